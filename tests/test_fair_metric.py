@@ -158,16 +158,6 @@ def test_a_learned_direction_is_a_stationary_point_of_the_penalised_likelihood()
         np.testing.assert_allclose(residual, 0, atol=1e-6)
 
 
-def test_the_subspace_of_shifted_gaussian_groups_is_their_discriminant_direction() -> None:
-    # For groups N(+-mu, S) the log odds of the group are linear with slope 2 S^-1 mu.
-    rng = np.random.default_rng(4)
-    mu, root = np.array([0.5, 0.2, 0, 0]), np.diag([1, 0.5, 2, 1]) + 0.2
-    group = rng.integers(0, 2, 200_000)
-    x = (2 * group[:, None] - 1) * mu + rng.normal(size=(200_000, 4)) @ root
-    exact = from_directions(np.linalg.solve(root.T @ root, mu)[None])
-    assert principal_angles(learn(x, {"group": group}), exact)[0] < 1.0
-
-
 def test_a_sensitive_input_is_an_axis_and_stays_out_of_the_regressions() -> None:
     x, protected = attributes()
     x[:, 1] = protected["sex"]
@@ -245,23 +235,6 @@ def test_swapping_the_groups_or_the_predictions_changes_the_sign(label, predicte
         np.testing.assert_allclose(difference(label, 1 - predicted, group), -value, atol=1e-15)
     value = statistical_parity_difference(predicted, group)
     np.testing.assert_allclose(statistical_parity_difference(predicted, 1 - group), -value, atol=1e-15)
-
-
-@given(BITS, BITS)
-def test_a_perfect_predictor_has_equal_odds(label, group) -> None:  # type: ignore[no-untyped-def]
-    odds = average_odds_difference(label, label, group)
-    assert ((odds == 0) | np.isnan(odds)).all()
-    balanced = balanced_accuracy(label, label)
-    assert ((balanced == 1) | np.isnan(balanced)).all()
-
-
-@given(BITS)
-def test_a_constant_predictor_has_balanced_accuracy_one_half_and_no_differences(label) -> None:  # type: ignore[no-untyped-def]
-    predicted = np.ones_like(label)
-    balanced = balanced_accuracy(label, predicted)
-    assert ((balanced == 0.5) | np.isnan(balanced)).all()
-    parity = statistical_parity_difference(predicted, label)
-    assert ((parity == 0) | np.isnan(parity)).all()
 
 
 def test_balanced_accuracy_does_not_change_when_a_class_is_repeated_and_one_split_serves_many() -> None:

@@ -60,8 +60,6 @@ def together(make: Callable[[str], Made], names: Sequence[str], processes: int) 
     The processes begin as copies of this one, so that ``make`` may hold anything; what it returns has to be picklable.
     Where copies are not to be had, or not safe (macOS), the names are worked out one by one. The first error is raised.
     """
-    if processes < 1:
-        raise ValueError(f"expected at least one process, found {processes}")
     if processes == 1 or len(names) < 2 or sys.platform != "linux":
         yield from map(make, names)
         return

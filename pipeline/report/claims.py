@@ -36,18 +36,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm, spearmanr
 
-from pipeline.messages import enumerated
+from pipeline.messages import check_keys
 from pipeline.report import words
 from pipeline.report.numbers import Estimate, interval, number
 from pipeline.report.rules import shares, wilson
-from pipeline.report.settings import Reduction, by_repetition, select
+from pipeline.report.settings import by_repetition, select
 
 LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
@@ -57,11 +57,11 @@ REGIONS = ("above", "below", "at_least", "at_most", "within")
 COMPARED = {"less_than": "below", "more_than": "above"}
 """Relations to another selection, as regions of the difference about 0."""
 OTHERS = ("minus", *COMPARED)
-CLAIM_KEYS = {"says", "source", "artefact", "where", "provided", "parts"}
-PART_KEYS = {
+CLAIM_KEYS = ("says", "source", "artefact", "where", "provided", "parts")
+PART_KEYS = (
     "label", "of", "magnitude", "averaged", "counted", "share_of", "rank_correlation_with", "limits", "decimals",
     *OTHERS, *REGIONS,
-}  # fmt: skip
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Decision:
-    """A claim's outcome with its numbers, and ``why`` a part could not be tested.
-
-    ``reduced``: not at published settings.
-    """
+    """A claim's outcome with its numbers, and ``why`` a part could not be tested."""
 
     says: str
     source: str
@@ -124,7 +121,6 @@ class Decision:
     outcome: str
     parts: tuple[Found, ...] = ()
     why: str = ""
-    reduced: bool = field(default=False, compare=False)
 
 
 def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
@@ -159,33 +155,24 @@ def _text(part: Found) -> str:
 
 
 def check(claims: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ValueError for a claim or a part with an unknown or a missing key, or without exactly one region."""
+    """Raise ValueError for a claim or a part with an unknown key, or without exactly one region."""
     for place, claim in enumerate(claims, start=1):
-        _keys(f"claim {place}", claim, CLAIM_KEYS, {"says", "source", "artefact", "parts"})
+        check_keys(claim, CLAIM_KEYS, f"claim {place}")
         for part in (*claim.get("provided", ()), *claim["parts"]):
             where = f"claim {place}, part {part.get('label')!r}"
-            _keys(where, part, PART_KEYS, {"label", "of"})
+            check_keys(part, PART_KEYS, where)
             regions = [name for name in (*REGIONS, *COMPARED) if name in part]
             if len(regions) != 1:
                 raise ValueError(f"{where}: give one of {', '.join((*COMPARED, *REGIONS))}, found {regions}")
 
 
-def _keys(where: str, given: Mapping[str, Any], known: set[str], needed: set[str]) -> None:
-    if unknown := sorted(set(given) - known):
-        raise ValueError(f"{where}: unknown {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    if missing := sorted(needed - set(given)):
-        raise ValueError(f"{where}: lacks {', '.join(missing)}")
-
-
-def decide(
-    claims: Sequence[Mapping[str, Any]], measured: pd.DataFrame, reductions: Sequence[Reduction] = ()
-) -> list[Decision]:
+def decide(claims: Sequence[Mapping[str, Any]], measured: pd.DataFrame) -> list[Decision]:
     """Every claim's outcome from ``measured``: the audits' rows and what the study derives from them."""
     check(claims)
-    return [_decision(claim, measured, reductions) for claim in claims]
+    return [_decision(claim, measured) for claim in claims]
 
 
-def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequence[Reduction]) -> Decision:
+def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
     said = (claim["says"], claim["source"], claim["artefact"])
     where = claim.get("where", {})
     conditions, parts = (
@@ -214,9 +201,7 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequ
         outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
     else:
         outcome = NOT_TESTABLE
-    used = [rows for quantity in (*conditions, *parts) for rows in quantity.rows]
-    reduced = any(_reduced(rows, reductions) for rows in used)
-    return Decision(*said, outcome, tuple(found), "; ".join(dict.fromkeys(lacking)), reduced)
+    return Decision(*said, outcome, tuple(found), "; ".join(dict.fromkeys(lacking)))
 
 
 @dataclass(frozen=True)
@@ -239,7 +224,7 @@ class _Quantity:
         twins = {name for rows in self.rows for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
         if not twins:
             return ""
-        return f"the data here are a synthetic twin of {enumerated(map(words.dataset_in_a_sentence, sorted(twins)))}"
+        return f"the data here are a synthetic twin of {words.datasets_named(sorted(twins))}"
 
     @property
     def region(self) -> Region:
@@ -316,10 +301,3 @@ def _rank_correlation(rows: pd.DataFrame, values: pd.Series, column: str) -> Est
 def _chosen(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:
     """The rows that agree with ``setting``; none where a column is lacking."""
     return select(rows, setting) if set(setting) <= set(rows.columns) else rows.iloc[:0]
-
-
-def _reduced(rows: pd.DataFrame, reductions: Sequence[Reduction]) -> bool:
-    """Whether any of these rows was computed at another setting than the published one."""
-    names = [name for name in ("block", "dataset", "method", "transport") if name in rows]
-    places = rows[names].drop_duplicates().to_dict("records")
-    return any(reduction.concerns(place) for reduction in reductions for place in places)

@@ -1,7 +1,8 @@
 """The comparison with the published numbers, as a table and as a tally: every number once, however often printed."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,13 @@ from pipeline.report.numbers import DASH, Estimate, interval, number, p_value, p
 from pipeline.report.rules import SHARE_MARGIN
 from pipeline.report.settings import parse_setting
 from pipeline.report.stamp import Stamp
-from pipeline.report.table import DIFFERS, UNTESTED, Cell, Column, Row, Table
+from pipeline.report.table import DIFFERS, UNTESTED, Column, Table, tabulated
 
+Line = Mapping[str, Any]
+"""A compared number."""
 MARKED = (AS_ASSUMED, AS_LIKELY)
+GIVEN = ("agrees", "no difference shown", "differs")
+"""Verdicts that a rule has given."""
 # Of the verdicts on one number in several places (adjusted with other numbers there), the gravest one counts.
 GRAVEST_FIRST = ("differs", "no difference shown", "agrees", "not comparable", "published value lost", "not run")
 
@@ -38,7 +43,6 @@ LIKELY = (
     "As likely made: in a setting that was picked because it comes near the published number. It explains the number "
     "and is no independent evidence for it."
 )
-OF_EVERY_STUDY = (RULES, DEPENDENCE, LIKELY)
 
 
 def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Estimate, str]]:
@@ -66,10 +70,15 @@ def read_off(found: pd.DataFrame, artefact: str) -> tuple[str, ...]:
     return (f"Read off the published figure: {'; '.join(told)}.",) if told else ()
 
 
-def printed(line: Mapping[str, Any], side: str) -> str:
+def _numbers(line: Line, side: str) -> tuple[float, float, float]:
+    value, std, n = ("value", "std", "n") if side == "published" else ("ours", "our_std", "our_n")
+    return line[value], line[std], line[n]
+
+
+def printed(line: Line, side: str) -> str:
     """``published`` or ``ours`` of one compared line as text: mean with spread, k of n, or the number alone."""
     theirs = side == "published"
-    value, std, n = (line[k] for k in (("value", "std", "n") if theirs else ("ours", "our_std", "our_n")))
+    value, std, n = _numbers(line, side)
     if not np.isfinite(value):
         return DASH
     if line["kind"] == "proportion":
@@ -81,75 +90,70 @@ def printed(line: Mapping[str, Any], side: str) -> str:
     return plain(value) if line["kind"] == "constant" or theirs else number(value, 2)
 
 
-def lines(compared: pd.DataFrame) -> list[dict[str, str]]:
-    """Each compared number as texts: what it is, both sides, verdict, setting, and why or what is known about it."""
-    found = []
-    for line in compared.to_dict("records"):
-        likely = line["reading"] == AS_LIKELY
-        note = line["note"] if isinstance(line["note"], str) and not likely else ""
-        fits = line["likelier"] and line["verdict"] in ("agrees", "no difference shown")
-        otherwise = "More likely made otherwise: see the next line." if fits else ""
-        reason = line["status"].removeprefix("not run: ") if line["verdict"] == "not run" else line["why"]
-        found.append(
-            {
-                "artefact": line["artefact"].replace("_", " ").capitalize(),
-                "row": line["row"],
-                "number": f"{line['column']}, {line['reading']}" if line["reading"] in MARKED else line["column"],
-                "published": printed(line, "published"),
-                "ours": printed(line, "ours"),
-                "difference": difference(line),
-                "p": p_value(line["p"]) if np.isfinite(line["p"]) else "",
-                "p_holm": p_value(line["p_holm"]) if np.isfinite(line["p_holm"]) else "",
-                "verdict": line["verdict"],
-                "rule": line["rule"] if line["verdict"] in ("agrees", "no difference shown", "differs") else "",
-                "setting": _words(line["used_setting"]),
-                "by": line["by"] if isinstance(line["by"], str) else "",
-                "source": line["source"],
-                "why": " ".join(filter(None, (reason and f"{sentence(reason)}.", otherwise, note))),
-                "reading": line["reading"],
-            }
-        )
-    return found
-
-
-def difference(line: Mapping[str, Any]) -> str:
-    """``0.036 [\u22120.021, 0.093]``: ours less published with its interval, as many decimals as were printed."""
-    if not np.isfinite(line["difference"]):
-        return ""
-    decimals = decimals_of(line) if line["kind"] in ("mean", "run") else 2
-    ends = Estimate(line["difference"], low=line["difference_low"], high=line["difference_high"])
-    return f"{number(ends.value, decimals)} {interval(ends, decimals)}"
-
-
 def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) -> Table:
     """The comparison as a table: one line for each published number, and one more for a likelier setting.
 
     ``notes`` are the study's own, below those on the rules.
     """
-    in_csv_alone = {"rule": "rule", "setting": "setting of ours", "by": "shown in", "source": "source"}
-    columns = {
-        "published": "published", "ours": "ours", "difference": "difference", "p": "p", "p_holm": "p, adjusted",
-        "verdict": "verdict", "why": "why, and notes", **in_csv_alone,
-    }  # fmt: skip
-    rows = []
-    for line, exact in zip(lines(compared), compared.to_dict("records"), strict=True):
-        cells: dict[str, Cell] = dict(line)
-        for side, names in (("published", ("value", "std", "n")), ("ours", ("ours", "our_std", "our_n"))):
-            value, std, n = (exact[name] for name in names)
-            cells[side] = Estimate(value, std, int(n) if n == n else 0, text=line[side])
-        ends = (exact["difference_low"], exact["difference_high"])
-        cells["difference"] = Estimate(exact["difference"], low=ends[0], high=ends[1], text=line["difference"])
-        for key in ("p", "p_holm"):
-            cells[key] = Estimate(exact[key], text=line[key])
-        rows.append(Row((line["artefact"], line["row"], line["number"]), tuple(cells[key] for key in columns)))
-    return Table(
+
+    def p(key: str) -> Callable[[Line], Estimate]:
+        return lambda line: Estimate(line[key], text=p_value(line[key]))
+
+    def kept(key: str) -> Callable[[Line], str]:
+        return lambda line: line[key] if isinstance(line[key], str) else ""
+
+    return tabulated(
         title="Published numbers and ours.",
         stub=("Artefact", "Row", "Number"),
-        columns=tuple(Column(name, show="text", printed=key not in in_csv_alone) for key, name in columns.items()),
-        rows=tuple(rows),
+        columns=(
+            Column("published", of=lambda line: _side(line, "published")),
+            Column("ours", of=lambda line: _side(line, "ours")),
+            Column("difference", of=_difference),
+            Column("p", of=p("p")),
+            Column("p, adjusted", of=p("p_holm")),
+            Column("verdict", show="text", of=kept("verdict")),
+            Column("why, and notes", show="text", of=_why),
+            Column("rule", printed=False, of=lambda line: line["rule"] if line["verdict"] in GIVEN else ""),
+            Column("setting of ours", printed=False, of=lambda line: _words(line["used_setting"])),
+            Column("shown in", printed=False, of=kept("by")),
+            Column("source", printed=False, of=kept("source")),
+        ),
+        rows=[(_labels(line), line) for line in compared.to_dict("records")],
         stamp=stamp,
         notes=(RULES, *readings_notes(compared), *notes),
     )
+
+
+def _labels(line: Line) -> tuple[str, str, str]:
+    reading = f", {line['reading']}" if line["reading"] in MARKED else ""
+    return line["artefact"].replace("_", " ").capitalize(), line["row"], line["column"] + reading
+
+
+def _side(line: Line, side: str) -> Estimate:
+    value, std, n = _numbers(line, side)
+    return Estimate(value, std, int(n) if n == n else 0, text=printed(line, side))
+
+
+def _difference(line: Line) -> Estimate:
+    """``0.036 [\u22120.021, 0.093]``: ours less published with its interval, as many decimals as were printed."""
+    found = Estimate(line["difference"], low=line["difference_low"], high=line["difference_high"])
+    decimals = decimals_of(line) if line["kind"] in ("mean", "run") else 2
+    text = f"{number(found.value, decimals)} {interval(found, decimals)}" if np.isfinite(found.value) else ""
+    return replace(found, text=text)
+
+
+def _why(line: Line) -> str:
+    """Why there is no verdict, in which likelier setting ours is, and what is known about the number."""
+    likely = line["reading"] == AS_LIKELY
+    reason = line["status"].removeprefix("not run: ") if line["verdict"] == "not run" else line["why"]
+    fits = line["likelier"] and line["verdict"] in ("agrees", "no difference shown")
+    parts = (
+        f"{sentence(reason)}." if reason else "",
+        "More likely made otherwise: see the next line." if fits else "",
+        f"Made in this setting: {_words(line['used_setting'])}." if likely else "",
+        line["note"] if isinstance(line["note"], str) and not likely else "",
+    )
+    return " ".join(filter(None, parts))
 
 
 def verdicts(compared: pd.DataFrame) -> pd.DataFrame:
@@ -166,7 +170,7 @@ def readings_notes(compared: pd.DataFrame) -> tuple[str, ...]:
     return tuple(note for note, lines in of.items() if lines.any())
 
 
-def decimals_of(line: Mapping[str, Any]) -> int:
+def decimals_of(line: Line) -> int:
     """As many decimals as were printed; three where the printed number is lost."""
     return max(0, round(-math.log10(2 * line["rounding"]))) if line["rounding"] == line["rounding"] else 3
 
@@ -179,19 +183,14 @@ def _words(setting: Any) -> str:
     return ", ".join(value if key == "statistic" else f"{key.replace('_', ' ')} {value}" for key, _, value in parts)
 
 
-def tallies(compared: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """The :func:`tally` of measured results in the setting that is stated (or assumed), of those in the likelier one,
-    and of stated settings.
-    """
-    constant = compared["kind"] == "constant"
-    likely = compared["reading"] == AS_LIKELY
-    parts = {"results": ~constant & ~likely, "likely": likely, "constants": constant & ~likely}
-    return {name: tally(compared[part]) for name, part in parts.items()}
+def results(compared: pd.DataFrame) -> dict[str, Any]:
+    """The :func:`tally` of measured results, each in the setting that is stated or assumed."""
+    return tally(compared[(compared["kind"] != "constant") & (compared["reading"] != AS_LIKELY)])
 
 
 def tally(lines: pd.DataFrame) -> dict[str, Any]:
-    """``lines``; distinct ``numbers``; ``verdicts``: how many numbers have each; ``repetitions``: fewest and most of
-    ours in a test; ``likelier``: numbers without a difference shown that another setting more likely made.
+    """``lines``; distinct ``numbers``; ``verdicts``: how many numbers have each; ``likelier``: numbers without a
+    difference shown that another setting more likely made.
 
     Two lines are one number where value and setting are the same.
     """
@@ -205,13 +204,11 @@ def tally(lines: pd.DataFrame) -> dict[str, Any]:
         verdicts[key] = min(verdicts.get(key, line["verdict"]), line["verdict"], key=GRAVEST_FIRST.index)
         if line["likelier"]:
             likelier.add(key)
-    tested = lines.loc[lines["p_holm"].notna(), "our_n"]
     found = list(verdicts.values())
     return {
         "lines": len(lines),
         "numbers": len(verdicts),
         "verdicts": {verdict: found.count(verdict) for verdict in VERDICTS},
-        "repetitions": [int(tested.min()), int(tested.max())] if len(tested) else [],
         "likelier": sum(verdicts[key] == "no difference shown" for key in likelier),
     }
 
@@ -236,11 +233,3 @@ def tally_in_words(counted: Mapping[str, Any]) -> str:
     if counted["lines"] != counted["numbers"]:
         size += f" in {counted['lines']:,} places"
     return f"{size}: {', '.join(parts)}" if parts else "none"
-
-
-def tally_of_repetitions(counted: Mapping[str, Any]) -> str:
-    """``tests with 4 to 10 repetitions of ours``; nothing where there was no test."""
-    if not counted["repetitions"]:
-        return ""
-    fewest, most = counted["repetitions"]
-    return f"tests with {fewest:,}{'' if fewest == most else f' to {most:,}'} repetitions of ours"

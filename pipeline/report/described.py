@@ -31,16 +31,10 @@ def described(dataset: Dataset | ImageDataset) -> Described:
     )
 
 
-def correlation(x: Array, y: Array) -> float:
-    """sum (x - x') (y - y') / sqrt(sum (x - x')^2 sum (y - y')^2); NaN where either is constant."""
-    dx, dy = x - x.mean(), y - y.mean()
-    size = float(np.sqrt(float(dx @ dx) * float(dy @ dy)))
-    return float(dx @ dy) / size if size > 0 else float("nan")
-
-
 def _with_first(x: Array, first: Array, second: Array) -> Array:
     known = first | second
-    return np.array([correlation(column, first[known].astype(float)) for column in x[known].T])
+    with np.errstate(invalid="ignore"):
+        return np.array([np.corrcoef(column, first[known])[0, 1] for column in x[known].T])
 
 
 def _points(dataset: Dataset) -> dict[str, Array]:

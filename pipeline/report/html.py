@@ -6,7 +6,6 @@ What it needs to know of a study is one JSON-ready mapping, its index, written b
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from textwrap import wrap
 from typing import Any
 
@@ -14,8 +13,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pipeline.messages import enumerated
-from pipeline.report import against, comparison_table, markup
+from pipeline.report import against, comparison_table
 from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison import VERDICTS
@@ -27,12 +25,6 @@ from pipeline.report.settings import departures
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Table
 
-TALLIED = {
-    "results": "published results",
-    "likely": "the same, as likely made",
-    "constants": "published settings",
-}
-"""What each part of the tally is called."""
 FORMATS = {"table": ("csv", "md", "tex"), "figure": ("pdf", "png")}
 
 
@@ -47,10 +39,9 @@ def describe(
 
     ``held`` is what :func:`reference` says, if the study has a reference.
     """
-    shown = {name: artefact for name, artefact in made.items() if name != "comparison"}
-    last = made.get("comparison")
-    # Sizes differ from block to block and stand under each artefact; scale, origin and reductions hold for the study.
-    stamp = replace(inputs.stamp(), repetitions=(), points=(), steps=0)
+    names = sorted(made, key="comparison".__eq__)
+    # Repetitions differ from block to block and stand under each artefact; the rest holds for the study.
+    stamp = replace(inputs.stamp(), repetitions=())
     return {
         "study": inputs.study,
         "title": inputs.config["experiment"]["title"],
@@ -61,12 +52,8 @@ def describe(
         "brief": _brief(stamp),
         "departures": departures(stamp.reductions),
         "emphatic": stamp.emphatic,
-        "artefacts": [_artefact(name, artefact, list(shown)) for name, artefact in shown.items()],
-        "comparison": comparison_table.lines(compared),
-        "counts": comparison_table.tallies(compared),
-        "rules": [comparison_table.RULES, *comparison_table.readings_notes(compared)],
-        # The study's own notes on its comparison, below those on the rules.
-        "remarks": [note for note in last.notes if note not in comparison_table.OF_EVERY_STUDY] if last else [],
+        "artefacts": [_artefact(name, made[name], names) for name in names],
+        "results": comparison_table.results(compared),
         "datasets": [
             {
                 "name": name,
@@ -86,7 +73,7 @@ def _brief(stamp: Stamp) -> list[dict[str, Any]]:
     """What a reader must know of the whole study before anything else, a line each; nothing where nothing departs."""
     said = []
     if stamp.twins:
-        names = enumerated(w.dataset_in_a_sentence(name) for name in stamp.twins)
+        names = w.datasets_named(stamp.twins)
         said.append({"text": f"Synthetic twin of {names}: no number from it is evidence.", "emphatic": True})
     if stamp.reductions:
         said.append({"text": f"{stamp.scale.capitalize()} scale: {stamp.departing()}.", "emphatic": False})
@@ -146,19 +133,13 @@ def page(
     """
     how: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=PackageLoader("pipeline.report"), undefined=StrictUndefined, **how)
-    environment.filters.update(
-        {
-            "letters": lambda text: Markup(markup.html(symbols(str(text)))),
-            "duration": duration,
-            "tally": comparison_table.tally_in_words,
-            "repetitions": comparison_table.tally_of_repetitions,
-        }
-    )
+    environment.filters["letters"] = lambda text: symbols(str(text))
+    environment.filters["duration"] = duration
+    environment.filters["tally"] = comparison_table.tally_in_words
     return environment.get_template("report.html").render(
         studies=[_with_pictures(study, pictures) for study in studies],
         verdicts=VERDICTS,
         formats=FORMATS,
-        tallied=TALLIED,
         provenance=provenance,
         failures=failures,
         times_total=RuleTime.of("all", provenance["times"]),
@@ -175,11 +156,8 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
             out += _wrapped(f"{claim['outcome'] + ':':<18} {claim['says']}", " " * 21)
         out.append(f"  {kinds.count('table')} tables, {kinds.count('figure')} figures")
         out += [part for line in study["stamp"] for part in _wrapped(line)]
-        for what, called in TALLIED.items():
-            counted = study["counts"][what]
-            told = (comparison_table.tally_in_words(counted), comparison_table.tally_of_repetitions(counted))
-            out += _wrapped(f"{called}: {'; '.join(filter(None, told))}") if counted["lines"] else []
-        out += [part for remark in study["remarks"] for part in _wrapped(remark)]
+        if study["results"]["lines"]:
+            out += _wrapped(f"published results: {comparison_table.tally_in_words(study['results'])}")
         if study["reference"] and study["reference"]["summary"]:
             out += _wrapped(f"Against the reference. {' '.join(study['reference']['summary'])}")
     out.append(f"Report: {where}")
@@ -198,5 +176,4 @@ def _with_pictures(study: Mapping[str, Any], pictures: Mapping[tuple[str, str], 
             raise ValueError(f"the picture of {place[0]}/{place[1]} is missing: make the study's artefacts again")
         picture = base64.b64encode(pictures[place]).decode("ascii") if place in pictures else ""
         artefacts.append({**artefact, "picture": picture, "html": Markup(artefact["html"])})
-    groups = [(name, list(lines)) for name, lines in groupby(study["comparison"], key=lambda line: line["artefact"])]
-    return {**study, "artefacts": artefacts, "groups": groups}
+    return {**study, "artefacts": artefacts}

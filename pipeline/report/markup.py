@@ -1,13 +1,9 @@
 """The same plain text in Markdown, LaTeX and HTML: special characters escaped, the letters of formulas set as such."""
 
 import re
-from html import escape
 from typing import Any
 
 from pipeline.report.numbers import RAISED
-
-STATISTIC = re.compile("([A-Z])(\u0303?)\u2099")
-"""A capital letter, perhaps under a tilde, with a lower n: the notation of test statistics."""
 
 LATEX_CHARACTERS: dict[str, Any] = {
     "\\": r"\textbackslash{}",
@@ -64,15 +60,6 @@ def latex(text: str) -> str:
     return re.sub(r"(?<!\\)\$\$", "", text).replace("}^{", "")
 
 
-def html(text: str) -> str:
-    """Text for HTML. Statistics and Greek letters are set in italics, indices as indices."""
-    text = escape(text)
-    text = STATISTIC.sub(lambda m: f"<i>{m[1]}{m[2]}</i><sub><i>n</i></sub>", text)
-    text = re.sub("([" + "".join(GREEK) + "])", r"<i>\1</i>", text)
-    text = text.replace("\u209c", "<sub><i>t</i></sub>")
-    return _index("sup", SUPERSCRIPTS, _index("sub", SUBSCRIPTS, text))
-
-
 def markdown(text: str) -> str:
     """Text for a Markdown table: what would open a cell, emphasis or a tag is escaped."""
     return re.sub(r"([\\|*_`<>])", r"\\\1", text).replace("\n", " ")
@@ -81,9 +68,3 @@ def markdown(text: str) -> str:
 def rst(text: str) -> str:
     """Text for reStructuredText that Jinja reads first: what would open a reference or an expression is escaped."""
     return re.sub(r"([\\*_`|{])", r"\\\1", text)
-
-
-def _index(tag: str, letters: dict[str, str], text: str) -> str:
-    """Runs of raised or lowered letters as an element."""
-    told = str.maketrans({letter: digit.replace("-", "\u2212") for letter, digit in letters.items()})
-    return re.sub(f"[{''.join(letters)}]+", lambda run: f"<{tag}>{run[0].translate(told)}</{tag}>", text)

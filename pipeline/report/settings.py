@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,36 +23,7 @@ NEUTRAL = (
     *("method.engine", "method.threads", "transport.engine", "transport.threads"),
     *("audit.examples", "audit.bootstraps", "audit.permutations", "audit.noise_deals", "audit.noise_people"),
 )
-"""Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is.
-
-The references still name engines, of which there is one.
-"""
-SAID = {
-    "audit.steps": "attack steps",
-    "audit.points": "audited points",
-    "audit.draws": "random draws",
-    "method.steps": "training steps",
-    "transport.steps": "training steps",
-    "transport.points": "fitted points of a group",
-    "dataset.train": "people of a group to train on",
-    "dataset.test": "people of a group to test",
-    "audit.members": "people for the distances",
-    "method.train_points": "images trained on",
-    "dataset.train_points": "training images",
-    "dataset.test_points": "test images",
-    "audit.carlini_wagner_initial_c": "Carlini-Wagner initial c",
-    "audit.carlini_wagner_iterations": "Carlini-Wagner iterations",
-    "audit.carlini_wagner_learning_rate": "Carlini-Wagner learning rate",
-    "audit.carlini_wagner_points": "Carlini-Wagner points",
-    "audit.carlini_wagner_searches": "Carlini-Wagner searches",
-    "audit.deepfool_candidates": "DeepFool candidates",
-    "audit.deepfool_points": "DeepFool points",
-    "audit.deepfool_steps": "DeepFool steps",
-    "audit.fmn_points": "FMN points",
-    "audit.fmn_start_steps": "FMN start steps",
-    "audit.fmn_steps": "FMN steps",
-}
-"""Keys whose last part alone would not say enough."""
+"""Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is."""
 
 
 def parse_setting(text: Any) -> dict[str, str | float]:
@@ -85,11 +55,6 @@ def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
             raise ValueError(f"there is no setting {key!r}: the rows have {sorted(map(str, rows.columns))}")
         keep &= _equal(rows[key], wanted)
     return rows[keep]
-
-
-def setting_label(key: str) -> str:
-    """What a configured value is called: ``transport.batch_size`` -> ``batch size``, and others by ``SAID``."""
-    return SAID.get(key, re.sub(r"[._]", " ", key.split(".", 1)[-1]))
 
 
 def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -141,8 +106,6 @@ def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[
     ``"transport": {...}`` where there is one. Both lists hold the same points in the same order. Fewer repetitions
     widen an interval and leave each repetition as published, so they are not counted here: the stamp states them.
     """
-    if len(points) != len(published):
-        raise ValueError(f"expected the same points at both scales, found {len(points)} and {len(published)}")
     found: dict[Reduction, None] = {}
     for here, there in zip(points, published, strict=True):
         others = dict(flat(there))
@@ -155,7 +118,7 @@ def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[
 def departures(reductions: Sequence[Reduction]) -> list[str]:
     """One text for each group of methods and datasets with the same departures.
 
-    ``SenSR on Adult: iterations 100 (published: 20,000), learning rate 0.001 (published: 10^-5)``.
+    ``SenSR on Adult: method.iterations 100 (published: 20,000), method.learning_rate 0.001 (published: 10^-5)``.
     """
     places: dict[tuple[str, Any, Any], set[tuple[str, str]]] = {}
     for r in reductions:
@@ -163,7 +126,7 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
         places.setdefault((r.key, r.here, r.published), set()).add((by, r.dataset))
     values: dict[frozenset[tuple[str, str]], list[str]] = {}
     for (key, here, published), where in places.items():
-        text = f"{setting_label(key)} {text_of(here)} (published: {text_of(published)})"
+        text = f"{key} {text_of(here)} (published: {text_of(published)})"
         values.setdefault(frozenset(where), []).append(text)
     return [": ".join(filter(None, (_where(where), ", ".join(texts)))) for where, texts in values.items()]
 
@@ -227,5 +190,5 @@ def _where(places: frozenset[tuple[str, str]]) -> str:
     methods, datasets = in_order([m for m, _ in places if m != w.NO_METHOD]), sorted({d for _, d in places})
     if not methods:
         return ""
-    names = enumerated(w.MAPS_IN_A_SENTENCE.get(m) or method_style(m).label for m in methods)
-    return f"{names} on {enumerated(map(w.dataset_in_a_sentence, datasets))}"
+    names = enumerated(w.MAPS[m].label if m in w.MAPS else method_style(m).label for m in methods)
+    return f"{names} on {w.datasets_named(datasets)}"

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.numbers import plain
-from pipeline.report.settings import NEUTRAL, setting_label, text_of, values
+from pipeline.report.settings import NEUTRAL, text_of, values
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -32,7 +32,7 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> T
         for key, value in values(point):
             if key not in NEUTRAL:
                 group = key.split(".")[0]
-                setting = list(HEADS).index(group), _part(group, point), setting_label(key)
+                setting = list(HEADS).index(group), _part(group, point), key.split(".", 1)[-1]
                 found.setdefault(setting, {}).setdefault(_cell(value), []).append(place)
     if not found:
         raise ValueError(f"study {inputs.study!r} has no configured points: is the grid empty?")

@@ -17,49 +17,34 @@ from pipeline.report.style import print_stamp
 
 @dataclass(frozen=True)
 class Stamp:
-    """Scale, origins, repetitions, simulations, audited points and attack steps of the rows behind an artefact.
+    """Scale, origins and repetitions of the rows behind an artefact.
 
-    ``repetitions``, ``simulations`` and ``points`` hold every number that occurs, largest first; empty where the rows
-    do not tell. An audit without a model draws its own samples: it has simulations, and no repetitions of a split.
-    ``twins`` are the datasets that a synthetic stand-in took the place of. ``reductions`` say where the run differs
-    from the published one.
+    ``repetitions`` hold every number that occurs, largest first. An audit without a model draws its own samples: it has
+    no repetitions of a split. ``twins`` are the datasets that a synthetic stand-in took the place of. ``reductions``
+    say where the run differs from the published one.
     """
 
     scale: str
     origins: tuple[str, ...]
     twins: tuple[str, ...] = ()
     repetitions: tuple[int, ...] = ()
-    simulations: tuple[int, ...] = ()
-    points: tuple[int, ...] = ()
-    steps: int = 0
     reductions: tuple[Reduction, ...] = ()
 
     @classmethod
     def of(cls, rows: pd.DataFrame, scale: str, reductions: Sequence[Reduction] = ()) -> Stamp:
-        """Read the stamp off tidy rows. Raises ValueError for no rows, or rows of another scale."""
-        if rows.empty:
-            raise ValueError("a stamp needs rows: none were given")
-        scales = sorted(set(rows["scale"]))
-        if scales != [scale]:
-            raise ValueError(f"expected rows of scale {scale!r} alone, found {scales}: collect the study again")
+        """Read the stamp off tidy rows of this scale."""
         # A grid of classifiers has one classifier, not one random split, in each place of the repetition axis.
         split = rows[rows["theta_1"].isna()] if "theta_1" in rows else rows
         # Without a model there are trials all the same where there is a transport map.
         mapped = split["transport"].notna() if "transport" in split else False
         split = split[(split["method"] != w.NO_METHOD) | mapped]
         counted = split.groupby(["block", "dataset", "method"], observed=True)["repetition"].nunique()
-        # A setting that is not run for want of stability has no points.
-        points = rows[rows["statistic"] == "n"].groupby(["block", "dataset"], observed=True)["value"].max()
-        steps = rows["steps"].max() if "steps" in rows else float("nan")
         twins = sorted(set(rows.loc[rows["origin"] == "twin", "dataset"]))
         return cls(
             scale=scale,
             origins=tuple(sorted(set(rows["origin"]))),
             twins=tuple(twins),
-            repetitions=_descending(counted),
-            simulations=_descending(rows["simulations"]) if "simulations" in rows else (),
-            points=_descending(points),
-            steps=0 if pd.isna(steps) else int(steps),
+            repetitions=tuple(sorted(set(counted.astype(int)), reverse=True)),
             reductions=tuple(reductions),
         )
 
@@ -69,20 +54,14 @@ class Stamp:
         return bool(self.twins) or bool(self.reductions)
 
     def lines(self) -> tuple[str, ...]:
-        """The stamp as it is printed: one line for scale, size, origin and how much departs, one more for twins.
+        """The stamp as it is printed: one line for scale, repetitions, origin and how much departs, one more for twins.
 
         Of what was not run there is the scale alone.
         """
-        sizes = [
-            _count(self.repetitions, "repetition"),
-            _count(self.simulations, "simulation"),
-            _count(self.points, "audited point"),
-            f"up to {self.steps:,} steps" if self.steps else "",
-        ]
-        parts = (f"{self.scale} scale", *sizes, self._origin(), self.departing())
+        parts = (f"{self.scale} scale", self._repetitions(), self._origin(), self.departing())
         lines = [sentence(" \u00b7 ".join(filter(None, parts)))]
         if self.twins:
-            names = enumerated(w.dataset_in_a_sentence(name) for name in self.twins)
+            names = w.datasets_named(self.twins)
             lines.append(f"Synthetic twin of {names}, not the official data: no number here is evidence about it")
         return tuple(lines)
 
@@ -90,6 +69,13 @@ class Stamp:
         """``14 settings not as published``; nothing where all are. The page lists them once for a study."""
         count = len({reduction.key for reduction in self.reductions})
         return f"{count:,} setting{'s' * (count != 1)} not as published" if count else ""
+
+    def _repetitions(self) -> str:
+        if not self.repetitions:
+            return ""
+        numbers = [f"{number:,}" for number in self.repetitions]
+        text = " and ".join(numbers) if len(numbers) < 3 else f"{numbers[-1]} to {numbers[0]}"
+        return f"{text} repetition{'s' * (self.repetitions != (1,))}"
 
     def _origin(self) -> str:
         words = {"official": "official data", "simulated": "simulated data", "twin": "synthetic data"}
@@ -117,17 +103,3 @@ class Picture:
     def finish(self) -> None:
         """Print the stamp into the figure's margin, and settle its layout once for all formats."""
         print_stamp(self.figure, self.stamp.lines(), self.stamp.emphatic)
-
-
-def _descending(numbers: pd.Series) -> tuple[int, ...]:
-    return tuple(sorted({int(number) for number in numbers.dropna()}, reverse=True))
-
-
-def _count(numbers: tuple[int, ...], unit: str) -> str:
-    if not numbers:
-        return ""
-    if len(numbers) > 2:
-        text = f"{numbers[-1]:,} to {numbers[0]:,}"
-    else:
-        text = " and ".join(f"{number:,}" for number in numbers)
-    return f"{text} {unit}{'' if numbers == (1,) else 's'}"

@@ -13,7 +13,6 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from pipeline.report.markup import SUPERSCRIPTS
@@ -32,12 +31,6 @@ DARK = 0.25
 FAINT = "#8a8a8a"
 WARNING = "#a33b20"
 
-FALLBACKS = (
-    *("Noto Sans CJK JP", "Noto Sans CJK SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback"),
-    *("Hiragino Sans", "Hiragino Sans GB", "Heiti TC", "AppleGothic", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic"),
-    *("Arial Unicode MS", "DejaVu Sans"),
-)
-"""What letters are drawn with that STIX has not, where the machine has it; the last comes with matplotlib."""
 TICKS = {
     "labelsize": 7.5,
     "color": "#555555",
@@ -50,8 +43,8 @@ TICKS = {
 RC: Any = {
     "figure.dpi": 200,
     "savefig.dpi": 200,
-    # STIX comes with matplotlib, so the same bytes are drawn wherever the project runs.
-    "font.family": "STIXGeneral",
+    # Both come with matplotlib, so the same bytes are drawn wherever the project runs.
+    "font.family": ["STIXGeneral", "DejaVu Sans"],
     "mathtext.fontset": "stix",
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -117,9 +110,7 @@ in_order = partial(ordered, order=METHODS)
 @contextmanager
 def paper() -> Iterator[None]:
     """Settings under which figures are drawn and saved. A letter that no font has is a box, and no warning."""
-    installed = set(fontManager.get_font_names())
-    fonts = [RC["font.family"], *(name for name in FALLBACKS if name in installed)]
-    with mpl.rc_context({**RC, "font.family": fonts}), warnings.catch_warnings():
+    with mpl.rc_context(RC), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
         yield
 

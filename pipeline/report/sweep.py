@@ -8,20 +8,18 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as DrawnFigure
 
 from pipeline.messages import enumerated, nearest
 from pipeline.report import words as w
 from pipeline.report.numbers import plain
 from pipeline.report.stamp import Picture, Stamp
-from pipeline.report.style import INK, METHODS, PAGE_WIDTH, SPARE, MethodStyle, curve, method_style, new_figure, raised
+from pipeline.report.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure, raised
 from pipeline.workflow.sweep import Figure, column
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55
 """Inches: of a row of panels, and of what stands above and below all of them."""
 PLAIN = MethodStyle("", INK, "o", "-")
 MARKERS = "os^Dv<>P*X"
-MOST_TICKS = 6
 LIGHTEST = 0.82
 """Where the sequence of colours ends, short of what cannot be read on white."""
 
@@ -133,7 +131,11 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
         name = figure.label(statistic)
         panels[i, 0].set_ylabel(f"{name}\n{_told(figure, 'rows', row)}" if "rows" in figure.axes else name)
     if "lines" in figure.axes:
-        _legend(drawing, figure, [_look(figure, value, k, lines).label for k, value in enumerate(lines)])
+        pairs = [pair for axes in drawing.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+        # Not every panel has every line.
+        shown = {label: handle for handle, label in pairs}
+        look: Any = {"loc": "outside upper center", "ncols": 6, "title_fontsize": 7.5}
+        drawing.legend(list(shown.values()), list(shown), title=figure.label(figure.lines), **look)
     kept = chosen(rows, figure)
     missing = int(table["not_finite"].sum())
     told = {
@@ -146,21 +148,6 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
         f"{len(down) * len(across)} panels; the numbers are in the summary beside it."
     )
     return Picture(drawing, title, Stamp.of(kept, scale), alternative, notes)
-
-
-def _legend(drawing: DrawnFigure, figure: Figure, labels: Sequence[str]) -> None:
-    """The lines of all panels, in order: not every panel has every line."""
-    pairs = [pair for axes in drawing.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
-    found = {label: handle for handle, label in pairs}
-    shown = [label for label in labels if label in found]
-    drawing.legend(
-        [found[label] for label in shown],
-        shown,
-        title=figure.label(figure.lines),
-        loc="outside upper center",
-        ncols=min(len(shown), 6),
-        title_fontsize=7.5,
-    )
 
 
 def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]) -> None:
@@ -181,33 +168,22 @@ def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]
             best = part["undominated"].to_numpy(bool)
             axes.plot(place[best], mean[best], "o", markersize=8, fillstyle="none", color=INK, linewidth=0.6, zorder=4)
     if "x" in figure.log:
-        _logarithmic(axes, sorted(table[x].unique()))
+        # There is no 0 on a logarithmic axis: one with 0 is linear up to the smallest positive value.
+        positive = table.loc[table[x] > 0, x]
+        if len(positive) < len(table):
+            axes.set_xscale("symlog", linthresh=positive.min())
+        else:
+            axes.set_xscale("log")
     if "y" in figure.log:
         axes.set_yscale("log")
-
-
-def _logarithmic(axes: Axes, values: Sequence[float]) -> None:
-    """A logarithmic x axis with the sweep's own values as ticks, where there are few enough to be read."""
-    positive = [value for value in values if value > 0]
-    # There is no 0 on it; where the sweep has one, the axis is linear up to its smallest positive value.
-    if len(positive) < len(values):
-        axes.set_xscale("symlog", linthresh=min(positive))
-    else:
-        axes.set_xscale("log")
-    if len(values) <= MOST_TICKS:
-        axes.set_xticks(list(values), [raised(plain(float(value))) for value in values])
-        axes.minorticks_off()
 
 
 def _look(figure: Figure, value: Any, k: int, lines: Sequence[Any]) -> MethodStyle:
     """The look of a line: methods have their colours and markers, other values go from dark to light."""
     if "lines" not in figure.axes:
         return PLAIN
-    if figure.axes["lines"] == "method" and value in METHODS:
-        return replace(method_style(str(value)), line="-")
-    others = [one for one in lines if one not in METHODS]
-    if figure.axes["lines"] == "method" and len(others) <= len(SPARE):
-        return MethodStyle(_word(figure, value), *SPARE[others.index(value)][:2], "-")
+    if value in METHODS:
+        return replace(method_style(value), line="-")
     color = colormaps["viridis"](LIGHTEST * k / max(len(lines) - 1, 1))
     return MethodStyle(_word(figure, value), color, MARKERS[k % len(MARKERS)], "-")
 
@@ -219,12 +195,14 @@ def _told(figure: Figure, axis: str, value: Any) -> str:
 
 
 def _word(figure: Figure, value: Any) -> str:
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-        return figure.labels.get(str(value)) or raised(plain(float(value)))
-    if value in METHODS and str(value) not in figure.labels:
-        return method_style(str(value)).label
-    known = w.dataset_in_a_sentence(value) if value in w.DATASETS else figure.label(value)
-    return figure.labels.get(str(value)) or known
+    """A value by the figure's own labels, or else as numbers, methods and data sets are written."""
+    if str(value) in figure.labels:
+        return figure.labels[str(value)]
+    if isinstance(value, (int, float, np.number)):
+        return raised(plain(float(value)))
+    if value in METHODS:
+        return method_style(value).label
+    return w.dataset_label(value) if value in w.DATASETS else figure.label(value)
 
 
 def _values(table: pd.DataFrame, name: str | None) -> list[Any]:

@@ -6,6 +6,7 @@ and either would need the same escapes.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from itertools import groupby
 from typing import Literal
 
@@ -13,13 +14,8 @@ from pipeline.report import markup
 
 Kind = Literal["label", "number", "text"]
 
-ROWS_ON_A_PAGE = 45
-LETTERS_ON_A_LINE = 36
-"""Beyond these a LaTeX table goes over several pages, or breaks a column's text into lines."""
-SIZES = ((75, r"\normalsize", 6), (95, r"\footnotesize", 4), (140, r"\scriptsize", 3), (10_000, r"\tiny", 2))
-"""Type and space between columns (points) of a LaTeX table, up to so many letters across."""
-WIDTH_OF_TEXTS = 0.36
-"""Share of the line that broken columns have together."""
+LETTERS_ON_A_LINE = 40
+"""A LaTeX table breaks longer texts into lines."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +54,6 @@ class Printed:
         """Whether anything stands above the headings."""
         return any(name for name, _ in self.groups())
 
-    def longest(self, index: int) -> int:
-        """Letters in the longest text of a column."""
-        return max((len(line.texts[index]) for line in self.lines), default=0)
-
     def markdown(self) -> str:
         """A pipe table with the title above and the notes below."""
         names = [f"{h.group}: {h.text}" if h.group else h.text for h in self.headings]
@@ -74,8 +66,8 @@ class Printed:
         return "\n".join(lines) + "\n"
 
     def latex(self) -> str:
-        """A ``table``, or a ``longtable`` where it is too long for a page (packages booktabs, longtable, amsmath)."""
-        alignment = "".join(self._latex_alignment(i) for i in range(len(self.headings)))
+        """A ``longtable`` (packages booktabs, longtable, amsmath)."""
+        alignment = "".join(map(self._latex_alignment, range(len(self.headings))))
         names = " & ".join(markup.latex(heading.text) for heading in self.headings)
         head = [r"\toprule", *self._latex_groups(), names + r" \\", r"\midrule"]
         body: list[str] = []
@@ -84,58 +76,38 @@ class Printed:
         caption = f"\\caption{{{markup.latex(f'{self.title} {self.caption}'.strip())}}}"
         notes = r" \\ ".join(map(markup.latex, self.footnotes))
         below = f"\\par\\smallskip{{\\footnotesize {notes}\\par}}"
-        size = self._latex_size()
-        if len(self.lines) > ROWS_ON_A_PAGE:
-            begin = ["{" + size, f"\\begin{{longtable}}{{{alignment}}}", caption + r" \\", *head, r"\endhead"]
-            lines = [*begin, r"\bottomrule", r"\endfoot", *body, r"\end{longtable}}", below]
-        else:
-            begin = [r"\begin{table}[t]", r"\centering" + size, caption, f"\\begin{{tabular}}{{{alignment}}}"]
-            lines = [*begin, *head, *body, r"\bottomrule", r"\end{tabular}", below, r"\end{table}"]
-        return "\n".join(lines) + "\n"
+        begin = [r"{\footnotesize", f"\\begin{{longtable}}{{{alignment}}}", caption + r" \\", *head, r"\endhead"]
+        return "\n".join([*begin, r"\bottomrule", r"\endfoot", *body, r"\end{longtable}}", below]) + "\n"
 
     def html(self) -> str:
         """The ``table`` element alone; the page sets title, caption and notes around it."""
         lines = ["<table>", "<thead>"]
         if self.grouped:
             cells = [
-                f'<th class="group" colspan="{width}" scope="colgroup">{markup.html(name)}</th>'
+                f'<th class="group" colspan="{width}" scope="colgroup">{escape(name)}</th>'
                 if name
                 else f'<th colspan="{width}"></th>'
                 for name, width in self.groups()
             ]
             lines.append(f"<tr>{''.join(cells)}</tr>")
-        heads = [f'<th class="{h.kind}" scope="col">{markup.html(h.text)}</th>' for h in self.headings]
+        heads = [f'<th class="{h.kind}" scope="col">{escape(h.text)}</th>' for h in self.headings]
         lines += [f"<tr>{''.join(heads)}</tr>", "</thead>", "<tbody>"]
         for line in self.lines:
             cells = [
-                f'<th class="label" scope="row">{markup.html(text)}</th>'
+                f'<th class="label" scope="row">{escape(text)}</th>'
                 if heading.kind == "label"
-                else f'<td class="{heading.kind}">{markup.html(text)}</td>'
+                else f'<td class="{heading.kind}">{escape(text)}</td>'
                 for heading, text in zip(self.headings, line.texts, strict=True)
             ]
             opens = ' class="opens"' if line.opens else ""
             lines.append(f"<tr{opens}>{''.join(cells)}</tr>")
         return "\n".join([*lines, "</tbody>", "</table>"]) + "\n"
 
-    def _is_broken(self, index: int) -> bool:
-        return self.headings[index].kind != "number" and self.longest(index) > LETTERS_ON_A_LINE
-
     def _latex_alignment(self, index: int) -> str:
-        if self._is_broken(index):
-            lengths = [self.longest(i) for i in range(len(self.headings)) if self._is_broken(i)]
-            # The root lets a column of long notes have more room than one of short texts, but not all of it.
-            share = WIDTH_OF_TEXTS * self.longest(index) ** 0.5 / sum(length**0.5 for length in lengths)
-            return f"p{{{share:.2f}\\linewidth}}"
-        return "r" if self.headings[index].kind == "number" else "l"
-
-    def _latex_size(self) -> str:
-        widths = [
-            LETTERS_ON_A_LINE if self._is_broken(i) else max(self.longest(i), len(heading.text))
-            for i, heading in enumerate(self.headings)
-        ]
-        letters = sum(widths) + 2 * len(widths)
-        size, space = next((size, space) for most, size, space in SIZES if letters <= most)
-        return f"{size}\\setlength{{\\tabcolsep}}{{{space}pt}}"
+        if self.headings[index].kind == "number":
+            return "r"
+        longest = max((len(line.texts[index]) for line in self.lines), default=0)
+        return "l" if longest <= LETTERS_ON_A_LINE else r"p{0.3\linewidth}"
 
     def _latex_groups(self) -> list[str]:
         if not self.grouped:

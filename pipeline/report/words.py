@@ -6,8 +6,9 @@ One list for all studies, in the order in which they are shown.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from pipeline.messages import enumerated
 from pipeline.report.numbers import MINUS
 from pipeline.report.style import MethodStyle, method_style, ordered
 
@@ -35,31 +36,24 @@ class Known(dict[str, Said]):
         return self.other(name)
 
 
-class Called(NamedTuple):
-    """A data set's name as a heading, and within a sentence where that is another."""
-
-    heading: str
-    sentence: str = ""
-
-
 DATASETS = {
-    ADULT: Called("Adult"),
-    "adult_all": Called("Adult", "Adult, all rows"),
-    COMPAS: Called("COMPAS"),
-    "compas_all": Called("COMPAS", "COMPAS, all rows"),
-    SIMULATED: Called("Simulated", "simulated data"),
-    HIRING: Called("Hiring", "the hiring data"),
-    SSL: Called("Strategic Subject List", "the Strategic Subject List"),
-    LAW: Called("Law school", "the law-school data"),
-    ARRESTS: Called("Arrests", "the arrests"),
-    IDENTICAL: Called("Identical distributions", "identical distributions"),
-    GAUSSIAN: Called("Normal distribution", "the normal distribution"),
-    CIFAR10: Called("CIFAR-10"),
-    CIFAR100: Called("CIFAR-100"),
-    SUPER: Called("CIFAR-100 superclasses", "the superclasses of CIFAR-100"),
-    UTKFACE: Called("UTKFace"),
-    ADIENCE: Called("Adience"),
-    DIGITS: Called("Digits", "the digits"),
+    ADULT: "Adult",
+    "adult_all": "Adult",
+    COMPAS: "COMPAS",
+    "compas_all": "COMPAS",
+    SIMULATED: "Simulated",
+    HIRING: "Hiring",
+    SSL: "Strategic Subject List",
+    LAW: "Law school",
+    ARRESTS: "Arrests",
+    IDENTICAL: "Identical distributions",
+    GAUSSIAN: "Normal distribution",
+    CIFAR10: "CIFAR-10",
+    CIFAR100: "CIFAR-100",
+    SUPER: "CIFAR-100 superclasses",
+    UTKFACE: "UTKFace",
+    ADIENCE: "Adience",
+    DIGITS: "Digits",
 }
 PUBLISHED_IMAGES = (CIFAR10, CIFAR100, SUPER, UTKFACE, ADIENCE)
 """The image sets of the paper; the digits are ours."""
@@ -88,14 +82,6 @@ MAPS = Known({
     ENTROPIC: MethodStyle("entropic, debiased", "#8C5A2B", "X", (0, (3, 1, 1, 1, 1, 1))),
     COUNTERFACTUAL: MethodStyle("causal counterfactual", "#B5478F", "D", (0, (1, 1.2))),
 }, lambda name: replace(method_style(name), label=plainly(name)))  # fmt: skip
-MAPS_IN_A_SENTENCE = {
-    WGAN: "WGAN maps",
-    EXACT: "exact maps",
-    STOCHASTIC: "stochastic maps",
-    ENTROPIC: "entropic maps",
-    COUNTERFACTUAL: "causal counterfactuals",
-}
-
 EVERYONE, NEGATIVES, POSITIVES = "everyone", "negatives", "positives"
 GIVEN = {EVERYONE: "", NEGATIVES: "ground-truth negatives", POSITIVES: "ground-truth positives"}
 """The true label that both groups are restricted to."""
@@ -171,14 +157,14 @@ ATTRIBUTES = Known({"sex": "gender", "race": "race"}, plainly)
 DEEPFOOL, CARLINI_WAGNER, SMOOTHING = "deepfool", "carlini_wagner", "smoothing"
 FMN = "fmn"
 """The study's own upper bound: from DeepFool's image on, the tightest of its attacks."""
-ABBREVIATED = {"ddn": "DDN", "fmn": "FMN", "fab": "FAB"}
-DISTANCES = Known({
+DISTANCES = {
     EXACT: MethodStyle("exact", "#222222", "o", "-"),
     DEEPFOOL: MethodStyle("DeepFool", "#0072B2", "s", (0, (5, 1.5))),
     CARLINI_WAGNER: MethodStyle("Carlini-Wagner", "#D55E00", "^", (0, (5, 1.5, 1, 1.5))),
+    FMN: MethodStyle("FMN", "#B5478F", "v", "-"),
     SMOOTHING: MethodStyle("randomized smoothing", "#00875F", "D", (0, (1, 1.2))),
-}, lambda name: MethodStyle(ABBREVIATED.get(name, plainly(name)), "#B5478F", "v", "-"))  # fmt: skip
-"""The distances to the decision boundary that the paper has."""
+}
+"""The distances to the decision boundary: exact, by the attacks, and certified."""
 UNITS = "L2, pixels in [0, 1]"
 """Of every distance between images."""
 
@@ -225,30 +211,17 @@ LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1))
 
 
 maps_in, tests_in, metrics_in, attributes_in = (partial(ordered, order=of) for of in (MAPS, TESTS, METRICS, ATTRIBUTES))
-datasets_in, networks_in = (partial(ordered, order=of) for of in (IMAGES, NETWORKS))
-
-
-def tighter(found: Iterable[str]) -> list[str]:
-    """The attacks that are not the paper's."""
-    return sorted(set(found) - set(DISTANCES))
-
-
-def distances_in(found: Iterable[str]) -> list[str]:
-    """The distinct distances: exact, by the two attacks of the paper, by tighter ones, and the certified radius."""
-    there = set(found)
-    *first, last = DISTANCES
-    return [name for name in (*first, *tighter(there), last) if name in there]
+datasets_in, networks_in, distances_in = (partial(ordered, order=of) for of in (IMAGES, NETWORKS, DISTANCES))
 
 
 def dataset_label(name: str) -> str:
-    """``ssl`` -> ``Strategic Subject List``, as a heading."""
-    return DATASETS[name].heading if name in DATASETS else plainly(name).capitalize()
+    """``ssl`` -> ``Strategic Subject List``."""
+    return DATASETS.get(name, plainly(name).capitalize())
 
 
-def dataset_in_a_sentence(name: str) -> str:
-    """``ssl`` -> ``the Strategic Subject List``."""
-    called = DATASETS.get(name, Called(name))
-    return called.sentence or called.heading
+def datasets_named(names: Iterable[str]) -> str:
+    """``Adult and COMPAS``, each once."""
+    return enumerated(dict.fromkeys(map(dataset_label, names)))
 
 
 def line_style(place: int) -> tuple[str, object]:
@@ -275,10 +248,5 @@ def feature_label(name: str, dataset: str) -> str:
 
 
 def feature_named(label: str, names: Sequence[str], dataset: str) -> str:
-    """The feature that is printed as ``label``. Raises ValueError where no feature, or more than one, is."""
-    found = [name for name in names if feature_label(name, dataset) == label]
-    if len(found) != 1:
-        raise ValueError(
-            f"expected one feature of {dataset!r} that is called {label!r}, found {found} among {list(names)}"
-        )
-    return found[0]
+    """The feature that is printed as ``label``."""
+    return {feature_label(name, dataset): name for name in names}[label]

@@ -111,7 +111,7 @@ def manifest_of(inputs: Inputs, benchmarks: Mapping[str, str]) -> dict[str, Any]
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
     """The claims of these lists, decided by the study's rows."""
     found = [claim for path in lists for claim in io.load_claims(path)]
-    return claims.decide(found, artefacts.measurements(inputs), inputs.reductions)
+    return claims.decide(found, artefacts.measurements(inputs))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -186,33 +186,18 @@ def test_every_stray_age_lies_in_or_beside_the_group_that_it_is_given() -> None:
         assert distance[group] == min(distance), text
 
 
-def changed(old: str, new: str) -> Callable[[str], bytes]:
-    return lambda text: text.replace(old, new).encode()
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("old", "new", "message"),
     [
-        (
-            changed("(25, 32)", "(25, 99)"),
-            r", row 6, column 'age': '\(25, 99\)' is an unknown category: expected one of",
-        ),
-        (changed("\tf\t", "\tx\t"), r", row 3, column 'gender': 'x' is an unknown category: expected one of"),
-        (changed("user_id", "user"), r", row 1: columns \['user_id'\] are missing; the header names \['user', 'orig"),
-        (changed("\t0\n", "\n"), r", row 2: expected 12 fields .*, found 11"),
-        (lambda text: b"", " is empty"),
-        (lambda text: "\t".join(HEADER).encode(), " has a header and no rows"),
-        (lambda text: b"\xff\xfe\xfa", " is not tab-separated UTF-8 text"),
-        (None, " is missing: run the fetch stage, or put the file there by hand"),
+        ("(25, 32)", "(25, 99)", r"row 6, column 'age': '\(25, 99\)' is an unknown category: expected one of"),
+        ("\tf\t", "\tx\t", "row 3, column 'gender': 'x' is an unknown category: expected one of"),
+        ("user_id", "user", r"row 1: columns \['user_id'\] are missing; the header names \['user', 'orig"),
     ],
 )
-def test_a_malformed_or_missing_table_is_named(raw: Path, change: Callable[[str], bytes] | None, message: str) -> None:
+def test_a_malformed_table_is_named(raw: Path, old: str, new: str, message: str) -> None:
     path = raw / adience.FOLDS[2]
-    text = path.read_text()
-    path.unlink()
-    if change is not None:
-        path.write_bytes(change(text))
-    with pytest.raises(ValueError, match=rf"fold_2_data\.txt{message}"):
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=rf"fold_2_data\.txt, {message}"):
         adience.parse(raw)
 
 

@@ -372,18 +372,6 @@ def test_in_a_stratified_split_a_row_left_over_goes_to_the_larger_remainder_and_
         assert abs(label[:half].mean() - label[half:].mean()) < 4 / np.sqrt(len(rows))
 
 
-@pytest.mark.parametrize("name", GOOD)
-def test_only_continuous_inputs_are_standardised_by_their_own_training_rows(rows_of: Rows, name: str) -> None:
-    data = made(name, rows_of(name).head(900), 2)
-    assert data.continuous == {"adult": adult.CONTINUOUS, "compas": ("priors_count",)}.get(name, ())
-    for r in range(2):
-        for j, column in enumerate(data.feature_names):
-            train, test = data.features[data.train[r], j], data.features[data.test[r], j]
-            if column in data.continuous and train.std():
-                test = (test - train.mean()) / train.std()
-            np.testing.assert_allclose(data.batch("test").features[r, :, j], test, rtol=1e-9, atol=1e-12)
-
-
 def test_adults_rows_are_dropped_for_want_of_occupation_or_country_and_counted_once_each(rows_of: Rows) -> None:
     rows = rows_of("adult").head(20).copy()
     rows.loc[[1, 2, 3], "occupation"] = "?"

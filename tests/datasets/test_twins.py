@@ -66,14 +66,6 @@ def test_a_twin_keeps_marginals_by_group_and_the_association_of_every_pair(name:
     assert np.mean(errors) < 0.01
 
 
-@pytest.mark.parametrize(("name", "column"), {"adult": "relationship", "compas": "score_text", "law": "ZFYA"}.items())
-def test_the_two_checks_notice_a_column_that_lost_its_dependence(name: str, column: str, rows_of: Shipped) -> None:
-    rows = rows_of(name)
-    shuffled = rows.assign(**{column: rows[column].sample(frac=1, random_state=0).to_numpy()})
-    assert max(errors_of_association(name, shuffled)) > 2 * KEPT[name]
-    assert max(errors_of_marginals(name, shuffled).values()) > 0.03
-
-
 # Against the official rows, where they are at hand.
 
 

@@ -99,19 +99,6 @@ def test_iterates_are_those_of_automatic_differentiation(case: str, directions: 
             np.testing.assert_allclose(facts[name][r], count, rtol=1e-8)
 
 
-def test_repetitions_trained_together_are_those_trained_alone() -> None:
-    setting = Setting(population(repetitions=2))
-    _, together, _ = setting.run()
-    whole, metric, start, rows = setting.data, setting.metric, setting.start, setting.rows
-    for r in range(2):
-        setting.data = Batch(whole.features[r : r + 1], whole.label[r : r + 1], {})
-        setting.metric = FairMetric(*(getattr(metric, part)[r : r + 1] for part in PARTS))
-        setting.start, setting.rows = {name: values[r : r + 1] for name, values in start.items()}, rows[r : r + 1]
-        _, alone, _ = setting.run()
-        for name, values in alone.items():
-            np.testing.assert_allclose(together[name][r], values[0], atol=1e-10)
-
-
 def test_threads_and_chunks_change_nothing() -> None:
     one, two = Setting(population(repetitions=3)), Setting(population(repetitions=3), threads=2)
     expected = one.run("float32")[1]

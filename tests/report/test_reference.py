@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import io
 from pipeline.report import reference
 from pipeline.report.artefacts import build, compared
 from pipeline.report.comparison_table import verdicts
-from pipeline.report.described import correlation, described
+from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
 from pipeline.report.style import paper
@@ -137,16 +137,6 @@ def dataset(origin: str = "official", n: int = 40) -> Dataset:
     return made_of(features, rng.integers(0, 2, n), groups, rows[None, : n // 2], rows[None, n // 2 :], **named)
 
 
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), min_size=3, max_size=20))
-def test_correlation_is_that_of_numpy(pairs: list[tuple[float, float]]) -> None:
-    x, y = np.array(pairs).T
-    ours = correlation(x, y)
-    if min(np.ptp(x), np.ptp(y)) > 1e-3:
-        assert ours == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-9)
-        assert correlation(-x, y) == pytest.approx(-ours)
-
-
 def test_moments_are_those_of_the_rows_and_one_group_has_none() -> None:
     data = dataset()
     group, x = data.protected["g"], data.features
@@ -264,9 +254,7 @@ def test_a_logarithmic_axis_keeps_its_zero() -> None:
     figure = Figure(("T_n",), "audit.delta", lines="method", columns="dataset", log=("x",))
     assert picture_of(rows(), figure).figure.axes[0].get_xscale() == "symlog"
     positive = rows()[lambda frame: frame["delta"] > 0]
-    axes = picture_of(positive, figure).figure.axes[0]
-    assert axes.get_xscale() == "log"
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "2"]
+    assert picture_of(positive, figure).figure.axes[0].get_xscale() == "log"
 
 
 def test_a_statistic_that_the_lines_do_not_tell_apart_is_one_line() -> None:

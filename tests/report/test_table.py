@@ -67,15 +67,6 @@ def test_a_label_that_repeats_is_printed_once_a_new_group_opens_and_a_column_can
     assert "a < b" not in hidden.printed().markdown()
 
 
-def test_a_long_latex_table_runs_over_pages_and_a_wide_one_is_set_smaller() -> None:
-    rows = tuple(Row(("Adult", f"method {i}"), (1.0, 1.0, "short")) for i in range(60))
-    assert r"\begin{longtable}{llrrl}" in replace(TABLE, rows=rows).printed().latex()
-    assert r"\normalsize" in TABLE.printed().latex()
-    wide = replace(TABLE, rows=(Row(("Adult", "x" * 35), (1.0, 1.0, "word " * 40)),)).printed().latex()
-    assert r"{llrrp{0.36\linewidth}}" in wide
-    assert r"\scriptsize\setlength" in wide
-
-
 def test_latex_sets_group_headings_over_their_columns_and_escapes_what_latex_would_read() -> None:
     text = TABLE.printed().latex()
     assert r"\multicolumn{2}{c}{Entropy loss}" in text
@@ -96,22 +87,16 @@ def test_no_plain_text_can_break_latex(text: str) -> None:
     assert not set(bare) & set("\\&%$#_{}~^")
 
 
-def test_statistics_are_formulas_in_latex_and_italic_in_html() -> None:
+def test_statistics_and_powers_are_formulas_in_latex() -> None:
     assert markup.latex("T\u0303\u2099 > T\u2099") == r"$\tilde{T}_n$ \textgreater{} $T_n$"
-    assert markup.html("T\u2099") == "<i>T</i><sub><i>n</i></sub>"
     assert markup.latex("10\u207b\u2074") == "10$^{-4}$"
-    assert markup.html("10\u207b\u2074") == "10<sup>\u22124</sup>"
-
-
-@given(st.text())
-def test_no_plain_text_can_open_a_tag(text: str) -> None:
-    assert set(re.findall(r"<[^>]*>", markup.html(text))) <= {"<i>", "</i>", "<sub>", "</sub>", "<sup>", "</sup>"}
 
 
 def test_markdown_and_html_have_every_cell() -> None:
     lines = [line for line in TABLE.printed().markdown().splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {6}
     assert len(re.findall("<t[dh][ >]", TABLE.printed().html())) == 3 + 5 + 3 * 5
+    assert "a &lt; b | c_d" in TABLE.printed().html()
 
 
 def test_a_cell_is_found_by_its_labels_and_a_row_that_does_not_fit_is_refused() -> None:
@@ -195,12 +180,6 @@ def test_numbers_and_formulas_are_written_as_people_write_them(say: Callable, va
     assert say(value) == text
 
 
-@given(st.floats(-1e5, 1e5), st.floats(0, 1e5), st.integers(0, 5))
-def test_mean_and_spread_have_the_same_number_of_decimals(mean: float, std: float, decimals: int) -> None:
-    left, right = spread(Estimate(mean, std, 10), decimals).split(" \u00b1 ")
-    assert len(left.partition(".")[2]) == len(right.partition(".")[2]) == decimals
-
-
 def test_a_figure_is_laid_out_once_and_drawn_once_for_each_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,23 +232,19 @@ REDUCED = [
     for method in ("sensr", "baseline")
     for key in ("method.iterations", "audit.steps")
 ]
-SIZES = "9,045 audited points, up to 1,000 steps"
 STAMPS: list[tuple[pd.DataFrame, list[Reduction], str]] = [
-    (ROWS, [], f"2 and 1 repetitions, {SIZES}, official data"),
+    (ROWS, [], "2 and 1 repetitions, official data"),
     # What departs is counted by setting.
-    (ROWS, REDUCED, f"2 and 1 repetitions, {SIZES}, official data, 2 settings not as published"),
-    (ROWS, REDUCED[:1], f"2 and 1 repetitions, {SIZES}, official data, 1 setting not as published"),
+    (ROWS, REDUCED, "2 and 1 repetitions, official data, 2 settings not as published"),
+    (ROWS, REDUCED[:1], "2 and 1 repetitions, official data, 1 setting not as published"),
     # Trials of maps are counted, a grid of classifiers is not, nor is what has neither a model nor a map.
-    (ROWS.assign(theta_1=0.4), [], f"{SIZES}, official data"),
-    (MAPS, [], f"2 repetitions, {SIZES}, official data"),
-    (MAPS.drop(columns="transport"), [], f"{SIZES}, official data"),
-    # An audit that draws its own samples speaks of simulations alone.
-    (DRAWN, [], "4,000 and 2,000 simulations, simulated data"),
-    (
-        pd.concat([DRAWN, ROWS]), [],
-        f"2 and 1 repetitions, 4,000 and 2,000 simulations, {SIZES}, official data and simulated data",
-    ),
-]  # fmt: skip
+    (ROWS.assign(theta_1=0.4), [], "official data"),
+    (MAPS, [], "2 repetitions, official data"),
+    (MAPS.drop(columns="transport"), [], "official data"),
+    # An audit that draws its own samples has none.
+    (DRAWN, [], "simulated data"),
+    (pd.concat([DRAWN, ROWS]), [], "2 and 1 repetitions, official data and simulated data"),
+]
 
 
 @pytest.mark.parametrize(("rows", "reduced", "said"), STAMPS)
@@ -281,12 +256,8 @@ def test_a_stamp_says_what_the_rows_are(rows: pd.DataFrame, reduced: list[Reduct
     assert stamp.emphatic == bool(reduced)
 
 
-def test_departures_are_said_in_full_and_rows_of_another_scale_are_refused() -> None:
-    assert "SenSR on Adult: iterations 2,000 (published: 20,000)" in departures(REDUCED[:1])
-    with pytest.raises(ValueError, match="expected rows of scale 'paper' alone, found"):
-        Stamp.of(ROWS, "paper")
-    with pytest.raises(ValueError, match="needs rows"):
-        Stamp.of(ROWS.iloc[:0], "laptop")
+def test_departures_are_said_in_full() -> None:
+    assert "SenSR on Adult: method.iterations 2,000 (published: 20,000)" in departures(REDUCED[:1])
 
 
 @pytest.mark.parametrize(

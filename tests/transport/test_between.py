@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -19,7 +18,6 @@ from pipeline.transport.between import Between, fitted, groups, mapped, parted, 
 from pipeline.transport.cost import cost_matrix
 from pipeline.transport.plan import assigned, whole_counts
 from pipeline.transport.quality import ks
-from pipeline.transport.stochastic_training import pair_costs
 from pipeline.types import Array, Dataset, TransportMap
 from tests.builders import dataset as toy
 
@@ -145,10 +143,8 @@ def test_a_section_is_parted_into_groups_and_the_modules_own_keys() -> None:
         parted(section)
 
 
-CONFIGS: dict[str, Any] = {
-    "exact": exact.Config(cost="squared_l1", image="expectation"),
-    "entropic": entropic.Config("squared_l1", 1.0, regularization=0.2, centres=300, quantiles=100),
-}
+ENTROPIC = entropic.Config(cost="squared_l1", tie_break=1.0, regularization=0.2, centres=300, quantiles=100)
+CONFIGS: dict[str, Any] = {"exact": exact.Config(cost="squared_l1", image="expectation"), "entropic": ENTROPIC}
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
@@ -205,9 +201,6 @@ def test_hard_indicators_with_the_right_shares_stay_and_a_lean_majority_does_not
 
 
 # The entropic map is unbiased and stable, has the target's marginals, and is a function of the row alone.
-
-
-ENTROPIC = entropic.Config(cost="squared_l1", tie_break=1.0, regularization=0.2, centres=300, quantiles=100)
 
 
 def entropic_images(x: Array, y: Array, rows: Array, config: entropic.Config = ENTROPIC, seed: int = 0) -> Array:
@@ -387,15 +380,6 @@ def test_a_trials_map_does_not_depend_on_the_others() -> None:
     np.testing.assert_allclose(maps.facts["marginal_error"][1], alone.facts["marginal_error"][0], rtol=1e-3)
     moved = stochastic.images(maps.parameters, [source[0][:3], source[1]])
     assert [rows.shape for rows in moved] == [(3, 2), (90, 2)]
-
-
-@pytest.mark.parametrize("cost", ["squared_l1", "l1", "squared_l2"])
-def test_costs_of_tensors_are_those_of_arrays(cost: str) -> None:
-    rng = np.random.default_rng(4)
-    x, y = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 5, 3))
-    found = pair_costs(torch.from_numpy(x), torch.from_numpy(y), cost)
-    for t in range(2):
-        np.testing.assert_allclose(found[t].numpy(), cost_matrix(x[t], y[t], cost))
 
 
 def test_units_do_not_matter_but_groups_need_a_cost_between_them() -> None:

@@ -226,47 +226,17 @@ def test_best_is_selected_by_the_history() -> None:
     assert len(set(maps.facts["selected_step"].tolist())) > 1
 
 
-def test_images_are_the_values_of_two_hidden_layers() -> None:
-    rng = np.random.default_rng(2)
-    shapes = {"w1": (3, 4), "b1": (4,), "w2": (4, 4), "b2": (4,), "w3": (4, 3), "b3": (3,)}
-    parameters = {name: rng.normal(size=(2, *shape)) for name, shape in shapes.items()}
-    rows = [rng.normal(size=(5, 3)), rng.normal(size=(20_000, 3))]
-    images = wgan.images(parameters, rows)
-    for t, i in ((0, 4), (1, 19_999)):
-        w1, b1, w2, b2, w3, b3 = (parameters[name][t] for name in shapes)
-        first = np.maximum(w1.T @ rows[t][i] + b1, 0)
-        second = np.maximum(w2.T @ first + b2, 0)
-        np.testing.assert_allclose(images[t][i], w3.T @ second + b3, rtol=1e-12)
-    assert [image.shape for image in images] == [(5, 3), (20_000, 3)]
-
-
 # Products of matrices in the compiled GAN: rounded once a product, added in the order of the columns.
 
 
 _njit: Any = njit
 TINY = np.finfo(np.float32).eps
 LARGE = 2.0**30
-LAYOUTS: dict[str, Any] = {
-    "rows": lambda w: w,
-    "transposed": lambda w: w.T.copy().T,
-    "part of wider rows": lambda w: np.concatenate([w, w], axis=1)[:, : w.shape[1]],
-}
 
 
 @_njit
 def added(out: Array, weights: Array, x: Array) -> None:
     add_products(out, weights, x)
-
-
-@pytest.mark.parametrize(("layout", "kind"), [*((one, np.float32) for one in LAYOUTS), ("rows", np.float64)])
-def test_products_of_whole_numbers_are_exact(layout: str, kind: Any) -> None:
-    rng = np.random.default_rng(0)
-    for rows, columns in ((ROWS, ROWS), (12, 8), (2 * ROWS, 0), (128, 64)):
-        weights = rng.integers(-50, 50, (rows, columns)).astype(kind)
-        x, before = (rng.integers(-50, 50, (n, LANES)).astype(kind) for n in (columns, rows))
-        out = before.copy().ravel()
-        added(out, LAYOUTS[layout](weights), x.ravel())
-        np.testing.assert_array_equal(out.reshape(rows, LANES), before + weights @ x)
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,6 @@ def test_a_list_is_swept_and_a_list_in_a_list_is_one_value(conf: Path) -> None:
     assert found[0].columns() == {"delta": 1.1}
 
 
-def test_every_point_of_the_shipped_study_has_its_own_file_name() -> None:
-    found = points(CONF, "individual_fairness")
-    names = {(p.block, p.name("dataset"), p.name("method"), p.name("audit")) for p in found}
-    assert len(names) == len(found) > 0
-
-
 def test_a_model_is_named_by_its_settings_and_a_point_with_a_transport_map_names_it() -> None:
     point = Point("s", "b", "d", "m", "a", (("method.rate", 0.5), ("audit.delta", 2)))
     assert (point.name("dataset"), point.name("method"), point.name("audit")) == ("d", "m@rate=0.5", "a")

@@ -68,7 +68,7 @@ def test_claims_are_those_of_the_reference(study: str) -> None:
     inputs, _ = reference_of(study)
     measured = artefacts.measurements(inputs)
     listed = io.load_claims(ROOT / "data" / "published" / "claims" / f"{study}.yaml")
-    found = claims.listed(claims.decide(listed, measured, inputs.reductions))
+    found = claims.listed(claims.decide(listed, measured))
     theirs = shelf.load_list(FOLDER / "claims.csv").query("study == @study").drop(columns="study")
     message = COMMAND.format(study=study)
     pd.testing.assert_frame_equal(

@@ -1,4 +1,4 @@
-r"""The error of sigma, a p-value for Definition 1, and how far two measures of the same groups agree.
+r"""The error of sigma, and a p-value for Definition 1.
 
 *Intervals.* A resample draws n of the n points with replacement, so that point i is in it w_i times; all that sigma
 needs are the level's sums of w_i min(length_i, T) and of w_i over the points that count. The points are drawn whole:
@@ -26,8 +26,8 @@ there are two different lengths: which tests there are, and so what they are adj
 Two levels are one comparison, tested once. Over all levels of all partitions of a dataset the p-values are adjusted by
 Holm's method: with it the chance that any group is found closer or farther that is not, is at most alpha.
 
-Source: Nanda et al. 2021, Definition 1, which leaves open what "significantly" means, and sections 7.1, 7.2, 8.1 and
-8.3 for agreement; the test is that of DiCiccio et al. 2020.
+Source: Nanda et al. 2021, Definition 1, which leaves open what "significantly" means; the test is that of DiCiccio et
+al. 2020.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ import numpy as np
 
 from pipeline.audits.inference import corrected
 from pipeline.audits.permutation.draws import times_drawn
-from pipeline.audits.permutation.monte_carlo import Method, wilson
+from pipeline.audits.permutation.monte_carlo import Method
 from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.robustness_bias.measures import Lengths, Partition, level_sums, sigma
@@ -143,68 +143,3 @@ def difference_p(
     data = Predictions(np.zeros(len(own)), own, group, ("inside", "outside"))
     test = permutation_test(data, "mean_score", rng=rng, draws=draws, method=method)
     return float("nan") if test.p_value is None else test.p_value
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Of ``total`` groups ``agreeing`` have the same sign of sigma in both; ``undefined`` more have none in one.
-
-    [``low``, ``high``] is Wilson's interval of level 0.95 for the share, as if the groups were drawn independently.
-    They are not: levels of one partition share their points, and two levels always have opposite signs, so the interval
-    is rather too short. NaN without groups.
-    """
-
-    agreeing: int
-    total: int
-    undefined: int
-    low: float
-    high: float
-
-    @property
-    def share(self) -> float:
-        """agreeing / total."""
-        return self.agreeing / self.total if self.total else float("nan")
-
-
-def sign_agreement(one: Array, other: Array) -> Agreement:
-    """Compare the signs of two sigma (p,) of the same p groups; NaN where a sigma does not exist.
-
-    A sigma of exactly 0 agrees with 0 alone. Raises ValueError for arrays of unequal length.
-    """
-    one, other = _paired(one, other)
-    known = ~(np.isnan(one) | np.isnan(other))
-    total, agreeing = int(known.sum()), int((np.sign(one[known]) == np.sign(other[known])).sum())
-    low, high = wilson(agreeing, total) if total else (float("nan"), float("nan"))
-    return Agreement(agreeing, total, len(known) - total, low, high)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """``mean`` and ``variance`` (divisor total - 1) of sigma - sigma' over ``total`` groups; NaN without enough."""
-
-    mean: float
-    variance: float
-    total: int
-    undefined: int
-
-
-def sigma_difference(one: Array, other: Array) -> Difference:
-    """How much larger the first sigma (p,) is than the second, over the groups where both exist.
-
-    Raises ValueError for arrays of unequal length.
-    """
-    one, other = _paired(one, other)
-    gap = (one - other)[~(np.isnan(one) | np.isnan(other))]
-    mean = float(gap.mean()) if len(gap) else float("nan")
-    variance = float(gap.var(ddof=1)) if len(gap) > 1 else float("nan")
-    return Difference(mean, variance, len(gap), len(one) - len(gap))
-
-
-def _paired(one: Array, other: Array) -> tuple[Array, Array]:
-    one, other = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
-    if one.ndim != 1 or one.shape != other.shape:
-        raise ValueError(
-            f"expected two sigma of the same groups, found shapes {one.shape} and {other.shape}: list the groups of "
-            "both in one order"
-        )
-    return one, other

@@ -11,7 +11,7 @@ from pipeline.audits.permutation.rate_power import rate_variance, sample_size
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import MINUS, Estimate, spread
+from pipeline.report.numbers import MINUS, Estimate
 from pipeline.report.permutation_tests.simulations import count
 from pipeline.report.stamp import Picture
 from pipeline.report.style import (
@@ -34,13 +34,6 @@ DIFFERENCES = (0.01, 0.02, 0.05, 0.1)
 POWERS = {0.5: "Rows to detect, as published (power 0.5)", 0.8: "Rows to detect with power 0.8"}
 
 SPREADS = "Mean \u00b1 sample standard deviation over random splits."
-# 200 splits of compas_all, method logistic, audit auc: as configured, and with other penalties, features and scales.
-SCATTER = (
-    "COMPAS is small: over 200 other splits its AUC is 0.721 on average with a standard deviation of 0.012, so that "
-    "the mean of five splits may lie a hundredth off. With numbers as they are, as published (here they are "
-    "standardised), it is 0.722; with C = 1, hardly any penalty, or no age bands 0.721. Adult's AUC is the same to "
-    "three decimals."
-)
 STRIPS = (w.EXACT, w.STUDENTIZED)
 BAND = (10, 90)
 QUARTILES = (25, 75)
@@ -57,7 +50,6 @@ def table_auc(inputs: Inputs) -> Table:
     def mean(statistic: str) -> Callable[[pd.DataFrame], float]:
         return lambda part: float(np.nanmean(_values(part, statistic)))
 
-    rows = inputs.select(block="auc")
     return tabulated(
         title="Test AUCs of the logistic regressions.",
         stub=("Dataset", "Group"),
@@ -76,9 +68,6 @@ def table_auc(inputs: Inputs) -> Table:
         notes=(
             SPREADS,
             "Standard error: DeLong's, of one test set; mean over the splits.",
-            *_penalties(inputs),
-            # What was measured of the official COMPAS data says nothing of others.
-            *([SCATTER] if set(rows.loc[rows["dataset"] == "compas_all", "origin"]) == {"official"} else []),
         ),
     )
 
@@ -131,14 +120,7 @@ def table_sample_size(inputs: Inputs) -> Table:
 
 
 def _of_the_groups(inputs: Inputs, place: dict[str, str]) -> Of:
-    """The rate f in A and in B, and f (1 - f) / pi of each, pi being the share of all rows that the rate is of.
-
-    Raises ValueError where the prepared data, which say how many rows there are, are not at hand.
-    """
-    if place["dataset"] not in inputs.datasets:
-        raise ValueError(
-            f"the sample sizes need the prepared dataset {place['dataset']!r}: found {sorted(inputs.datasets)}"
-        )
+    """The rate f in A and in B, and f (1 - f) / pi of each, pi being the share of all rows that the rate is of."""
     test_rows = inputs.datasets[place["dataset"]].test_rows
 
     def mean(statistic: str) -> float:
@@ -164,20 +146,6 @@ def _values(rows: pd.DataFrame, statistic: str) -> np.ndarray:
     return rows.loc[rows["statistic"] == statistic, "value"].to_numpy(float)
 
 
-def _penalties(inputs: Inputs) -> list[str]:
-    """What validation chose, and whether it chose an end of what was offered."""
-    notes = []
-    for place, classifier in sorted(inputs.classifiers.items()):
-        chosen = classifier.facts.get("inverse_penalty")
-        if classifier.method != w.FOR_THE_PAPER or chosen is None or "@" in place:
-            continue
-        edge = int(np.sum(classifier.facts.get("at_edge", np.zeros(0))))
-        text = ", ".join(f"{value:g}" for value in np.asarray(chosen, float))
-        ends = f"; {edge} of {len(chosen)} at an end of the grid" if edge else ""
-        notes.append(f"{w.dataset_label(classifier.dataset)}: C chosen on validation rows, by split: {text}{ends}.")
-    return notes
-
-
 def difference_of(inputs: Inputs, dataset: str, attribute: str) -> str:
     """Which group is taken from which: ``male \u2212 female``; by levels where the dataset does not name them."""
     for prepared in inputs.datasets.values():
@@ -188,13 +156,8 @@ def difference_of(inputs: Inputs, dataset: str, attribute: str) -> str:
 
 
 def by_setting(rows: pd.DataFrame, against: str) -> tuple[np.ndarray, np.ndarray]:
-    """Settings (k,) ascending and the values at each, one column for each split and sample: (k, m).
-
-    Raises ValueError where a split or sample has two values at one setting.
-    """
+    """Settings (k,) ascending and the values at each, one column for each split and sample: (k, m)."""
     keys = [key for key in ("repetition", "sample") if key in rows and rows[key].notna().any()]
-    if rows.duplicated([against, *keys]).any():
-        raise ValueError(f"several values at one {against}: expected one for each of {', '.join(keys)}")
     table = rows.pivot(index=against, columns=keys, values="value").sort_index()
     return table.index.to_numpy(float), table.to_numpy(float)
 
@@ -251,20 +214,8 @@ def thresholds(inputs: Inputs, attribute: str) -> Picture:
             f"difference over {count(rows, 'draws')} permutations of the groups.",
             f"Bars: where a test rejects at level {float(rows['alpha'].iloc[0]):g}, darker for more of the splits. The "
             "thresholds are tested one by one, without correction for their number.",
-            f"At threshold {AT_THRESHOLD:g}, mean \u00b1 standard deviation over the splits: "
-            f"{'; '.join(_in_the_middle(inputs, {**place, 'dataset': d}) for d in datasets)}.",
         ),
     )
-
-
-def _in_the_middle(inputs: Inputs, place: dict[str, str]) -> str:
-    """``COMPAS recall (TPR) -0.162 +- 0.075, FPR ...``: the signed differences, and how they scatter."""
-    found = (
-        f"{w.METRICS[metric]} "
-        + spread(inputs.mean(**place, metric=metric, threshold=AT_THRESHOLD, statistic="difference"), 3)
-        for metric in RATES
-    )
-    return f"{w.dataset_label(place['dataset'])} {', '.join(found)}"
 
 
 def _distance(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:

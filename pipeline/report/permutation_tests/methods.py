@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.permutation.metrics import hypothesis, metric_named
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
@@ -75,21 +74,6 @@ def over_splits(p_values: np.ndarray) -> float:
     return float(min(1.0, len(ordered) / k * ordered[k - 1]))
 
 
-def floor(rows: pd.DataFrame, draws: int) -> float:
-    """The p over the splits of a test whose p is 1 / (B + 1), the smallest, in each of m splits of K hypotheses each.
-
-    It is min(1, m / k K / (B + 1)), k = ceil(m / 2), K the most hypotheses tested of one method in a split. Behind
-    smaller p-values of exact tests Holm's factor is less than K, and so is the p.
-    """
-    undefined = rows[rows["statistic"] == "undefined"]
-    made = undefined[undefined["value"] == 0]
-    made = made.assign(metric=[hypothesis(metric_named(str(name))) for name in made["metric"]])
-    split = ["shown", "method", "repetition"]
-    hypotheses = made.drop_duplicates([*split, "attribute", "metric"]).groupby(split).size()
-    splits = undefined.groupby(["shown", "method"])["repetition"].nunique()
-    return over_splits(np.full(int(splits.max()), min(1.0, int(hypotheses.max()) / (draws + 1))))
-
-
 def _cells(found: Mapping[str, np.ndarray], alpha: float) -> dict[str, Cell]:
     adjusted = found["p_adjusted"]
     p = over_splits(adjusted)
@@ -105,8 +89,6 @@ def _cells(found: Mapping[str, np.ndarray], alpha: float) -> dict[str, Cell]:
 
 def _wide(statistics: dict[str, pd.DataFrame], name: str) -> pd.Series:
     """The values of one statistic by dataset, attribute, metric and method, one array of the splits each."""
-    if name not in statistics:
-        raise ValueError(f"the methods' tests have no statistic {name!r}: found {sorted(statistics)}")
     keys = ["shown", "attribute", "metric", "method"]
     return statistics[name].sort_values("repetition").groupby(keys)["value"].agg(lambda values: values.to_numpy(float))
 
@@ -129,8 +111,7 @@ def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
         "rows, are then combined by twice the lower median (m/k times the k-th smallest of m, k = \u2308m/2\u2309), "
         "which is valid however they depend on each other.",
         f"Exact by enumeration: {', '.join(w.METRICS[m] for m in exact)}; the others are studentised, "
-        f"with p at least 1/{draws + 1:,} in a split before the correction; that floor, where it is the smallest p in "
-        f"every split, is {p_value(floor(rows, draws))} after it.",
+        f"with p at least 1/{draws + 1:,} in a split before the correction.",
         f"Share of splits rejected at {alpha:g}, standard deviations, and undefined tests: in the CSV. Logistic "
         "regression is trained and tested on all rows, the other methods on those of the first study.",
     )

@@ -5,11 +5,10 @@ own, the first so many test points; on different points signs differ for that re
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.audits.robustness_bias.inference import Agreement, sigma_difference, sign_agreement
 from pipeline.audits.robustness_bias.measures import by_level
 from pipeline.audits.robustness_bias.measures import counted as lengths_of
 from pipeline.report import registry
@@ -17,7 +16,8 @@ from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number
 from pipeline.report.robustness_bias import study
-from pipeline.report.robustness_bias.study import NOT_RUN, Audited, Points
+from pipeline.report.robustness_bias.study import LEVEL, NOT_RUN, Audited, Points
+from pipeline.report.rules import wilson
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
 
@@ -71,16 +71,18 @@ class Comparison:
         return one.block == self.block and one.network in (own if self.networks is None else self.networks)
 
 
-def comparisons(found: Sequence[Audited]) -> list[Comparison]:
-    """What the paper compares, and the same of a tighter attack and of smoothing where they were measured."""
-    tighter = w.tighter(name for one in study.run(found) for name in one.attacks)
-    bounds, last = (w.DEEPFOOL, w.CARLINI_WAGNER, *tighter, w.SMOOTHING), w.LAST
-    sides = [((w.DEEPFOOL, last), (w.CARLINI_WAGNER, last)), *(((name, last), (w.DEEPFOOL, last)) for name in tighter)]
-    sides += [((name, moment), (name, last)) for moment in (w.FIRST, w.MIDDLE) for name in bounds]
-    return [
-        *(Comparison(study.LINEAR, (w.EXACT, last), (name, last), (w.LOGISTIC,)) for name in bounds),
-        *(Comparison(study.NETWORKS, *both, w.CONVOLUTIONAL) for both in sides),
-    ]
+BOUNDS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
+OF_ATTACKS = ((w.DEEPFOOL, w.CARLINI_WAGNER), (w.FMN, w.DEEPFOOL))
+COMPARISONS = (
+    *(Comparison(study.LINEAR, (w.EXACT, w.LAST), (name, w.LAST), (w.LOGISTIC,)) for name in BOUNDS),
+    *(Comparison(study.NETWORKS, (one, w.LAST), (other, w.LAST), w.CONVOLUTIONAL) for one, other in OF_ATTACKS),
+    *(
+        Comparison(study.NETWORKS, (name, moment), (name, w.LAST), w.CONVOLUTIONAL)
+        for moment in (w.FIRST, w.MIDDLE)
+        for name in BOUNDS
+    ),
+)
+"""What the paper compares, and the same of FMN and of smoothing."""
 
 
 def smoothing_against(attack: str) -> Comparison:
@@ -94,9 +96,26 @@ def counted(
     comparison: Comparison,
     datasets: Sequence[str],
     denominator: str = w.PAPER,
-) -> Agreement:
-    """The agreement over all groups of these data sets and the comparison's networks."""
-    return sign_agreement(*pairs(inputs, found, comparison, datasets, denominator))
+) -> Estimate:
+    """The share of equal signs over all n groups of these data sets and the comparison's networks that have both.
+
+    Its interval is Wilson's, as if the groups were drawn independently. They are not, so it is rather too short. NaN
+    without groups.
+    """
+    one, other = pairs(inputs, found, comparison, datasets, denominator)
+    equal = Estimate.share((np.sign(one) == np.sign(other))[np.isfinite(one - other)])
+    if not equal.n:
+        return equal
+    low, high = wilson(equal, LEVEL)
+    return replace(equal, low=low, high=high)
+
+
+def differences(
+    inputs: Inputs, found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], denominator: str
+) -> Array:
+    """sigma of the one side less sigma of the other (k,), of the groups that have both."""
+    one, other = pairs(inputs, found, comparison, datasets, denominator)
+    return (one - other)[np.isfinite(one - other)]
 
 
 def pairs(
@@ -153,8 +172,10 @@ def shared(points: Points, one: str, other: str) -> Array:
     return np.flatnonzero(points.tried[one] & points.tried[other] & (found | ~points.correct))
 
 
-def sample_note(inputs: Inputs, found: Sequence[Audited], compared: Sequence[tuple[Comparison, Sequence[str]]]) -> str:
-    """On which points two distances are compared: from how many to how many of a network; empty for none."""
+def sample_note(
+    inputs: Inputs, found: Sequence[Audited], compared: Sequence[tuple[Comparison, Sequence[str]]]
+) -> tuple[str, ...]:
+    """A footnote on which points two distances are compared: from how many to how many of a network; none for none."""
     sizes = [
         len(shared(study.at_points(inputs, audited), comparison.one[0], comparison.other[0]))
         for comparison, datasets in compared
@@ -162,12 +183,10 @@ def sample_note(inputs: Inputs, found: Sequence[Audited], compared: Sequence[tup
         for audited in having(found, comparison, datasets)
     ]
     if not sizes:
-        return ""
+        return ()
     many = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
-    return (
-        "Two distances are compared on the points that both were asked of and that neither failed on, "
-        f"{many} of a network."
-    )
+    points = "Two distances are compared on the points that both were asked of and that neither failed on"
+    return (f"{points}, {many} of a network.",)
 
 
 def once(groups: Sequence[tuple[str, str]]) -> Array:
@@ -186,7 +205,7 @@ def table_1(inputs: Inputs) -> Table:
         cells: list[Cell] = []
         for attack in ATTACKS:
             sides = [counted(inputs, found, smoothing_against(attack), [dataset], d) for d in w.DENOMINATORS]
-            cells += [percent(sides[0]), of(sides[0]), percent(sides[1])]
+            cells += [100 * sides[0].value, of(sides[0]), 100 * sides[1].value]
         body.append(Row((printed,), (*cells, NOT_RUN if dataset in missing else "")))
     compared = [(smoothing_against(attack), [*TABLE_1]) for attack in ATTACKS]
     columns = [
@@ -208,7 +227,7 @@ def table_1(inputs: Inputs) -> Table:
             "Share of groups whose sigma has the same sign, over the five networks of torchvision and the data set's "
             "own, at the last epoch. Correct: the same with shares of the correctly classified members, as in the "
             f"authors' program. {ONCE}",
-            f"{sample_note(inputs, found, compared)} {study.failures(found, ATTACKS)}".strip(),
+            *sample_note(inputs, found, compared),
             ACCURACY,
             DEPENDENT,
             *study.not_run(found),
@@ -225,14 +244,14 @@ def table_agreement(inputs: Inputs) -> Table:
     here = w.datasets_in(one.dataset for one in study.run(found))
     body = []
     for denominator, words in w.DENOMINATORS.items():
-        for comparison in comparisons(found):
+        for comparison in COMPARISONS:
             whole = [name for name in w.PUBLISHED_IMAGES if name in here]
             sides = [whole, *([name] for name in w.IMAGES)]
-            cells = [share(counted(inputs, found, comparison, names, denominator)) for names in sides]
+            shares = [counted(inputs, found, comparison, names, denominator) for names in sides]
+            cells = [replace(share, text=of(share) or DASH) for share in shares]
             networks = "linear" if comparison.block == study.LINEAR else "five"
             body.append(Row((words, networks, comparison.name), tuple(cells)))
-    compared = [(comparison, here) for comparison in comparisons(found)]
-    shown = [one for one in found if one.block in (study.LINEAR, study.NETWORKS)]
+    compared = [(comparison, here) for comparison in COMPARISONS]
     return Table(
         title="Agreement in sign of different distances, and of different epochs.",
         stub=("Shares of", "Networks", "Compared"),
@@ -247,7 +266,7 @@ def table_agreement(inputs: Inputs) -> Table:
             "Shares of all members: as the paper defines I_P; of correct members: as its program computes it. Linear: "
             "logistic regression, of which the exact distance is known. Five: AlexNet, VGG19, ResNet50, DenseNet121, "
             "SqueezeNet1_0. A dash: not measured, or one checkpoint alone.",
-            f"{sample_note(inputs, found, compared)} {study.failures(shown)}".strip(),
+            *sample_note(inputs, found, compared),
             ACCURACY,
             DEPENDENT,
             *study.not_run(found),
@@ -262,25 +281,22 @@ def table_sigma_differences(inputs: Inputs) -> Table:
     here = w.datasets_in(one.dataset for one in study.run(found))
     paper = [name for name in w.PUBLISHED_IMAGES if name in here]
     body = []
-    for comparison in comparisons(found):
-        if comparison.block != study.LINEAR:
-            continue
+    linear = [comparison for comparison in COMPARISONS if comparison.block == study.LINEAR]
+    for comparison in linear:
         whole = [(study.together(here), paper)] if paper else []
         for label, names in (*whole, *((w.dataset_label(name), [name]) for name in here)):
             cells: list[Cell] = []
             for denominator in w.DENOMINATORS:
-                one, other = pairs(inputs, found, comparison, names, denominator)
-                gap = sigma_difference(one, other)
-                gaps = np.abs(one - other)
-                absolute = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else None
-                cells += [gap.total, gap.mean, gap.variance, absolute]
+                gaps = differences(inputs, found, comparison, names, denominator)
+                gap = Estimate.mean(gaps)
+                cells += [gap.n, gap.value, gap.std**2, Estimate.mean(np.abs(gaps)).value]
             body.append(Row((w.DISTANCES[comparison.other[0]].label, label), tuple(cells)))
     columns = tuple(
         Column(f"{key}, {words}", f"shares of {words}", decimals=decimals, name=name)
         for words in w.DENOMINATORS.values()
         for key, name, decimals in OF_A_DIFFERENCE
     )
-    compared = [(one, here) for one in comparisons(found) if one.block == study.LINEAR]
+    compared = [(comparison, here) for comparison in linear]
     return Table(
         title="Differences of sigma between the exact distance and its estimates.",
         stub=("Estimate", "Data"),
@@ -291,22 +307,12 @@ def table_sigma_differences(inputs: Inputs) -> Table:
             f"sigma by the exact distance less sigma by the estimate, over the groups. {ONCE}",
             "The exact distance is that of the formula as published, without regard for the box [0, 1], in which the "
             "attacks stay: part of the differences is the box's.",
-            f"{sample_note(inputs, found, compared)} {study.failures(found)}".strip(),
+            *sample_note(inputs, found, compared),
             *study.not_run(found),
         ),
     )
 
 
-def percent(found: Agreement) -> Estimate:
-    """The share in percent, NaN without groups."""
-    return Estimate(100 * found.share, n=found.total)
-
-
-def of(found: Agreement) -> str:
+def of(share: Estimate) -> str:
     """``45 of 60``; nothing without groups."""
-    return f"{number(found.agreeing, 0)} of {number(found.total, 0)}" if found.total else ""
-
-
-def share(found: Agreement) -> Estimate:
-    """The share as k of n with Wilson's interval, which is in the CSV."""
-    return Estimate(found.share, n=found.total, low=found.low, high=found.high, text=of(found) or DASH)
+    return f"{number(share.value * share.n, 0)} of {number(share.n, 0)}" if share.n else ""

@@ -1,4 +1,4 @@
-"""Figures 4 to 6 of Nanda et al. (2021), distances by group, and the two measures over all budgets.
+"""Figures 4 to 6 of Nanda et al. (2021), distances by group, and how the accuracy of each group comes about.
 
 The curves I_P(tau) are drawn as the steps that they are, of the points that were attacked.
 """
@@ -12,24 +12,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pipeline.audits.robustness_bias.measures import Lengths, Partition, counted, robustness_bias, survival
+from pipeline.audits.robustness_bias.measures import Lengths, Partition, counted, survival
 from pipeline.methods.standard import accuracy_curve
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
-from pipeline.report.robustness_bias.study import TOO_FEW, Audited
+from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Picture
 from pipeline.report.style import INK, PAGE_WIDTH, WARNING, new_figure, panel_letter
 from pipeline.types import Array
 
 GRID = 400
-"""Budgets at which a curve is drawn where it has more corners than these: its steps are then finer than its line."""
+"""Budgets at which a curve is drawn: its steps are finer than its line."""
 NEARLY_ALL = 0.995
 """Curves are drawn up to this quantile of the distances: one far point would leave the others a corner."""
 MEAN: Any = {"color": "#C0392B", "linestyle": (0, (4, 1.2))}
 ONE_OF_MANY = "#0072B2"
 ABSCISSA = rf"$\tau$ ({w.UNITS})"
+Pair = tuple[str, str | None]
+"""A data set and one of its partitions; None is that into classes."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,6 @@ class Group:
 
     lengths: Lengths
     partition: Partition
-
-    def few(self, level: int) -> bool:
-        """Whether too few points of a level count for a difference to be seen."""
-        return int((self.lengths.counts & self.partition.element(level)[0]).sum()) < TOO_FEW
 
     def curves(self, level: int, tau: Array) -> tuple[Array, Array]:
         """I_P of a level and that of all points of other levels, (t,) each at tau (t,); NaN without points."""
@@ -58,26 +56,9 @@ def group(inputs: Inputs, one: Audited, attack: str, partition: str | None = Non
 
 
 def budgets(groups: Sequence[Group]) -> Array:
-    """From 0 to nearly the largest length of any of the groups: every length up to it, where they are at most ``GRID``.
-
-    Between these no curve changes; of more lengths ``GRID`` values in equal steps.
-    """
-    lengths = np.concatenate([one.lengths.length[one.lengths.length > 0] for one in groups] or [np.zeros(0)])
-    end = float(np.quantile(lengths, NEARLY_ALL)) if len(lengths) else 1.0
-    corners = np.unique(np.concatenate([[0.0], lengths[lengths < end], [end]]))
-    return corners if len(corners) <= GRID else np.linspace(0, end, GRID)
-
-
-def empty(axes: Axes, one: Group, level: int | None = None) -> bool:
-    """Whether no point (of a level, or at all) has a length above 0; the panel then says so and stays as it is."""
-    found = one.lengths.length > 0
-    if (found if level is None else found & one.partition.element(level)[0]).any():
-        return False
-    text = "no distance found" + ("" if level is None else " in the group")
-    # On white and to the right, where the curves of others are low.
-    look: Any = {"color": WARNING, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1.5}, "fontsize": 7}
-    axes.text(0.97, 0.65, text, ha="right", va="center", transform=axes.transAxes, **look)
-    return True
+    """``GRID`` budgets from 0 to nearly the largest length of any of the groups."""
+    lengths = np.concatenate([one.lengths.length[one.lengths.length > 0] for one in groups])
+    return np.linspace(0, float(np.quantile(lengths, NEARLY_ALL)) if len(lengths) else 1.0, GRID)
 
 
 def draw_levels(axes: Axes, one: Group, tau: Array) -> None:
@@ -123,113 +104,81 @@ def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "")
     return Picture(figure, title, stamp, f"No drawing: {why}", absent=why)
 
 
+EXACT = tuple((dataset, None) for dataset in w.IMAGES)
 SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))
 
 
-@registry.figure()
-def figure_4(inputs: Inputs) -> Picture:
-    """The share of each class whose exact distance to the boundary of a multinomial logistic regression exceeds a
-    budget, for each data set. One thin line is one class, the dashed line is their mean.
-    """
-    found = study.audited(inputs, study.LINEAR)
-    title = "Robustness of every class under logistic regression."
-    shown = study.run(found)
-    if not shown:
-        return nothing(inputs, found, title)
-    figure, grid = panels(len(shown))
-    for axes, one in zip(grid, shown, strict=True):
-        axes.set_title(w.dataset_label(one.dataset))
-        classes = group(inputs, one, w.EXACT)
-        draw_crowd(axes, classes, budgets([classes]))
-    grid[0].set_ylabel(r"$\widehat{I}_c(\tau)$")
-    handles = [Line2D([], [], color=ONE_OF_MANY, linewidth=0.9), Line2D([], [], **MEAN)]
-    figure.legend(handles, ["one class", "mean of the classes"], loc="outside upper center", ncols=2)
-    return Picture(
-        figure,
-        title,
-        study.stamp(inputs, study.LINEAR, distances=[w.EXACT]),
-        "For each data set, one falling curve for each class: the share of its points that are further than a budget "
-        "from the boundary, and the mean of these curves.",
-        notes=("Shares of all members of a class; axes end where nearly all distances do.", *study.not_run(found)),
-    )
-
-
-@registry.figure()
-def figure_5(inputs: Inputs) -> Picture:
-    """The same by sensitive attribute, for the data sets that have one."""
-    every = [one for one in study.audited(inputs, study.LINEAR) if one.dataset in dict(SENSITIVE)]
-    found = {one.dataset: one for one in study.run(every)}
-    title = "Robustness by sensitive attribute under logistic regression."
-    shown = [(found[dataset], partition) for dataset, partition in SENSITIVE if dataset in found]
+@registry.figure(
+    "figure_4",
+    "The share of each class whose exact distance to the boundary of a multinomial logistic regression exceeds a "
+    "budget, for each data set. One thin line is one class, the dashed line is their mean.",
+    pairs=EXACT,
+    title="Robustness of every class under logistic regression.",
+)
+@registry.figure(
+    "figure_5",
+    "The same by sensitive attribute, for the data sets that have one.",
+    pairs=SENSITIVE,
+    title="Robustness by sensitive attribute under logistic regression.",
+)
+def exact(inputs: Inputs, pairs: Sequence[Pair], title: str) -> Picture:
+    """Curves of every level by the exact distance, one panel for each data set and partition."""
+    every = [one for one in study.audited(inputs, study.LINEAR) if one.dataset in dict(pairs)]
+    shown = parted(every, pairs)
     if not shown:
         return nothing(inputs, every, title)
     figure, grid = panels(len(shown))
     for axes, (one, partition) in zip(grid, shown, strict=True):
-        axes.set_title(f"{w.dataset_label(one.dataset)}, by {partition}")
-        parted = group(inputs, one, w.EXACT, partition)
-        draw_levels(axes, parted, budgets([parted]))
-        axes.legend(loc="upper right", handlelength=2.0)
-    grid[0].set_ylabel(r"$\widehat{I}_s(\tau)$")
+        axes.set_title(place(one, partition))
+        levels = group(inputs, one, w.EXACT, partition)
+        if partition is None:
+            draw_crowd(axes, levels, budgets([levels]))
+        else:
+            draw_levels(axes, levels, budgets([levels]))
+            axes.legend(loc="upper right", handlelength=2.0)
+    grid[0].set_ylabel(r"$\widehat{I}_P(\tau)$")
+    if pairs is EXACT:
+        handles = [Line2D([], [], color=ONE_OF_MANY, linewidth=0.9), Line2D([], [], **MEAN)]
+        figure.legend(handles, ["one class", "mean of the classes"], loc="outside upper center", ncols=2)
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.LINEAR, [one.dataset for one in every], [w.EXACT]),
-        "Falling curves, one for each gender or race: the share that is further than a budget from the boundary.",
-        notes=("Faces of unknown gender or race are left out.", *study.not_run(every)),
+        study.stamp(inputs, study.LINEAR, [one.dataset for one in every]),
+        "For each data set and partition, one falling curve for each group: the share of its points that are further "
+        "than a budget from the boundary.",
+        notes=(
+            "Shares of all members of a group; axes end where nearly all distances do. Images of unknown gender or "
+            "race are left out.",
+            *study.not_run(every),
+        ),
     )
+
+
+def parted(found: Sequence[Audited], pairs: Sequence[Pair]) -> list[tuple[Audited, str | None]]:
+    """The networks that have learned, one for each data set, with each of its partitions."""
+    learned = {one.dataset: one for one in study.run(found)}
+    return [(learned[dataset], partition) for dataset, partition in pairs if dataset in learned]
+
+
+def place(one: Audited, partition: str | None) -> str:
+    """``UTKFace, by race``."""
+    return w.dataset_label(one.dataset) + (f", by {partition}" if partition else "")
 
 
 COLUMNS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
 PANEL = 1.12
 ACROSS, ROW = 3, 1.65
 """Panels in a row, and the height of one, inches."""
-BIAS = (
+TRAINED = (
     *((dataset, None) for dataset in (w.CIFAR10, w.CIFAR100, w.SUPER)),
     *((w.UTKFACE, partition) for partition in (None, w.GENDER, w.RACE)),
     *((w.ADIENCE, partition) for partition in (None, w.GENDER)),
     (w.DIGITS, None),
 )
-"""Data sets and partitions of the figure of RB; None is the partition into classes."""
 FEW = 10
 """Levels that are drawn one by one."""
 ROOM = 1.5
 """How far an axis goes beyond its curves, for the legend above them."""
-
-
-@registry.figure(place=5)
-def figure_bias(inputs: Inputs) -> Picture:
-    """RB(P, τ) of equation 2: how far the share of a group that is safe from a budget is from that of all other points.
-    Its areas, with a sign, are what sigma sums up.
-    """
-    title = "Robustness bias against the budget."
-    every, shown = own_networks(inputs)
-    if not shown:
-        return nothing(inputs, every, title)
-    figure, grid = panels(len(shown))
-    for axes, (one, partition) in zip(grid, shown, strict=True):
-        parted = group(inputs, one, one.bound, partition, w.CORRECT)
-        tau, levels = budgets([parted]), parted.partition.levels
-        enough = [level for level in range(len(levels)) if not parted.few(level)]
-        # Of two levels each is the other's complement: one curve.
-        enough = enough[:1] if len(levels) == 2 else enough
-        drawn = {level: robustness_bias(parted.lengths, parted.partition, level, tau) for level in enough}
-        by_level(axes, one, partition, tau, drawn, levels, drawstyle="steps-post")
-        empty(axes, parted)
-        axes.set_xlim(0, tau[-1])
-    grid[0].set_ylabel(r"$RB(P, \tau)$")
-    datasets = sorted({one.dataset for one, _ in shown})
-    return Picture(
-        figure,
-        title,
-        study.stamp(inputs, study.NETWORKS, datasets, sorted({one.bound for one, _ in shown})),
-        "For each data set and partition, one curve for each group over the budget: how far the group's share of "
-        "safe points is from that of all other points.",
-        notes=(
-            f"By {study.upper_bounds(one for one, _ in shown)}; correctly classified points of {OWN_NETWORKS} "
-            f"({told(every)}) at its last epoch. {MANY}; groups of fewer than {study.TOO_FEW} points are left out.",
-            *study.not_run(every),
-        ),
-    )
 
 
 @registry.figure(place=10)
@@ -238,64 +187,48 @@ def figure_training(inputs: Inputs) -> Picture:
     that is nearer to the boundary.
     """
     title = "Test accuracy by group during training."
-    every, shown = own_networks(inputs)
+    every = [one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]]
+    shown = parted(every, TRAINED)
     if not shown:
         return nothing(inputs, every, title)
     figure, grid = panels(len(shown), "epoch")
     for axes, (one, partition) in zip(grid, shown, strict=True):
         history, levels = inputs.classifiers[one.model].history, inputs.datasets[one.data].levels
-        partition_name = partition or next(iter(levels))
-        step = history["step"]
-        drawn = {k: history[accuracy_curve(partition_name, name)][-1] for k, name in enumerate(levels[partition_name])}
-        by_level(axes, one, partition, step, drawn, levels[partition_name], marker=".", markersize=2.5)
-        axes.plot(step, history[accuracy_curve()][-1], linewidth=1.3, **MEAN)
+        name = partition or next(iter(levels))
+        drawn = {level: history[accuracy_curve(name, level)][-1] for level in levels[name]}
+        axes.set_title(place(one, partition), fontsize=8)
+        draw_training(axes, history["step"], drawn)
+        axes.plot(history["step"], history[accuracy_curve()][-1], linewidth=1.3, **MEAN)
         axes.set(ylim=(0, 1.1 * ROOM), yticks=np.linspace(0, 1, 6))
     grid[0].set_ylabel("test accuracy")
     figure.legend([Line2D([], [], **MEAN)], ["all"], loc="outside upper center")
+    told = "; ".join(f"{w.dataset_label(one.dataset)}: {w.NETWORKS[one.network]}" for one in study.run(every))
     return Picture(
         figure,
         title,
-        study.of_training(study.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown}))),
+        study.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown})),
         "For each data set and partition, one rising curve of test accuracy for each group over the epochs, and one of "
         "all test points.",
-        notes=(f"After each epoch of {OWN_NETWORKS} ({told(every)}). {MANY}.", *study.not_run(every)),
+        notes=(
+            f"After each epoch of each data set's own network ({told}). Where there are more than {FEW} classes, one "
+            "thin line for each.",
+            *study.not_run(every),
+        ),
     )
 
 
-OWN_NETWORKS = "each data set's own network"
-MANY = f"Where there are more than {FEW} classes, one thin line for each"
-
-
-def own_networks(inputs: Inputs) -> tuple[list[Audited], list[tuple[Audited, str | None]]]:
-    """Each data set's own network; and those that have learned, once for each partition."""
-    every = [one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]]
-    found = {one.dataset: one for one in study.run(every)}
-    return every, [(found[dataset], partition) for dataset, partition in BIAS if dataset in found]
-
-
-def told(found: Sequence[Audited]) -> str:
-    """Which data set's network is which."""
-    return "; ".join(f"{w.dataset_label(one.dataset)}: {w.NETWORKS[one.network]}" for one in study.run(found))
-
-
-def by_level(
-    axes: Axes, one: Audited, partition: str | None, x: Array, drawn: Mapping[int, Array], names: Sequence[str],
-    **style: Any,
-) -> None:  # fmt: skip
-    """A curve (t,) over ``x`` (t,) for each level, with a legend above them where they are few."""
-    label = w.dataset_label(one.dataset)
-    axes.set_title(label if partition is None else f"{label}, by {partition}", fontsize=8)
-    if len(names) > FEW:
+def draw_training(axes: Axes, epoch: Array, drawn: Mapping[str, Array]) -> None:
+    """A curve (t,) over the epochs (t,) for each level, with a legend above them where they are few."""
+    look: Any = {"marker": ".", "markersize": 2.5}
+    if len(drawn) > FEW:
         for values in drawn.values():
-            axes.plot(x, values, color=ONE_OF_MANY, linewidth=0.4, alpha=0.5, **style)
+            axes.plot(epoch, values, color=ONE_OF_MANY, linewidth=0.4, alpha=0.5, **look)
         return
-    for level, values in drawn.items():
+    for level, (name, values) in enumerate(drawn.items()):
         color, line = w.line_style(level)
-        name = " or ".join(map(w.plainly, names)) if len(names) == 2 and len(drawn) == 1 else w.plainly(names[level])
-        axes.plot(x, values, color=color, linestyle=line, linewidth=0.9, label=name, **style)
-    axes.set_ylim(0, axes.get_ylim()[1] * ROOM)
-    look: Any = {"fontsize": 5, "handlelength": 1.6, "labelspacing": 0.15, "ncols": 1 + (len(names) > 5)}
-    axes.legend(loc="upper right", **look)
+        axes.plot(epoch, values, color=color, linestyle=line, linewidth=0.9, label=w.plainly(name), **look)
+    few: Any = {"fontsize": 5, "handlelength": 1.6, "labelspacing": 0.15, "ncols": 1 + (len(drawn) > 5)}
+    axes.legend(loc="upper right", **few)
 
 
 def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:
@@ -341,9 +274,8 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
             if attack not in one.attacks:
                 say(axes, "not measured")
                 continue
-            parted = group(inputs, one, attack, partition)
-            if not empty(axes, parted):
-                draw_levels(axes, parted, budgets([parted]))
+            levels = group(inputs, one, attack, partition)
+            draw_levels(axes, levels, budgets([levels]))
             named: Any = {"ha": "right", "va": "top", "transform": axes.transAxes, "fontsize": 7.5, "color": INK}
             axes.text(0.98, 0.97, w.NETWORKS[one.network], **named)
             if r == 0:
@@ -357,7 +289,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, [dataset], COLUMNS),
+        study.stamp(inputs, study.NETWORKS, [dataset]),
         "One row for each network, one column for each distance; in each panel one falling curve for each group: the "
         "share of its points that are further than a budget from the boundary.",
         notes=(

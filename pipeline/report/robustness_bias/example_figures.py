@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from pipeline.audits.robustness_bias import illustrations
+from pipeline.audits.robustness_bias.examples import ENOUGH
 from pipeline.audits.robustness_bias.measures import counted, survival
 from pipeline.report import registry
 from pipeline.report import words as w
@@ -126,8 +127,6 @@ KEPT = "example_images"
 PREFERRED = (w.UTKFACE, w.ADIENCE, w.CIFAR10, w.CIFAR100, w.SUPER, w.DIGITS)
 """The first data set that has an example is shown: the paper's first, those with sensitive attributes next."""
 OUTCOMES = ("fooled", "not fooled")
-ENOUGH = 20
-"""As in :mod:`pipeline.audits.robustness_bias.examples`, which makes the choice."""
 STRETCH = 0.5
 """The change is drawn so that its largest pixel is this far from grey."""
 
@@ -162,7 +161,7 @@ def figure_3(inputs: Inputs) -> Picture:
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, [one.dataset], [w.DEEPFOOL]),
+        study.stamp(inputs, study.NETWORKS, [one.dataset]),
         "Two pictures above each other, each with a change within one budget and what it becomes: the network changes "
         "its mind about the first and, with the whole budget spent, not about the second.",
         notes=(

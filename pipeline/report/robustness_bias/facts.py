@@ -17,17 +17,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.robustness_bias import illustrations
-from pipeline.audits.robustness_bias.inference import Agreement
 from pipeline.audits.robustness_bias.measures import comparisons
 from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
 from pipeline.report.robustness_bias import agreement, regularizer, study
 from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
 
-TOY = "toy"
-"""The block of the two small worlds."""
 COLUMNS = ("simulations", "denominator", "attack", "partition", "level", "method", "error")
 """Of the facts, which a smaller study may lack."""
 SIGNIFICANT = 0.05
@@ -43,7 +40,6 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     facts = [
         *configured_facts(study.as_networks(inputs.points)),
         *_comparisons(inputs),
-        *_toy(),
         *_by_network(found),
         *_agreements(inputs, found),
         *_differences(inputs, found),
@@ -61,10 +57,10 @@ def _place(of: Iterable[Audited], block: str, dataset: str = "all") -> Fact:
     return {"block": block, "dataset": dataset, "origin": study.least_official(of)}
 
 
-def _share(place: Fact, counted: Agreement) -> Iterator[Fact]:
+def _share(place: Fact, counted: Estimate) -> Iterator[Fact]:
     """The share of agreeing signs, where there are groups to compare."""
-    if counted.total:
-        yield {**place, "value": counted.share, "simulations": counted.total}
+    if counted.n:
+        yield {**place, "value": counted.value, "simulations": counted.n}
 
 
 def _comparisons(inputs: Inputs) -> Iterator[Fact]:
@@ -76,15 +72,6 @@ def _comparisons(inputs: Inputs) -> Iterator[Fact]:
         total = sum(map(comparisons, published.values()))
         yield {**place, "statistic": "comparisons", "value": total}
         yield {**place, "statistic": "comparisons_of_five", "value": len(w.CONVOLUTIONAL) * total}
-
-
-def _toy() -> Iterator[Fact]:
-    world = illustrations.two_boundaries()
-    for name, boundary in zip("ab", world.boundaries, strict=True):
-        place = {"block": TOY, "dataset": TOY, "method": f"boundary_{name}", "origin": "configuration"}
-        shares = (world.accuracy(boundary), *world.attacked(boundary))
-        for statistic, share in zip(("accuracy", "round_attacked", "cross_attacked"), shares, strict=True):
-            yield {**place, "statistic": statistic, "value": 100 * share}
 
 
 def _by_network(found: Sequence[Audited]) -> Iterator[Fact]:
@@ -105,7 +92,7 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
     """
     shown = study.run(found)
     for denominator in w.DENOMINATORS:
-        for comparison in agreement.comparisons(found):
+        for comparison in agreement.COMPARISONS:
             sides = (comparison.one, comparison.other)
             name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
             counted = agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
@@ -118,7 +105,7 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
                 place = _place((one for one in shown if one.dataset == dataset), NETWORKS, dataset)
                 place |= {"denominator": denominator, "statistic": f"agree_smoothing_{attack}"}
                 yield from _share(place, counted)
-    for comparison in agreement.comparisons(found):
+    for comparison in agreement.COMPARISONS:
         (attack, moment), last = comparison.one, comparison.other
         if moment == w.FIRST and last == (attack, w.LAST) and attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
             every = replace(comparison, networks=None)
@@ -131,10 +118,9 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
     """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
     place = _place(having(found, LINEAR), LINEAR)
-    for comparison in (one for one in agreement.comparisons(found) if one.block == LINEAR):
+    for comparison in (one for one in agreement.COMPARISONS if one.block == LINEAR):
         for denominator in w.DENOMINATORS:
-            one, other = agreement.pairs(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
-            gaps = (one - other)[np.isfinite(one - other)]
+            gaps = agreement.differences(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
             place |= {"denominator": denominator, "attack": comparison.other[0]}
             for number, gap in enumerate(gaps):
                 yield {**place, "statistic": "sigma_difference", "repetition": number, "value": float(gap)}

@@ -1,4 +1,4 @@
-"""Tables by group: the partitions, sigma with its interval and test, and what holds under every network."""
+"""Tables by group: the partitions, sigma with its interval and test, and what changes from training to training."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from pipeline.audits.robustness_bias.measures import comparisons, elements
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
+from pipeline.report.numbers import DASH, Estimate, interval, p_value
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import Cell, Column, Row, Show, Table
@@ -18,33 +18,21 @@ from pipeline.report.table import Cell, Column, Row, Show, Table
 ESTIMATES = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
 LEVEL = 0.05
 ADJUSTED = "sigma_p_adjusted"
-PARTS = {
-    "sigma": ("sigma", w.PAPER),
-    "sigma correct": ("sigma", w.CORRECT),
-    "p adjusted": (ADJUSTED, w.CORRECT),
-    "failed": ("failed", w.CORRECT),
-}
-"""What the CSV has of each network by each distance: the statistic, and the members that it is of."""
 OVER_NETWORKS: tuple[tuple[str, Show, str], ...] = (
     ("mean", "value", "mean sigma"),
-    ("mean correct", "value", "correct"),
+    ("below", "text", "less robust"),
     ("outcome", "text", "closer / farther"),
 )
 """What is printed of all networks by each distance."""
-MANY = 20
-"""Groups of a data set beyond which they are summed up alone."""
 
 
 def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -> dict[Any, dict[str, Any]]:
     """What the networks of one data set say of each group at their last epoch: by distance, such as ``deepfool mean``,
 
-    - ``mean`` of sigma of all members and ``mean correct`` of correctly classified ones, as Definition 1 has it, over
-      the networks where it is defined; how many are ``known``, and of how many ``signs``;
-    - ``below``, ``3 of 7``: networks under which the group is less robust than the others; the ``range`` of sigma;
+    - ``mean`` of sigma of all members over the networks where it is defined;
+    - ``below``, ``3 of 7``: networks under which the group is less robust than the others;
     - ``outcome``, ``3 / 0 of 7``: networks in which it is significantly closer, and farther, than the others, among
-      correctly classified points, and of the networks in which it has such;
-
-    and of each network that has the distance ``PARTS``, such as ``vgg19 deepfool failed``.
+      correctly classified points, and of the networks in which it has such.
     """
 
     def texts(text: str, *of: pd.Series) -> list[str]:
@@ -54,26 +42,17 @@ def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -
     index = pd.MultiIndex.from_tuples(groups)
     columns: dict[str, Any] = {}
     for attack in ESTIMATES:
-        tables = {
-            part: pd.DataFrame(
-                {one.network: one.table(attack, denominator=of)[key] for one in found if attack in one.attacks}, index
-            )
-            for part, (key, of) in PARTS.items()
-        }
-        sigma, given, p, _ = (table.astype(float) for table in tables.values())
-        known, tested = sigma.count(axis=1), given.count(axis=1)
+        having = [one for one in found if attack in one.attacks]
+        sigma, given, p = (
+            pd.DataFrame({one.network: one.table(attack, denominator=of)[key] for one in having}, index, dtype=float)
+            for key, of in (("sigma", w.PAPER), ("sigma", w.CORRECT), (ADJUSTED, w.CORRECT))
+        )
         closer, farther = (((p < LEVEL) & side).sum(axis=1) for side in (given < 0, given > 0))
-        low, high = (ends.map(lambda end: number(end, 2)) for ends in (sigma.min(axis=1), sigma.max(axis=1)))
         columns |= {
             f"{attack} mean": sigma.mean(axis=1),
-            f"{attack} mean correct": given.mean(axis=1),
-            f"{attack} known": known,
-            f"{attack} signs": np.sign(sigma).nunique(axis=1),
-            f"{attack} below": texts("{} of {}", (sigma < 0).sum(axis=1), known),
-            f"{attack} range": texts("{} to {}", low, high, known),
-            f"{attack} outcome": texts("{} / {} of {}", closer, farther, tested),
+            f"{attack} below": texts("{} of {}", (sigma < 0).sum(axis=1), sigma.count(axis=1)),
+            f"{attack} outcome": texts("{} / {} of {}", closer, farther, given.count(axis=1)),
         }
-        columns |= {f"{name} {attack} {part}": table[name] for part, table in tables.items() for name in table}
     return pd.DataFrame(columns, index).to_dict("index")
 
 
@@ -85,7 +64,6 @@ def table_sigma(inputs: Inputs) -> Table:
     found = study.audited(inputs)
     linear = {one.dataset: one for one in study.run(found) if one.block == study.LINEAR}
     networks = [one for one in study.run(found) if one.block == study.NETWORKS]
-    names = w.networks_in(one.network for one in networks)
     columns = (
         Column("exact", "Logistic regression, exact", decimals=2, name="sigma"),
         Column("exact correct", "Logistic regression, exact", decimals=2, name="correct"),
@@ -96,7 +74,6 @@ def table_sigma(inputs: Inputs) -> Table:
             for attack in ESTIMATES
             for key, show, name in OVER_NETWORKS
         ),
-        *(Column(f"{name} {attack} {part}", printed=False) for name in names for attack in ESTIMATES for part in PARTS),
     )
     body = []
     for dataset in w.datasets_in(one.dataset for one in (*linear.values(), *networks)):
@@ -113,53 +90,13 @@ def table_sigma(inputs: Inputs) -> Table:
         stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             "sigma at the last epoch, shares of all members: misclassified ones have length 0, so accuracy has a part "
-            "in it. Correct: sigma of the correctly classified members alone, as Definition 1 has it; so have "
-            "interval, p and closer / farther. Interval: 95 %, bootstrap over points; none where a side has equal "
-            "lengths alone. p: permutation test of sigma = 0, adjusted by Holm's method over all groups of all "
-            "partitions of a data set, for each network and distance apart. Closer / farther: networks in which sigma "
-            f"is below / above 0 with p below {LEVEL:g}, of those with correct members. Each network's own sigma, and "
-            "the failed attacks of each group, are in the CSV.",
-            study.failures([*linear.values(), *networks]),
-            *study.not_run(found),
-        ),
-    )
-
-
-@registry.table(place=4)
-def table_findings(inputs: Inputs) -> Table:
-    """What section 8.2 concludes from its heat maps, counted: groups that are less robust whatever the network, and
-    groups for which it depends on the network.
-    """
-    found = study.audited(inputs, study.NETWORKS)
-    shown = study.run(found)
-    columns = tuple(
-        Column(f"{attack} {key}", w.DISTANCES[attack].label, "text", name=name)
-        for attack in ESTIMATES
-        for key, name in (("below", "less robust"), ("range", "sigma"))
-    )
-    body = []
-    for dataset in w.datasets_in(one.dataset for one in shown):
-        here = [one for one in shown if one.dataset == dataset]
-        lines = over_networks(here, here[0].groups)
-        summary: list[Cell] = []
-        for attack in ESTIMATES:
-            signs = [line[f"{attack} signs"] for line in lines.values() if line[f"{attack} known"] > 1]
-            summary += [f"one sign: {signs.count(1)} of {len(signs)}" if signs else DASH, ""]
-        body.append(Row((w.dataset_label(dataset), "all groups", ""), tuple(summary)))
-        for (partition, level), line in lines.items() if len(lines) <= MANY else ():
-            labels = (w.dataset_label(dataset), w.PARTITIONS[partition], w.plainly(level))
-            body.append(Row(labels, tuple(line[column.key] for column in columns)))
-    return Table(
-        title="What depends on the data, and what on the network.",
-        stub=("Data", "Partition", "Group"),
-        columns=columns,
-        rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
-        stamp=study.stamp(inputs, study.NETWORKS),
-        notes=(
-            "Less robust: networks with sigma below 0 at the last epoch, of all audited, shares of all members, so "
-            "accuracy has a part in it; sigma: least and largest over the networks. A group that is less (or more) "
-            "robust under all of them speaks for the data, one that varies for the network. All groups: groups with "
-            f"one sign under every network. Data sets with more than {MANY} groups are summed up alone.",
+            "in it. Less robust: networks with sigma below 0; a group that is so under all of them, or under none, "
+            "speaks for the data, one that varies for the network. Correct: sigma of the correctly classified members "
+            "alone, as Definition 1 has it; so have interval, p and closer / farther. Interval: 95 %, bootstrap over "
+            "points; none where a side has equal lengths alone. p: permutation test of sigma = 0, adjusted by Holm's "
+            "method over all groups of all partitions of a data set, for each network and distance apart. Closer / "
+            f"farther: networks in which sigma is below / above 0 with p below {LEVEL:g}, of those with correct "
+            "members.",
             *study.not_run(found),
         ),
     )
@@ -256,7 +193,7 @@ def table_partitions(inputs: Inputs) -> Table:
             Column("partitions", show="text"),
         ),
         rows=tuple(body),
-        stamp=study.of_training(study.stamp(inputs, study.blocks(inputs)), "dataset"),
+        stamp=study.stamp(inputs, study.blocks(inputs)),
         notes=(
             "Comparisons: a partition into two counts once, as its groups are each other's complement. The paper "
             "counts 151; 10 + 100 + 20 classes of CIFAR-10, CIFAR-100 and its superclasses, 8 and 2 groups of Adience, "

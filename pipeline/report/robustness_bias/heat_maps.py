@@ -157,7 +157,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, [dataset], attacks),
+        study.stamp(inputs, study.NETWORKS, [dataset]),
         "Heat maps with one row for each network and one column for each group, for the first and the last epoch: red "
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(
@@ -166,7 +166,6 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
             f"\u00b1{number(end, 2)}; sigma cannot be below \u22121. Light: fewer than {study.TOO_FEW} correctly "
             "classified points, too few. Grey: not defined, as nothing outside the group is safe from any "
             "perturbation, or the group is empty. Shares of all members, so accuracy has a part in it.",
-            study.failures(found, attacks),
             *not_yet(study.run(found)),
             *study.not_run(found),
         ),

@@ -1,4 +1,4 @@
-"""Tables of networks: Table 2 of Nanda et al. (2021), median distances, tightness of the bounds, pretraining."""
+"""Tables of networks: Table 2 of Nanda et al. (2021), what each network cost, distances and how tight they are."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, Estimate, number
+from pipeline.report.numbers import Estimate, number
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.agreement import TABLE_1
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
@@ -30,7 +30,6 @@ TABLE_2 = {
 """Its columns; the first two stand for one network on CIFAR-10 and another on CIFAR-100."""
 SHORT = {"Deep CNN (CIFAR100)": "Deep CNN"}
 FROM_SCRATCH, NOT_LEARNED = "*", "\u00a7"
-BOX = "The exact distance is as published, of all of space; attacks stay among the images, in the box [0, 1]."
 
 
 @registry.table()
@@ -63,7 +62,7 @@ def table_2(inputs: Inputs) -> Table:
             Column("note", show="text", name=""),
         ),
         rows=tuple(body),
-        stamp=study.of_training(study.stamp(inputs, study.NETWORKS)),
+        stamp=study.stamp(inputs, study.NETWORKS),
         notes=(
             "After the last epoch, on all test images that were prepared, in evaluation mode; the released code "
             "measures accuracy in training mode. Its ResNet50 is a ResNet18; ours has 50 layers, as in the paper. Deep "
@@ -125,7 +124,7 @@ def table_costs(inputs: Inputs) -> Table:
             Column("audit", "Audit", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
         ),
         rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 7),),
-        stamp=study.of_training(study.stamp(inputs, sorted({one.block for one in found}))),
+        stamp=study.stamp(inputs, sorted({one.block for one in found})),
         notes=(
             "Multiply-adds of convolutions and products. A step of training counts as three forward passes; those of "
             "an audit are of all distances at the last epoch, without their gradients. Times by network stand in "
@@ -136,45 +135,10 @@ def table_costs(inputs: Inputs) -> Table:
     )
 
 
-@registry.table(place=3)
-def table_medians(inputs: Inputs) -> Table:
-    """How far a test point typically is from the boundary of a multinomial logistic regression."""
-    found = study.audited(inputs, study.LINEAR)
-    attacks = w.distances_in(name for one in study.run(found) for name in one.attacks)
-    body = []
-    for one in found:
-        if one.absent:
-            cells: list[Cell] = [None] * (2 + len(attacks))
-        else:
-            medians = [one.overall(name, "median_distance") for name in attacks]
-            accuracy = one.overall(attacks[0], "accuracy")
-            cells = [100 * accuracy, one.overall(attacks[0], "points"), *medians]
-        body.append(Row((w.dataset_label(one.dataset),), (*cells, NOT_RUN if one.absent else "")))
-    return Table(
-        title="Median distances under logistic regression.",
-        stub=("Data",),
-        columns=(
-            Column("accuracy", decimals=1, name="accuracy, %"),
-            Column("points", decimals=0),
-            *(Column(name, w.UNITS, name=w.DISTANCES[name].label) for name in attacks),
-            Column("note", show="text", name=""),
-        ),
-        rows=tuple(body),
-        stamp=study.stamp(inputs, study.LINEAR),
-        notes=(
-            "Of the correctly classified points with a distance; smoothing certifies a radius for fewer points, and "
-            "for another classifier, the smoothed one. Each distance has its own sample of the test points: compare "
-            f"medians of the same points in the table of bounds. {BOX} The digits are enlarged: their distances are "
-            "lengths in the enlarged image.",
-            *study.not_run(found),
-        ),
-    )
-
-
 @registry.table(place=6)
 def table_bounds(inputs: Inputs) -> Table:
-    """Attacks bound the distance from above and smoothing from below. How far they are from the best that is known, how
-    often they fail, and how many passes they take.
+    """How far a test point typically is from the boundary. Attacks bound the distance from above and smoothing from
+    below: how far they are from the best that is known, how often they fail, and how many passes they take.
     """
     found = study.audited(inputs)
     shown = [one for one in study.run(found) if one.block in (study.LINEAR, study.NETWORKS)]
@@ -190,9 +154,11 @@ def table_bounds(inputs: Inputs) -> Table:
             # A misclassified point is of the sample, and has no distance to look for.
             attacked = int((points.tried[attack] & points.correct).sum())
             cells: list[Cell] = [
+                100 * one.overall(attack, "accuracy"),
                 one.overall(attack, "points"),
                 attacked,
                 one.overall(attack, "failed"),
+                one.overall(attack, "median_distance"),
                 float(np.median(own)) if len(own) else None,
                 100 * float(np.median(ratio) - 1) if len(ratio) else math.nan,
                 rank_correlation(own, nearest),
@@ -204,22 +170,28 @@ def table_bounds(inputs: Inputs) -> Table:
         title="How tight each distance is, and what it costs.",
         stub=("Data", "Network", "Distance"),
         columns=(
+            Column("accuracy", decimals=1, name="accuracy, %"),
             Column("points", decimals=0),
             Column("attacked", decimals=0),
             Column("failed", decimals=0),
-            Column("median", name=f"median ({w.UNITS})"),
+            Column("own median", "Median", name="of its own points"),
+            Column("median", "Median", name="of shared points"),
             Column("above best", decimals=1, name="above the best, %"),
             Column("rank correlation", decimals=3),
             Column("forward passes", decimals=0, name="passes a point"),
         ),
-        rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 7),),
+        rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 9),),
         stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
-            "Last epoch. Attacked: the correctly classified points. Failed: those of them for which an attack found "
-            "nothing; smoothing: for which nothing could be certified. Median, excess and rank correlation "
-            "(Spearman's): over the points for which every attack found a distance, smoothing over those among them "
-            "that it certifies. The best: the smallest distance at each point; smoothing is a bound from below, and of "
-            f"another classifier. {BOX} Passes: images put through the network for each point attacked.",
+            f"Last epoch; medians in {w.UNITS}. Each distance has its own sample of the test points; accuracy is that "
+            "of these. Attacked: the correctly classified points. Failed: those of them for which an attack found "
+            "nothing; they are left out, and are probably far from the boundary: sigma is drawn towards 0. Of "
+            "smoothing: for which nothing could be certified. Shared points, also of excess and rank correlation "
+            "(Spearman's): those for which every attack found a distance, of smoothing those among them that it "
+            "certifies. The best: the smallest distance at each point; smoothing is a bound from below, and of another "
+            "classifier. The exact distance is as published, of all of space; attacks stay among the images, in the "
+            "box [0, 1]. The digits are enlarged: their distances are lengths in the enlarged image. Passes: images "
+            "put through the network for each point attacked.",
             *study.not_run(found),
         ),
     )
@@ -230,71 +202,3 @@ def rank_correlation(one: Array, other: Array) -> float:
     if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return math.nan
     return float(spearmanr(one, other).statistic)
-
-
-ATTACKS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING)
-MOMENTS = {w.FIRST: "first epoch", w.LAST: "last epoch"}
-WEIGHTS = {True: "ImageNet", False: "random", None: "unknown"}
-
-
-@registry.table(place=8)
-def table_pretraining(inputs: Inputs) -> Table:
-    """Section 8.2 finds hardly any robustness bias in a network from random weights after one epoch, and some in
-    networks that begin from ImageNet weights.
-    """
-    usual = study.audited(inputs, study.NETWORKS, w.UTKFACE)
-    # Where there are no weights to begin from, what is trained from random ones on purpose is the same training again.
-    again = {one.network for one in study.run(usual) if study.pretrained(inputs, one) is False}
-    found = usual + [one for one in study.audited(inputs, study.PRETRAINING) if one.network not in again]
-    found.sort(key=lambda one: w.networks_in(w.NETWORKS).index(one.network))
-    body, weights = [], set()
-    for one in study.run(found):
-        begun = study.pretrained(inputs, one)
-        weights.add(begun)
-        cells: list[Cell] = [100 * one.accuracy]
-        cells += [size(one.sigmas(name, moment, w.CORRECT).to_numpy(float)) for name in ATTACKS for moment in MOMENTS]
-        cells += [kept(one, name) for name in ATTACKS]
-        body.append(Row((w.NETWORKS[one.network], WEIGHTS[begun]), tuple(cells)))
-    columns = (
-        Column("accuracy", decimals=1, name="accuracy, %"),
-        *(
-            Column(f"{attack} {moment}", f"mean |sigma|, {w.DISTANCES[attack].label}", decimals=3, name=words)
-            for attack in ATTACKS
-            for moment, words in MOMENTS.items()
-        ),
-        *(Column(f"{attack} kept", "signs kept", "text", name=w.DISTANCES[attack].label) for attack in ATTACKS),
-    )
-    without = True not in weights and body
-    return Table(
-        title="UTKFace: robustness bias after the first epoch and the last, by where the training began.",
-        stub=("Network", "Weights"),
-        columns=columns,
-        rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
-        stamp=study.stamp(inputs, [study.NETWORKS, study.PRETRAINING], [w.UTKFACE]),
-        notes=(
-            "Mean over the groups (age, gender, race) of |sigma|, of correctly classified points: of all members, a "
-            "network that still gives one age to everybody would have sigma = \u22121 for every other. Signs kept: "
-            "groups whose sign of sigma after the first epoch is that after the last.",
-            *(
-                ["Not run: pretraining. No ImageNet weights could be had, so every network began from random ones."]
-                if without
-                else []
-            ),
-            *study.not_run(found),
-        ),
-    )
-
-
-def size(values: Array) -> float:
-    """The mean of |sigma| over the groups where it is defined."""
-    known = np.abs(values[np.isfinite(values)])
-    return float(known.mean()) if len(known) else float("nan")
-
-
-def kept(one: Audited, attack: str) -> str:
-    """``9 of 12``: groups with the same sign after the first epoch as after the last."""
-    first, last = (one.sigmas(attack, moment, w.CORRECT) for moment in MOMENTS)
-    if first.empty or last.empty:
-        return DASH
-    known = first.notna() & last.notna()
-    return f"{number(int((np.sign(first) == np.sign(last))[known].sum()), 0)} of {int(known.sum())}"

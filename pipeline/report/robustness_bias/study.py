@@ -31,8 +31,7 @@ from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
 from pipeline.types import Array, AuditResult
 
-LINEAR, NETWORKS, PRETRAINING, REGULARIZER = "linear", "networks", "pretraining", "regularizer"
-TRAININGS = "trainings"
+LINEAR, NETWORKS, REGULARIZER, TRAININGS = "linear", "networks", "regularizer", "trainings"
 STANDARD = "standard"
 MARGIN = 0.05
 """Of accuracy above the share of the largest class, and below a linear model."""
@@ -260,15 +259,9 @@ def together(datasets: Iterable[str]) -> str:
 
 
 def at_points(inputs: Inputs, one: Audited) -> Points:
-    """The points of a network. Raises ValueError where the audit kept no distances, or its data set is not there."""
-    arrays = one.result.arrays
+    """The points of a network."""
+    arrays, levels = one.result.arrays, inputs.datasets[one.data].levels
     kept = w.distances_in(name.removeprefix("distance_") for name in arrays if name.startswith("distance_"))
-    if not kept or one.data not in inputs.datasets:
-        raise ValueError(
-            f"the audit of {one.network} on {one.data} has arrays {sorted(arrays)} and the data sets are "
-            f"{sorted(inputs.datasets)}: expected distance_<attack> and {one.data}"
-        )
-    levels = inputs.datasets[one.data].levels
     return Points(
         correct=arrays["correct"][-1].astype(bool),
         distance={name: arrays[f"distance_{name}"][-1].astype(float) for name in kept},
@@ -324,38 +317,11 @@ def why_nothing(inputs: Inputs, found: Sequence[Audited]) -> str:
     return " ".join(not_run(found)) or f"Fewer than {TOO_FEW} correctly classified points in every group."
 
 
-def failures(found: Iterable[Audited], attacks: Iterable[str] = ()) -> str:
-    """How many attacks failed at the last epoch: at most, in a network, by each distance that ever failed.
-
-    A failed point is in no share, so this says how much of a group may be missing. Of all distances, or of ``attacks``.
-    """
-    wanted = set(attacks)
-    worst: dict[str, tuple[float, float]] = {}
-    for one in run(found):
-        for attack in one.attacks:
-            failed, tried = one.overall(attack, "failed"), one.overall(attack, "points")
-            if failed > 0 and (attack in wanted or not wanted):
-                before = worst.get(attack, (failed, tried))
-                worst[attack] = max(before, (failed, tried), key=lambda pair: pair[0] / pair[1])
-    if not worst:
-        return "No attack failed."
-    told = [
-        f"{w.DISTANCES[name].label} {worst[name][0]:,.0f} of {worst[name][1]:,.0f} points"
-        for name in w.distances_in(worst)
-    ]
-    return (
-        f"Failed attacks, at most in a network: {', '.join(told)}. They are left out, and are probably far from the "
-        "boundary: sigma is drawn towards 0."
-    )
-
-
 # What the networks and audits were set to, and where a run departs from the published one.
 
 
-def stamp(
-    inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] = (), distances: Sequence[str] = ()
-) -> Stamp:
-    """The stamp of what is made from blocks, data sets and distances (all of them by default): from what was run.
+def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] = ()) -> Stamp:
+    """The stamp of what is made from blocks and data sets (all of them by default): from what was run.
 
     Of what was not run there is nothing to say but the scale.
     """
@@ -367,37 +333,14 @@ def stamp(
         return Stamp(inputs.scale, ())
     if present.empty:
         return replace(Stamp.of(rows, inputs.scale), repetitions=())
-    if distances and present["attack"].isin(distances).any():
-        present = present[present["attack"].isin(distances)]
-    here, made = set(present["dataset"]), set(present["attack"].dropna())
-    places = {
-        (point["block"], point["dataset"]["name"], point["method"]["name"])
-        for point in as_networks(inputs.points)
-        if point["block"] in wanted and point["dataset"]["name"] in here
-    }
-    reduced = [r for r in reductions(inputs) if (r.block, r.dataset, r.method) in places and _concerns(r.key, made)]
-    tried = present.loc[present["statistic"] == "points", "value"]
-    return replace(Stamp.of(present, inputs.scale, reduced), points=(int(tried.max()),) if len(tried) else ())
+    here = set(present["dataset"])
+    reduced = [one for one in reductions(inputs) if one.block in wanted and one.dataset in here]
+    return Stamp.of(present, inputs.scale, reduced)
 
 
 def blocks(inputs: Inputs) -> list[str]:
     """The blocks of the grid, run or not."""
     return sorted({block_of(name) for name in inputs.config["experiment"]["grid"]})
-
-
-def of_training(stamp: Stamp, *parts: str) -> Stamp:
-    """The stamp of what no audit has a part in: without points, and of the departures those of data and training.
-
-    ``parts``: of these alone, ``dataset`` or ``method``.
-    """
-    kept = tuple(f"{part}." for part in parts or ("dataset", "method"))
-    return replace(stamp, points=(), reductions=tuple(r for r in stamp.reductions if r.key.startswith(kept)))
-
-
-def _concerns(key: str, made: Iterable[str]) -> bool:
-    """Whether a setting can have had an effect where these distances were measured."""
-    of = [name for name in (*w.DISTANCES, *w.ABBREVIATED) if key.startswith(f"audit.{name}_")]
-    return not of or of[0] in made
 
 
 def reductions(inputs: Inputs) -> tuple[Reduction, ...]:

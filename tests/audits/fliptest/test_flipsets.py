@@ -158,16 +158,6 @@ def test_a_feature_that_is_no_line_is_measured_but_neither_ranked_nor_tested() -
     np.testing.assert_array_equal(np.isnan(report.mean_sign_p_adjusted), ~lines)
 
 
-def test_units_change_the_ranks_of_shifts_and_nothing_else() -> None:
-    features, members = np.random.default_rng(8).normal(size=(60, 2)) * [10.0, 1.0], np.arange(60) < 20
-    plain, scaled = (
-        vars(reported(features, [5.0, 2.0], members, units=units)) for units in (None, np.array([10.0, 1.0]))
-    )
-    for name, values in plain.items():
-        np.testing.assert_array_equal(scaled[name], [2, 1] if name == "rank_mean" else values)
-    assert plain["rank_mean"].tolist() == [1, 2]
-
-
 def test_an_empty_flipset_has_an_empty_report_and_one_member_no_interval() -> None:
     features = np.random.default_rng(5).normal(size=(20, 2))
     empty = reported(features, 2 * features, np.zeros(20, bool))

@@ -12,7 +12,6 @@ from scipy.special import expit
 
 from pipeline.audits.fliptest import map_quality, map_stability
 from pipeline.audits.fliptest.fliptest import Config, run
-from pipeline.audits.fliptest.transparency import TransparencyReport
 from pipeline.seeds import generators
 from pipeline.transport.quality import nearest_values
 from pipeline.types import Array, AuditResult, Classifier, Dataset, TransportMap
@@ -172,19 +171,6 @@ def test_as_many_repetitions_as_both_have_and_as_many_directions() -> None:
     same = both.rows[both.rows["direction"] == "forward"].reset_index(drop=True)
     pd.testing.assert_frame_equal(forward.rows, same)
     assert not [name for name in forward.arrays if name.endswith("_reverse")]
-
-
-def test_rows_are_tidy_and_complete() -> None:
-    rows = audited(shift(), rule(1.0, 2.0, 0.0)).rows
-    keys = ["repetition", "direction", "source", "target", "flipset", "feature", "statistic", "alpha"]
-    assert set(rows.columns) == {*keys, "value"}
-    assert not rows.duplicated(subset=keys).any()
-    assert rows["value"].dtype == float
-    for flipset in ("positive", "negative"):
-        own = rows[(rows["flipset"] == flipset) & (rows["feature"] == "x")]
-        assert set(own["statistic"]) == set(TransparencyReport.__dataclass_fields__)
-        own = rows[(rows["flipset"] == flipset) & (rows["feature"] == "")]
-        assert set(own["statistic"]) == {"size", "size_ci_low", "size_ci_high", "share", "of"}
 
 
 @pytest.mark.parametrize(("direction", "group"), [("forward", WOMEN), ("reverse", MEN)])

@@ -78,14 +78,6 @@ def test_the_statistics_are_those_of_the_plain_attack_on_the_standardised_test_r
         np.testing.assert_allclose(value(result, statistic="p_value", repetition=r), expected.p_value, atol=1e-9)
 
 
-def test_repetitions_in_one_job_are_the_same_as_alone_and_fewer_of_them_the_same_as_more() -> None:
-    classifier = networks(2)
-    together = audit(dataset(3), classifier).rows
-    first = replace(classifier, parameters={name: values[:1] for name, values in classifier.parameters.items()})
-    alone = audit(dataset(3), first).rows
-    pd.testing.assert_frame_equal(alone, together[together["repetition"] == 0].reset_index(drop=True))
-
-
 def test_a_list_runs_the_product_in_one_job() -> None:
     lists: dict[str, Any] = {
         "regularization": [20.0, 50.0], "step_size": [0.005, 0.01], "metric_split": ["test", "train"],
@@ -190,8 +182,3 @@ def test_fewer_points_are_the_first_test_rows_with_the_metric_of_all() -> None:
     assert set(value(part, statistic="n")) == {100.0}
     np.testing.assert_allclose(part.arrays["attacked_loss"], whole.arrays["attacked_loss"][:, :100], rtol=1e-12)
     assert value(part, statistic="accuracy") == value(whole, statistic="accuracy")
-
-
-def test_more_classifiers_than_splits_are_refused() -> None:
-    with pytest.raises(ValueError, match="prepared with 2 repetitions, but 3 were asked for"):
-        audit(dataset(2), networks(3))

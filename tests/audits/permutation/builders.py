@@ -21,13 +21,6 @@ def simulate(
 ROWS = simulate(np.random.default_rng(11), (150, 90), (0.5, 0.35), (1.3, 0.8))
 
 
-def crowd(groups: int, persons: bool = False) -> Predictions:
-    """Four rows of each of many groups; rows of two of ``persons``."""
-    label, score = np.tile([0, 1], 2 * groups), np.random.default_rng(1).random(4 * groups)
-    cluster = np.arange(4 * groups) // 2 if persons else None
-    return Predictions(label, score, np.repeat(np.arange(groups), 4), tuple(map(str, range(groups))), cluster=cluster)
-
-
 def near(share: float, level: float, simulations: int, deviations: float = 4.0) -> bool:
     """Whether an observed share is within some standard errors of a probability, and not 0, as of a test never made."""
     return share > 0 and abs(share - level) <= deviations * np.sqrt(level * (1 - level) / simulations)

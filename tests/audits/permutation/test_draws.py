@@ -14,13 +14,7 @@ from scipy import stats
 from pipeline.audits.permutation import draws
 from pipeline.audits.permutation.draws import CountResampler, Resampler, split
 from pipeline.audits.permutation.kernels import (
-    LANES,
     choose,
-    permuted_codes,
-    permuted_ranks,
-    permuted_sums,
-    ranked_moments,
-    ranked_sums,
     shuffle,
 )
 from pipeline.audits.permutation.metrics import METRICS
@@ -30,16 +24,7 @@ from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.simulations import TOGETHER, auc_p
 from pipeline.audits.permutation.statistics import BinnedAuc, MetricEstimate, studentized
 from pipeline.types import Array
-from tests.audits.permutation.builders import BIAS, ROWS, crowd
-
-
-def test_groups_of_the_right_size_share_out_the_pool() -> None:
-    pooled = np.array([[5, 0, 9, 2], [1, 1, 1, 13]])
-    counts = split(pooled, [np.array([4, 10]), 3, np.array([9, 3])], 50, np.random.default_rng(1))
-    assert counts.shape == (3, 2, 50, 4)
-    np.testing.assert_array_equal(counts.sum(axis=0), np.repeat(pooled[:, None], 50, axis=1))
-    np.testing.assert_array_equal(counts.sum(axis=-1)[:, 0, 0], [4, 3, 9])
-    assert (counts >= 0).all()
+from tests.audits.permutation.builders import BIAS, ROWS
 
 
 def test_counts_of_permuted_rows_have_the_law_of_the_draws() -> None:
@@ -103,20 +88,6 @@ def test_every_order_is_equally_likely() -> None:
     assert stats.chisquare(seen).pvalue > 1e-3
 
 
-def test_a_permutation_does_not_depend_on_where_a_run_starts() -> None:
-    rng = np.random.default_rng(1)
-    label, columns = rng.integers(0, 2, 300).astype(np.uint8), rng.normal(size=(2, 300))
-    sizes, none = np.array([100, 200]), np.empty(0, dtype=bool)
-    whole, tail = np.zeros((20, 3, 4)), np.zeros((5, 3, 4))
-    permuted_ranks(9, 0, sizes, label, none, whole)
-    permuted_ranks(9, 15, sizes, label, none, tail)
-    np.testing.assert_array_equal(whole[15:], tail)
-    sums, last = np.zeros((20, 2, 2)), np.zeros((1, 2, 2))
-    permuted_sums(9, 0, sizes, columns, sums)
-    permuted_sums(9, 19, sizes, columns, last)
-    np.testing.assert_array_equal(sums[19:], last)
-
-
 PROGRAM = """
 import hashlib
 import numpy as np
@@ -161,22 +132,6 @@ def ranked(samples: int, sizes: tuple[int, int], positives: tuple[float, float],
     return np.take_along_axis(label, order, axis=1), group[order]
 
 
-def test_the_sums_of_sixteen_samples_are_those_of_each() -> None:
-    label, _ = ranked(LANES, (40, 25), (0.6, 0.3), 1)
-    codes, none = np.empty((5, 65), np.uint8), np.empty(0, dtype=bool)
-    permuted_codes(3, 0, np.array([40, 25]), codes)
-    sums = np.zeros((5, 2, 6, LANES))
-    ranked_sums(codes, np.ascontiguousarray(label.T, dtype=float), sums)
-    for b in range(5):
-        for lane in range(LANES):
-            moments = np.zeros((3, 4))
-            ranked_moments(codes[b], label[lane].astype(np.uint8), none, moments)
-            for g in (0, 1):
-                negative, positive = moments[:, 2 * g], moments[:, 2 * g + 1]
-                expected = [positive[0], negative[0], positive[1], positive[2], negative[1], negative[2]]
-                np.testing.assert_array_equal(sums[b, g, :, lane], expected)
-
-
 def test_p_values_are_those_of_the_test_of_one_sample() -> None:
     """Other permutations of the same sample: within their Monte-Carlo error."""
     label, group = ranked(TOGETHER + 3, (60, 40), (0.5, 0.4), 2)
@@ -187,24 +142,6 @@ def test_p_values_are_those_of_the_test_of_one_sample() -> None:
             alone = permutation_test(data, "auc", rng=np.random.default_rng(2), draws=2000, method=method).p_value  # type: ignore[arg-type]
             assert alone is not None
             assert abs(alone - p[one]) < 4 * np.sqrt(2 * alone * (1 - alone) / 2000)
-
-
-def test_in_groups_that_are_alike_p_values_are_uniform() -> None:
-    label, group = ranked(800, (50, 50), (0.5, 0.5), 3)
-    for p in auc_p(label, group, rng=np.random.default_rng(1), draws=199).values():
-        assert stats.kstest(p, "uniform").pvalue > 1e-3
-        assert p.min() == pytest.approx(1 / 200, abs=0.03)
-
-
-def test_a_sample_without_a_test_has_no_p_value() -> None:
-    label, group = ranked(3, (30, 30), (0.5, 0.5), 4)
-    label[0, group[0] == 1] = 0
-    # Group B separates its classes: its AUC is 1, with an estimated variance of 0.
-    own = np.flatnonzero(group[1] == 1)
-    label[1, own] = np.arange(30) >= 15
-    found = auc_p(label, group, rng=np.random.default_rng(1), draws=99)
-    assert np.isnan(found["unstudentized"]).tolist() == [True, False, False]
-    assert np.isnan(found["studentized"]).tolist() == [True, True, False]
 
 
 # Every way to permute has the law of permuted rows, and its samples with replacement the variance of the metric.
@@ -263,8 +200,3 @@ def test_fewer_draws_are_the_first_of_many_and_blocks_do_not_depend_on_one_anoth
     np.testing.assert_array_equal(one.permuted(0, 50).value, one.permuted(0, 200).value[:, :50])
     np.testing.assert_array_equal(one.permuted(1, 50).value, one.permuted(1, 50).value)
     assert (one.permuted(0, 50).value != one.permuted(1, 50).value).any()
-
-
-@pytest.mark.parametrize(("metric", "persons"), [("auc", False), ("auc", True), ("mean_score", False)])
-def test_as_many_groups_as_a_byte_can_number_are_permuted_row_by_row(metric: str, persons: bool) -> None:
-    assert np.isfinite(resampler(crowd(256, persons), METRICS[metric], 1, 1.0, 0).observed.value).all()

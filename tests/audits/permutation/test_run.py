@@ -258,14 +258,6 @@ def one(audited: pd.DataFrame, **where: object) -> pd.Series:
     return chosen(audited, **where).set_index("statistic")["value"]
 
 
-def test_every_metric_attribute_and_test_has_one_row_a_statistic(audited: pd.DataFrame) -> None:
-    key = ["repetition", "attribute", "metric", "test", "statistic"]
-    assert not audited.duplicated(subset=key).any()
-    assert audited.groupby(["repetition", "attribute", "metric", "test"]).ngroups == 2 * 2 * 4 * 2
-    assert set(audited["attribute"]) == {"sex", "race"}
-    assert audited["value"].dtype == float
-
-
 def test_who_is_in_neither_group_has_no_part_in_the_tests_of_that_attribute() -> None:
     """The tests are those of the data without these rows, and so is the other attribute with them."""
     outside = np.arange(len(DATA.label)) % 4 == 0

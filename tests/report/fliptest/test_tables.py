@@ -85,7 +85,7 @@ def shorter(inputs: Inputs) -> Inputs:
 
 def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs) -> None:
     stamp = build("table_null", shorter(inputs)).stamp
-    said = "WGAN maps on identical distributions: training steps 500 (published: 20,001)"
+    said = "WGAN on Identical distributions: transport.steps 500 (published: 20,001)"
     assert departures(stamp.reductions) == [said]
     assert "1 setting not as published" in stamp.lines()[0]
     assert build("table_null", inputs).stamp.reductions == ()
