@@ -187,7 +187,7 @@ def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
     Returns
     -------
     Result
-        ``to_frame()`` has both tests. What takes every ratio is with the parts alone.
+        ``to_frame()`` has both tests. ``to_frame("examples")`` has the most unfair examples.
 
     Examples
     --------

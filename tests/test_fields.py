@@ -127,11 +127,6 @@ def test_a_bad_setting_of_a_plugin_is_refused_by_its_key(group: str, kind: str, 
                 replace(configured[group, kind], **{key: value})
 
 
-def test_a_randomised_decision_takes_no_threshold(configured: Any) -> None:
-    with pytest.raises(ValueError, match="a randomised decision has no threshold: expected null, found"):
-        replace(configured["audit", "fliptest"], decision="randomised", threshold=0.5)
-
-
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [

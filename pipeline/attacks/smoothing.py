@@ -187,16 +187,6 @@ def estimated(votes: Votes, plan: SamplePlan, points: Array, selected: Array) ->
     return lower, drawn
 
 
-def largest_radius(plan: SamplePlan) -> float:
-    """That of a point all of whose samples hit, by all that :func:`estimated` draws of it."""
-    for size in plan.sizes:
-        hits = np.array(size)
-        lower = lower_limit(hits, size, plan.level)
-        if gain(hits, size, lower, plan) <= 0:
-            break
-    return float(radius(lower, plan.sigma))
-
-
 def gain(hits: Array, size: int, lower: Array, plan: SamplePlan) -> Array:
     """By how much more than the tolerance R / sigma can still grow, (n,)."""
     last = plan.sizes[-1]

@@ -69,11 +69,6 @@ def plural(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def short(name: str, letters: int) -> str:
-    """A name of at most so many letters, a full stop in place of those cut."""
-    return name if len(name) <= letters else f"{name[: letters - 1]}."
-
-
 def label_text(name: str, letters: int) -> str:
     """A name of at most so many letters for a figure, where a dollar sign would begin a formula."""
     return (name if len(name) <= letters else f"{name[: letters - 1]}\u2026").replace("$", r"\$")

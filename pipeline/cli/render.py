@@ -14,28 +14,28 @@ from html import escape
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from rich import table as rich
+from rich.console import Console
+from rich.padding import Padding
 
 from pipeline import __version__
-from pipeline.cli.numbers import short
 from pipeline.cli.result import Facts, Part, Result, Row, Section, Table, Text
-from pipeline.cli.settings import as_yaml
+from pipeline.cli.settings import as_yaml, stated
 from pipeline.io import save_figure, save_text
 from pipeline.messages import shown
 from pipeline.report.numbers import DASH, MINUS
 
 WIDTH = 80
 """Characters in a line."""
-LEAST_NAME = 8
-"""Names in a table are cut where it is too wide, but not below so many letters."""
+MOST_HEAD, MOST_TEXT = 10, 26
+"""Characters in a line of a table's column, for its heading's words and for its cells; longer ones take more lines."""
 NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[\d.])")
 """A minus sign, which is no hyphen within a word or between numbers."""
 STATISTIC = re.compile(r"\b([A-Z])_([nP])\b")
-PROVENANCE = ("data", "model", "map", "parameters")
-"""What of a document's facts tells where it comes from."""
 
 
 def terminal(document: Result) -> str:
@@ -44,7 +44,7 @@ def terminal(document: Result) -> str:
     parts = [
         f"{document.title} of {document.subject}",
         paragraph(f"{verdict.headline}. {verdict.sentence}"),
-        *(_section(section) for section in document.sections if section.where == "both"),
+        *map(_section, document.sections),
         "\n".join(["Keep in mind", *(paragraph(caveat.text, "  - ", "    ") for caveat in document.caveats)]),
     ]
     return shown("\n\n".join(part for part in parts if part)) + "\n"
@@ -78,53 +78,27 @@ def _lines(part: Part) -> Iterator[str]:
 
 
 def table_lines(table: Table) -> Iterator[str]:
-    """Names to the left, numbers to the right, in columns as wide as they need."""
-    places = [place for place, column in enumerate(table.columns) if column.where == "both"]
-    columns = [table.columns[place] for place in places]
-    groups = [(group, list(rows)) for group, rows in groupby(table.rows, key=lambda row: row.group)]
-    leading = len(table.rows) if table.leading is None else table.leading
-    # Which rows are shown: the first, or the first and the last with a word of those between them.
-    first = leading // 2 if table.ends else leading
-    shown = [
-        [*rows[:first], *rows[len(rows) - (leading - first) :]] if len(rows) > leading else rows for _, rows in groups
-    ]
-    cells = {id(row): [row.cells[place] for place in places] for rows in shown for row in rows if _is_whole(row, table)}
-    heads = [column.head if column.short is None else column.short for column in columns]
-    widths = [max(map(len, texts)) for texts in zip(heads, *cells.values(), strict=True)]
-    widths[0] = max([widths[0], *(len(row.cells[0]) for rows in shown for row in rows)])
-    indent = "    " if any(group for group, _ in groups) else "  "
-    gap = next((gap for gap in (3, 2) if len(indent) + sum(widths) + gap * (len(widths) - 1) <= WIDTH), 1)
-    beside = len(indent) + sum(widths[1:]) + gap * (len(widths) - 1)
-    widths[0] = min(widths[0], max(LEAST_NAME, WIDTH - beside))
-
-    def line(texts: Sequence[str]) -> str:
-        sides = ["<" if place == 0 or column.kind == "text" else ">" for place, column in enumerate(columns)]
-        cut = [short(texts[0], widths[0]), *texts[1:]]
-        aligned = (f"{text:{side}{width}}" for text, side, width in zip(cut, sides, widths, strict=True))
-        return (indent + (" " * gap).join(aligned)).rstrip()
-
-    yield line(heads)
-    for (group, every), rows in zip(groups, shown, strict=True):
-        hidden = len(every) - len(rows)
-        rest = f"{indent}... {hidden} more{' between them' * table.ends}, in {table.file}"
+    """Names to the left, numbers to the right, in columns as wide as they need; names have the rest of the line."""
+    leading = [(group, rows[: table.leading]) for group, rows in _groups(table.rows)]
+    drawn = rich.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for place, column in enumerate(table.columns):
+        words = min(MOST_HEAD, max(map(len, column.head.split()), default=0))
+        cells = min(MOST_TEXT, max((len(row.cells[place]) for _, rows in leading for row in rows), default=0))
+        side: Literal["left", "right"] = "right" if place and column.kind == "number" else "left"
+        width = max(words, cells) if place else None
+        drawn.add_column(shown(column.head), justify=side, width=width, overflow="fold")
+    for group, rows in leading:
         if group:
-            yield f"  {group}"
-        for number, row in enumerate(rows):
-            if hidden and number == first:
-                yield rest
-            if _is_whole(row, table):
-                yield line(cells[id(row)])
-            else:
-                name, text = row.cells
-                yield paragraph(text, f"{indent}{short(name, widths[0]):{widths[0]}}  ", indent + "    ")
-            if row.note:
-                yield paragraph(row.note, indent + "    ")
-        if hidden and first == len(rows):
-            yield rest
-
-
-def _is_whole(row: Row, table: Table) -> bool:
-    return len(row.cells) == len(table.columns)
+            drawn.add_row(shown(group))
+        for row in rows:
+            name, *texts = map(shown, row.cells)
+            drawn.add_row(Padding(name, (0, 0, 0, 2)) if group else name, *texts)
+    console = Console(width=WIDTH - 2, color_system=None, markup=False, emoji=False, highlight=False)
+    with console.capture() as captured:
+        console.print(drawn)
+    yield from (f"  {line}".rstrip() for line in captured.get().splitlines())
+    if hidden := len(table.rows) - sum(len(rows) for _, rows in leading):
+        yield f"  ... {hidden} more, in {table.file}"
 
 
 def page(document: Result, pictures: Mapping[str, bytes]) -> str:
@@ -138,16 +112,13 @@ def page(document: Result, pictures: Mapping[str, bytes]) -> str:
     )
     environment.filters["typeset"] = typeset
     environment.filters["cell"] = lambda text: DASH if text == "-" else typeset(text)
-    environment.filters["told"] = told
     return environment.get_template("audit.html").render(
         document=document,
         kind=lambda part: type(part).__name__,
         groups=_groups,
-        provenance={
-            **{key.capitalize(): value for key in PROVENANCE if (value := document.facts.get(key))},
-            "Versions": versions(document),
-            "Files beside this page": list(document.files().values()),
-        },
+        options="" if document.settings is None else as_yaml(document.settings, document.audit, document.called),
+        versions=", ".join(f"{name} {version}" for name, version in versions(document).items()),
+        files=", ".join(document.files().values()),
         pictures={stem: base64.b64encode(png).decode("ascii") for stem, png in pictures.items()},
     )
 
@@ -156,25 +127,6 @@ def typeset(text: str) -> Markup:
     """Escaped text with minus signs and the statistics' indices."""
     safe = NEGATIVE.sub(MINUS, escape(str(text)))
     return Markup(STATISTIC.sub(r"\1<sub>\2</sub>", safe))
-
-
-def told(value: Any) -> Markup:
-    """A fact of any shape in a line: names with their values, lists, checksums in small type."""
-    return Markup("; ").join(_told(value)) or Markup("none")
-
-
-def _told(value: Any) -> Iterator[Markup]:
-    if isinstance(value, Mapping):
-        for name, one in value.items():
-            if one is None or one == [] or one == {}:
-                continue
-            shown = Markup('<code class="sum">{}</code>').format(one) if name.endswith("sha256") else told(one)
-            yield Markup("{} {}").format(name.replace("_", " "), shown)
-    elif isinstance(value, list | tuple):
-        plain = all(not isinstance(one, Mapping) for one in value)
-        yield Markup(", " if plain else "; ").join(told(one) for one in value)
-    elif value is not None:
-        yield Markup(escape("yes" if value is True else "no" if value is False else str(value)))
 
 
 def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
@@ -195,6 +147,7 @@ def content(document: Result, in_folder: bool) -> dict[str, Any]:
             **{**verdict.facts, "sentence": verdict.sentence},
         },
         "caveats": [caveat.text for caveat in document.caveats],
+        "options": {} if document.settings is None else stated(document.settings, document.called),
         **document.facts,
         "files": document.files() if in_folder else None,
         "versions": versions(document),

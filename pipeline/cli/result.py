@@ -45,35 +45,24 @@ class Caveat:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. ``short`` is its heading in the terminal (None: the same), ``where`` it is shown.
-
-    ``cell`` says what an entry has in it, for :func:`rows_of`.
-    """
+    """A column of a table. ``cell`` says what an entry has in it, for :func:`rows_of`."""
 
     head: str
-    short: str | None = None
-    where: Literal["both", "page"] = "both"
     kind: Literal["number", "text"] = "number"
     cell: Callable[[Any], str] = str
 
 
 @dataclass(frozen=True)
 class Row:
-    """Texts of a row; of fewer texts than columns the last one fills the rest. ``note`` is a sentence about the row.
-
-    Rows of one ``group`` have a heading together.
-    """
+    """Texts of a row, one for each column. Rows of one ``group`` have a heading together."""
 
     cells: tuple[str, ...]
-    note: str = ""
     group: str = ""
 
 
-def rows_of(
-    columns: Sequence[Column], entries: Iterable[Any], group: str = "", note: Callable[[Any], str] = lambda entry: ""
-) -> tuple[Row, ...]:
+def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") -> tuple[Row, ...]:
     """A row for each entry, of the cells that the columns say."""
-    return tuple(Row(tuple(column.cell(entry) for column in columns), note(entry), group) for entry in entries)
+    return tuple(Row(tuple(column.cell(entry) for column in columns), group) for entry in entries)
 
 
 def under(key: str, said: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str]:
@@ -85,16 +74,13 @@ def under(key: str, said: Callable[[Any], str] = str) -> Callable[[Mapping[str, 
 class Table:
     """Rows under headings, the first column being names.
 
-    The terminal shows ``leading`` rows of each group (all where None), and if ``ends`` the last ones too, and says that
-    the others are in ``file``. ``notes`` is the heading over the rows' notes on the page.
+    The terminal shows ``leading`` rows of each group (all where None), and says that the others are in ``file``.
     """
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     leading: int | None = None
-    ends: bool = False
     file: str = ""
-    notes: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,12 +124,10 @@ Part: TypeAlias = Facts | Text | Table | Figure
 
 @dataclass(frozen=True)
 class Section:
-    """Parts under a title. ``where`` it is shown; ``below``: whether it belongs to the section before it."""
+    """Parts under a title."""
 
     title: str
     parts: tuple[Part, ...]
-    where: Literal["both", "page"] = "both"
-    below: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,7 +135,7 @@ class Result:
     """The result of an audit: its verdict, and everything that is said about it, wherever it is read.
 
     ``audit`` is the command's name, ``title`` what people call it, ``subject`` what was audited. ``facts`` are the
-    JSON's own keys (what was measured, data, model, parameters), ``tables`` the CSV files by name without suffix, and
+    JSON's own keys (what was measured, data, model), ``tables`` the CSV files by name without suffix, and
     ``libraries`` those whose versions matter. ``schema`` is the version of the JSON's layout: raised when a key changes
     its meaning or goes; new keys do not raise it. ``settings`` are the options that repeat it, given on the command
     line or ``called`` from Python.
@@ -168,7 +152,7 @@ class Result:
     libraries: tuple[str, ...] = ("numpy",)
     settings: Options | None = None
     called: bool = False
-    schema: int = 2
+    schema: int = 3
 
     @property
     def outcome(self) -> Outcome:
@@ -182,7 +166,7 @@ class Result:
         return terminal(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that was measured, with parameters and versions: the content of ``audit.json``."""
+        """Everything that was measured, with options and versions: the content of ``audit.json``."""
         from pipeline.cli.render import content
 
         return content(self, in_folder=False)

@@ -262,21 +262,25 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
     return values
 
 
-def as_yaml(settings: Options, audit: str, called: bool = False) -> str:
-    """The YAML that repeats an audit: every option but those of the output, whether it was given or is a default.
+def stated(settings: Options, called: bool = False) -> dict[str, Any]:
+    """What repeats an audit: every option but those of the output, given or a default that is not none.
 
     Of an audit that was ``called`` from Python, the keywords alone.
     """
-    import yaml
-
     kind, outputs = type(settings), {one.name for one in fields(Output)}
     every = [one for one, _ in keywords(kind)] if called else [one for _, one, _ in option_fields(kind)]
     content = {one.name: getattr(settings, one.name) for one in every if one.name not in outputs}
     # Paths and functions by their names, tuples as lists.
     plain = json.loads(json.dumps(content, default=lambda value: getattr(value, "__name__", str(value))))
-    given = {name: value for name, value in plain.items() if value not in (None, [])}
+    return {name: value for name, value in plain.items() if value not in (None, [])}
+
+
+def as_yaml(settings: Options, audit: str, called: bool = False) -> str:
+    """The YAML that repeats an audit."""
+    import yaml
+
     again = "the keywords of a call from Python" if called else f"python -m pipeline audit {audit} --config audit.yaml"
-    text = yaml.safe_dump({"audit": audit, **given}, sort_keys=False, allow_unicode=True, width=120)
+    text = yaml.safe_dump({"audit": audit, **stated(settings, called)}, sort_keys=False, allow_unicode=True, width=120)
     return f"# This audit again: {again}\n{text}"
 
 

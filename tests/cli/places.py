@@ -139,7 +139,6 @@ def faces() -> tuple[np.ndarray, pd.DataFrame]:
             "smiles": label,
             "sex": np.where(women, "female", "male"),
             "place": np.array(["north", "south", "west"])[rng.permutation(FACES) % 3],
-            "height": rng.normal(size=FACES),
         }
     )
     return images, table
@@ -183,11 +182,10 @@ def build_office(folder: Path) -> None:
 
 
 def build_studio(folder: Path) -> None:
-    """faces/, images.npy, attributes.csv, model.pt and nets.py."""
+    """faces/, attributes.csv, model.pt and nets.py."""
     for image, name in zip(IMAGES, TABLE["file"], strict=True):
         (folder / "faces" / name).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(folder / "faces" / name)
-    np.save(folder / "images.npy", IMAGES[:, None])
     TABLE.to_csv(folder / "attributes.csv", index=False)
     scripted(image_network(), folder / "model.pt")
     (folder / "nets.py").write_text(NETWORKS)

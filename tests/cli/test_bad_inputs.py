@@ -19,7 +19,7 @@ from PIL import Image
 
 from pipeline.cli.model import MODULE_NAME
 from pipeline.cli.words import STATUS
-from tests.cli.places import SIDE, ended, run
+from tests.cli.places import ended, run
 
 COMMANDS = ("loss-ratio", "permutation", "fliptest", "robustness")
 TABLES = Path(__file__).parent / "bad_inputs"
@@ -154,7 +154,7 @@ def spoil_office() -> None:
 
 
 def spoil_studio() -> None:
-    """Tables that do not fit the images, images and arrays that are none, networks that cannot be audited."""
+    """Tables that do not fit the images, images that are none, networks that cannot be audited."""
     table = pd.read_csv("attributes.csv")
     files = table["file"][1:].tolist()
     spoilt: dict[str, dict[str, Any]] = {
@@ -162,23 +162,14 @@ def spoil_studio() -> None:
         "absent": {"file": ["a/00.png", *files]},
         "twice": {"file": ["b/001.png", *files]},
         "nameless": {"file": [None, *files]},
-        "text": {"file": ["a/notes.txt", *files]},
-        "vague": {"file": ["twin.png", *files]},
         "beyond": {"smiles": table["smiles"] + 1},
         "names": {"smiles": np.where(table["smiles"] == 1, "yes", "no")},
         "unlabelled": {"smiles": [None, *table["smiles"][1:]]},
         "rare": {"sex": ["other", *table["sex"][1:]]},
-        "unparted": {"sex": "all", "place": "here"},
     }
     for name, columns in spoilt.items():
         table.assign(**columns).to_csv(f"{name}.csv", index=False)
-    table.iloc[:50].to_csv("short.csv", index=False)
     Path("wrong.py").write_text(IMAGE_NETWORKS)
-    for folder in ("faces/a", "texts"):
-        Path(folder).mkdir(exist_ok=True)
-        Path(folder, "notes.txt").write_text("no image")
-    for folder in "ab":
-        Image.fromarray(np.zeros((SIDE, SIDE), np.uint8)).save(f"faces/{folder}/twin.png")
     for folder in ("sizes", "broken"):
         Path(folder).mkdir()
     for number in range(4):
@@ -186,14 +177,7 @@ def spoil_studio() -> None:
         Path("broken", f"{number}.png").write_text("no image")
     four = pd.DataFrame({"file": [f"{number}.png" for number in range(4)], "smiles": 0, "sex": ["f", "m"] * 2})
     four.to_csv("four.csv", index=False)
-    np.save("pixels.npy", np.load("images.npy").astype(np.float32))
-    np.save("gaps.npy", np.where(np.arange(120)[:, None, None] < 7, 0.5, np.full((120, SIDE, SIDE), np.nan)))
-    np.save("counts.npy", np.load("images.npy").astype(np.int32))
-    np.save("odd.npy", np.zeros((120, 3, 5, 3), np.uint8))
-    np.save("flat.npy", np.zeros((120, 16), np.uint8))
-    np.savez("two.npz", a=np.zeros((120, 4, 4), np.uint8), b=np.zeros(3))
-    for name in ("junk.npy", "junk.npz"):
-        Path(name).write_text("junk")
+    np.savez("kept.npz", a=np.zeros(3))
 
 
 SPOIL = {"loss-ratio": spoil_desk, "permutation": spoil_ledger, "fliptest": spoil_office, "robustness": spoil_studio}

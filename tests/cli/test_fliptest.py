@@ -11,7 +11,7 @@ import pytest
 from pipeline.audits.fliptest.flipsets import Deal
 from pipeline.audits.fliptest.space import Space
 from pipeline.cli.audit.fliptest import Settings, maps
-from pipeline.cli.audit.fliptest.evidence import Everyone, counterparts, null_of, places
+from pipeline.cli.audit.fliptest.evidence import as_source, counterparts, null_of, places
 from pipeline.cli.audit.fliptest.maps import candidates, known, map_named, null_draws
 from pipeline.cli.audit.fliptest.model import Decider
 from pipeline.cli.audit.fliptest.people import Group, Groups, space_of
@@ -418,8 +418,8 @@ def test_dealt_people_flip_by_what_a_map_moves_alone() -> None:
     made, _ = space(women, men, standardize="none")
     raw = Model(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
     model = Decider(raw, "decision", 0.5)
-    everyone = Everyone.of(made, model, women, men)
-    np.testing.assert_array_equal(everyone.decision, np.arange(20) >= 5)  # men asked about as women
+    everyone = as_source(made, women, men)
+    np.testing.assert_array_equal(model.scores(everyone), np.arange(20) >= 5)  # men asked about as women
     deal = Deal(np.array([3, 4, 6, 12]), np.array([0, 7, 15, 16]))
     people = np.array([[7.25], [0.25], [0.25], [15.25]])
     points = np.array([[5.1], [4.9], [4.9], [np.nan]])

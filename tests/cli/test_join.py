@@ -20,7 +20,7 @@ APART = {
     "fair_metric.units": f"{GIVEN} --standardize continuous",
     "fair_metric.directions": "--sensitive sex",
     "bounds.range": f"{GIVEN} --bounds none",
-    "parameters.steps": f"{GIVEN} --steps 50",
+    "options.steps": f"{GIVEN} --steps 50",
 }
 """What a part differs in, and how it was audited."""
 
@@ -58,7 +58,7 @@ def near(found: Any, wanted: Any) -> None:
 @pytest.mark.parametrize("given", [LEARNED, f"{GIVEN} --bounds none", f"{LEARNED} --points 200"])
 def test_parts_of_a_file_joined_are_its_audit(given: str) -> None:
     whole, made = json_of("loss-ratio", *given.split()), joined(*(part(k, f"{given} --part {k}/3") for k in "123"))
-    for key in ("results", "course", "verdict", "bounds", "examples", "fair_metric", "parameters", "model"):
+    for key in ("results", "course", "verdict", "bounds", "examples", "fair_metric", "options", "model"):
         near(made[key], whole[key])
     assert (made["caveats"], made["data"]) == (whole["caveats"], whole["data"])
 
@@ -68,7 +68,7 @@ def test_a_joined_audit_is_shown_and_written_as_one_and_folders_are_read() -> No
         assert run("loss-ratio", *LEARNED.split(), "--part", f"{k}/2", "--output", k)[0] == 0
     said = ended(["audit", "join", "--parts", "1", "2", "--output", "out"])[1]
     assert said.partition("Most unfair")[0] == run("loss-ratio", *LEARNED.split())[1].partition("Most unfair")[0]
-    files = ["audit.json", "loss_ratio.html", "loss_ratio.pdf", "loss_ratio.png", "tests.csv"]
+    files = ["audit.json", "examples.csv", "loss_ratio.html", "loss_ratio.pdf", "loss_ratio.png", "tests.csv"]
     assert sorted(one.name for one in Path("out").iterdir()) == files
 
 

@@ -74,7 +74,7 @@ def test_the_json_holds_the_numbers_of_the_formulas(bounds: str) -> None:
     assert found == pytest.approx(expected, rel=1e-9)
     assert made["course"]["steps"][-1] == 60
     assert made["course"]["loss_ratio"]["T_n"][-1] == loss["T_n"]
-    assert made["parameters"]["regularization"] == 50
+    assert made["options"]["regularization"] == 50
     assert loss["n"] + loss["non_finite"] == made["data"]["audited"] == 300
 
 
@@ -134,13 +134,13 @@ def test_points_are_drawn_by_the_seed() -> None:
     arguments = (*GIVEN, "--examples", "50", "--points", "50")
     one, again, other = (document(*arguments, "--seed", seed) for seed in ("1", "1", "2"))
     assert one == again
-    drawn, drawn_other = ({example["row"] for example in made["examples"]} for made in (one, other))
+    drawn, drawn_other = ({example["audit_row"] for example in made["examples"]} for made in (one, other))
     assert len(drawn) == one["results"]["loss_ratio"]["n"] == 50
     assert drawn != drawn_other
     everyone = document(*GIVEN, "--examples", "300")
-    ratios = {example["row"]: example["loss_ratio"] for example in everyone["examples"]}
+    ratios = {example["audit_row"]: example["audit_loss_ratio"] for example in everyone["examples"]}
     for example in one["examples"]:
-        assert example["loss_ratio"] == pytest.approx(ratios[example["row"]], rel=1e-12)
+        assert example["audit_loss_ratio"] == pytest.approx(ratios[example["audit_row"]], rel=1e-12)
 
 
 def test_examples_can_be_given_to_the_model_again() -> None:
@@ -162,10 +162,9 @@ def test_examples_can_be_given_to_the_model_again() -> None:
     np.testing.assert_allclose(table[["merit", "proxy"]][2::3], table[["merit", "proxy"]][1::3], rtol=1e-12)
     assert set(table["member"][2::3]) <= {0, 1}
     assert made["files"]["examples"] == "examples.csv"
-    assert [example["row"] for example in made["examples"]] == originals.index.tolist()
-    worst = made["examples"][0]["changes"][0]
-    assert worst["feature"] == "proxy"
-    assert worst["comparable"] == pytest.approx(table["proxy"][1])
+    assert [example["audit_row"] for example in made["examples"]][::3] == originals.index.tolist()
+    own, comparable = table["proxy"][:2]
+    assert f"; proxy {own:.4g} -> {comparable:.4g}; " in table["audit_changes"][0]
 
 
 def test_comparables_are_kept_where_they_are_told_to_be() -> None:

@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
 from pipeline.cli.settings import in_python
-from tests.cli.places import ended, json_of, run
+from tests.cli.places import IMAGES, TABLE, ended, image_network, json_of, run
 
 FEATURES = ["merit", "proxy", "member"]
 CALLS = (fa.permutation_test, fa.loss_ratio, fa.fliptest, fa.robustness_bias)
@@ -77,13 +77,28 @@ def test_a_fliptest_is_that_of_the_command(office: Path) -> None:
 
 
 def test_robustness_is_that_of_the_command(studio: Path) -> None:
-    table, images = pd.read_csv("attributes.csv"), np.load("images.npy")
-    made = json_of("robustness", "--images", "images.npy", "--group", "sex,place")
-    options = {"attack": "exact", "bootstraps": 200, "permutations": 999, "groups": table[["sex", "place"]]}
-    result = fa.robustness_bias(torch.jit.load("model.pt"), images, table["smiles"], **options)
-    same(made, result)
+    made = json_of("robustness", "--group", "sex,place")
+    options = {"attack": "exact", "bootstraps": 200, "permutations": 999, "groups": TABLE[["sex", "place"]]}
+    for images in (IMAGES, IMAGES[:, None], IMAGES[..., None], (IMAGES / 255).astype(np.float32)):
+        result = fa.robustness_bias(torch.jit.load("model.pt"), images, TABLE["smiles"], **options)
+        same(made, result)
     assert result.to_frame().columns[0] == "attack"
-    assert len(result.to_frame("distances")) == len(images)
+    assert len(result.to_frame("distances")) == len(IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (IMAGES[:50], "in the same order; found 120 rows and 50 images"),
+        (np.where(np.arange(120)[:, None, None] < 7, IMAGES / 255, np.nan), r"images: image 7 .* missing or infinite"),
+        (IMAGES.astype(float), r"expected floating pixels in \[0, 1\], found values from"),
+        (IMAGES.astype(int), "expected images of uint8 or floating numbers, found int64"),
+        (IMAGES.reshape(120, -1), r"expected images of shape \(n, c, h, w\), .* found shape \(120, 16\)"),
+    ],
+)
+def test_an_array_that_is_no_images_is_refused(images: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fa.robustness_bias(image_network(), images, groups=TABLE["sex"])
 
 
 def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
@@ -166,7 +181,7 @@ def test_one_file_repeats_an_audit_and_flags_come_first(office: Path) -> None:
     again = ["audit", "fliptest", "--config", "mine.yaml", "--output", "two", "--null-draws", "2"]
     assert ended(again)[0] == 0
     made = json.loads(Path("two/audit.json").read_text())
-    assert made["parameters"]["null_draws"] == 2
+    assert made["options"]["null_draws"] == 2
     assert sorted(path.name for path in Path("two").iterdir()) == sorted([*made["files"].values(), "mine.txt"])
     assert not list(Path("two").glob("*_reverse.*"))
 
@@ -342,13 +357,13 @@ def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataF
 def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(studio: Path) -> None:
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
-    make, numbers, images = onnx.helper, onnx.TensorProto.FLOAT, np.load("images.npy")
-    weights = np.ones((images[0].size, 1), np.float32) * [[-1, 1]]
+    make, numbers, side = onnx.helper, onnx.TensorProto.FLOAT, IMAGES.shape[1]
+    weights = np.ones((side * side, 1), np.float32) * [[-1, 1]]
     for name, count in (("any.onnx", "n"), ("one.onnx", 1)):
         graph = make.make_graph(
             [make.make_node("Flatten", ["x"], ["flat"]), make.make_node("MatMul", ["flat", "w"], ["s"])],
             "net",
-            [make.make_tensor_value_info("x", numbers, [count, *images.shape[1:]])],
+            [make.make_tensor_value_info("x", numbers, [count, 1, side, side])],
             [make.make_tensor_value_info("s", numbers, [count, 2])],
             [onnx.numpy_helper.from_array(weights.astype(np.float32), "w")],
         )

@@ -43,7 +43,6 @@ Source: Nanda et al. 2021, (1)-(6).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -193,22 +192,3 @@ def _others(values: Array) -> Array:
     """The sum over the other levels, added up and not subtracted: it is 0 exactly where all of them are, (..., L)."""
     others = 1 - np.eye(values.shape[-1])
     return values @ others
-
-
-def curves(lengths: Lengths, partition: Partition, place: int, budget: float, grid: int) -> dict[str, Any]:
-    """I_P of an element and that of the others at ``grid`` sizes from 0 to the budget, and the largest RB.
-
-    RB changes only where one of the curves does. None where there is no budget, or no curve.
-    """
-    inside, outside = partition.element(place)
-    if not np.isfinite(budget):
-        return {"curve": None, "largest_bias": None}
-    steps = np.unique(np.concatenate([np.zeros(1), lengths.upto(budget)[lengths.counts & (inside | outside)]]))
-    bias = np.abs(survival(lengths, inside, steps) - survival(lengths, outside, steps))
-    largest = int(np.argmax(bias)) if np.isfinite(bias).all() else None
-    tau = np.linspace(0, budget, grid)
-    both = {"group": survival(lengths, inside, tau), "others": survival(lengths, outside, tau)}
-    return {
-        "largest_bias": None if largest is None else {"tau": steps[largest], "value": bias[largest]},
-        "curve": {"tau": tau, **both},
-    }

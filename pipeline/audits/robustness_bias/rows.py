@@ -78,6 +78,20 @@ def _by_level(
     measured: Measured, denominator: str, limit: float, precision: Precision, seeds: Array, where: str
 ) -> Iterator[dict[str, Any]]:
     """The measures of every level; one that has none because no point of its counts is named in a warning."""
+    every = level_measures(measured, denominator, limit, precision, seeds)
+    for partition, statistics in zip(measured.partitions, every, strict=True):
+        for statistic, values in statistics.items():
+            for title, value in zip(partition.levels, values, strict=True):
+                yield row(statistic, value, partition.name, title, denominator)
+        if empty := [title for title, points in zip(partition.levels, statistics["n"], strict=True) if not points]:
+            message = "%s, denominator %s: no point of %s %s counts, so sigma does not exist there"
+            LOG.warning(message, where, denominator, partition.name, ", ".join(empty))
+
+
+def level_measures(
+    measured: Measured, denominator: str, limit: float, precision: Precision, seeds: Array
+) -> Iterator[dict[str, Any]]:
+    """Of each partition the measures of its L levels, (L,) each; NaN where one does not exist."""
     lengths, partitions = counted(measured.distance, measured.correct, denominator), measured.partitions
     resampling, permuting = (np.random.default_rng(seed) for seed in seeds)
     intervals = sigma_intervals(lengths, partitions, limit, precision.bootstraps, precision.alpha, resampling)
@@ -85,7 +99,7 @@ def _by_level(
     for partition, (low, high), test in zip(partitions, intervals, tests, strict=True):
         found = by_level(lengths, partition, limit)
         own = [lengths.length[lengths.counts & (partition.codes == level)] for level in range(len(partition))]
-        statistics = {
+        yield {
             "sigma": found.sigma,
             "sigma_ci_low": low,
             "sigma_ci_high": high,
@@ -96,12 +110,6 @@ def _by_level(
             "median_distance": [np.median(length) if len(length) else np.nan for length in own],
             "n": found.n,
         }
-        for statistic, values in statistics.items():
-            for title, value in zip(partition.levels, values, strict=True):
-                yield row(statistic, value, partition.name, title, denominator)
-        if empty := [title for title, points in zip(partition.levels, found.n, strict=True) if not points]:
-            message = "%s, denominator %s: no point of %s %s counts, so sigma does not exist there"
-            LOG.warning(message, where, denominator, partition.name, ", ".join(empty))
 
 
 def row(statistic: str, value: Any, partition: str = "", level: str = "", denominator: str = "") -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """From the settings of a FlipTest to its result. Layout of the JSON: ``docs/fliptest.md``."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,13 @@ from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE
 from pipeline.cli import words
 from pipeline.cli.audit.fliptest import Settings
-from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, PERMUTATIONS, Side, gather_sound
+from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side, gather_sound
 from pipeline.cli.audit.fliptest.maps import candidates, null_draws
 from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
 from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
 from pipeline.cli.audit.fliptest.people import read_groups, space_of
 from pipeline.cli.model import Computing, Model, load_model, named_as
-from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plain, plural, span
+from pipeline.cli.numbers import fixed, level, p_text, percent, plain, plural, span
 from pipeline.cli.probe import model_facts
 from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
 from pipeline.cli.table import Source
@@ -60,7 +60,6 @@ COUNT = fixed(0)
 FIGURES = "pipeline.cli.audit.fliptest.figures"
 Entry = Mapping[str, Any]
 # From where on a caveat is due.
-FAR = 1.5
 CAVEATS = """
 flips_are_to_be_read: A flip is not yet discrimination: the features in which a flipset differs from its counterparts
   may justify the difference, or be what is unjust about it. FlipTest says who to look at, and where.
@@ -68,8 +67,6 @@ poor_map: The map {where} is poor: counterparts are not distributed as {target} 
   of {named}; {most:g} is the most that is trusted. Flips may come from that. Try another map, or other settings of this
   one (--map-setting).
 no_image: {missing:,} people of {source} have no finite image and are left out.
-far_counterparts: The map {where} moves people {times:.1f} times as far as exact transport does: its counterparts are
-  not the nearest ones.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
 exact_map: The map is exact for these rows alone: it pairs everybody with people of the file, so it finds more flips
   than a smooth map does, more of them by chance.
@@ -110,7 +107,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
     raw = of_frames(model, Computing(asked.device, asked.dtype), source.name)
     decider, scores = probed(raw, pd.concat([first.features, second.features]), asked, source.name)
     sides, used, tried = gather_sound(groups, space, decider, scores, kinds, asked)
-    kind, deals = kinds[used]
+    kind = kinds[used][0]
     results = [result(side, space, asked.alpha) for side in sides]
     accuracy = balanced = None
     if first.label is not None and second.label is not None:
@@ -122,7 +119,6 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         "results": results,
         **{"accuracy": accuracy, "balanced_accuracy": balanced},
         "data": {
-            "path": source.name,
             "sha256": source.sha256,
             "rows": len(source.table),
             "left_out": dict(groups.left_out),
@@ -130,25 +126,18 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
             "columns": list(space.labels),
             "standardized": list(space.standardized),
             "unmoved": list(space.unmoved),
-            **asked.some("group", "id", "label", "given_label"),
             "label_levels": None if groups.label_levels is None else list(groups.label_levels),
         },
         "model": {
             **model_facts(raw),
             "output": decider.output,
             "threshold": decider.threshold,
-            "threshold_given": asked.threshold is not None,
         },
         "map": {
             "name": kind.name,
-            "asked": asked.map,
             "poor": [name for name in tried if name != kind.name],
             "held_out": {name: plain({"ks": one.ks, "limit": one.limit}) for name, one in tried.items()},
             "settings": dict(kind.settings),
-        },
-        "parameters": {
-            **{"alpha": asked.alpha, "bootstraps": BOOTSTRAPS, "permutations": PERMUTATIONS},
-            **{"null_draws": deals, "seed": asked.seed},
         },
     }
     flips = sides[0].flips
@@ -159,7 +148,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         subject=f"{model.given} on {source.name}",
         verdict=verdict(facts, decided, asked.alpha),
         caveats=tuple(words.caveats(CAVEATS, conditions(sides, space, decider, asked))),
-        sections=tuple(_sections(sides, space, facts, asked.alpha)),
+        sections=tuple(_sections(sides, space, facts, asked)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
         libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
@@ -191,37 +180,30 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     return words.concluded(beyond, headlines, first["sentence"], LIMITS, quantities, "beyond_noise", healthy)
 
 
-def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], alpha: float) -> Iterator[Section]:
-    yield Section("What was tested", (_tested(facts),))
+def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], asked: Settings) -> Iterator[Section]:
+    alpha = asked.alpha
+    yield Section("What was tested", (_tested(facts, asked),))
     for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
         # The sentence of the first direction is the verdict above.
         said = (Text(entry["sentence"]),) if number else ()
-        yield Section(f"From {entry['source']} to {entry['target']}", (*said, *_counts(entry, alpha)))
-        yield Section("Who flips", tuple(_explained(side, entry, space, alpha)), where="page", below=True)
+        parts = (*said, *_counts(entry, alpha), *_explained(side, entry, space, alpha))
+        yield Section(f"From {entry['source']} to {entry['target']}", parts)
         for name in FLIPSETS:
             members = entry["flipsets"][name]["size"]
             if members:
                 title = f"How the {members:,} of the {name} flipset differ from their counterparts"
-                yield Section(title, (_report(entry["transparency"][name]), Text(LINES)), below=True)
+                yield Section(title, (_report(entry["transparency"][name]), Text(LINES)))
         quality, target = entry["map"], entry["target"]
         distances = sorted(quality["ks"].items(), key=lambda item: -item[1])
         worst = ", ".join(f"{feature} {distance:.3f}" for feature, distance in distances[:SHOWN_KS])
         moved = f"L1 {quality['distance']:.2f} on average"
-        if quality["compared"]:
-            moved += (
-                f"; for {quality['compared']} of them {quality['compared_distance']:.2f}, where exact transport needs "
-                f"{quality['exact_distance']:.2f}"
-            )
         fit = f"Kolmogorov-Smirnov distance to {target}: {worst} (0 is best, above {WORST_HEALTHY_KS:g} is poor)"
-        yield Section("How good the map is", (Facts((("fit", fit), ("moved", moved))),), below=True)
-        rows = tuple(Row((feature, f"{distance:.3f}")) for feature, distance in distances)
-        table = Table((Column("feature"), Column("Kolmogorov-Smirnov distance")), rows)
-        yield Section(f"Counterparts and {target}, feature by feature", (table,), where="page", below=True)
+        yield Section(f"How good the map to {target} is", (Facts((("fit", fit), ("moved", moved))),))
 
 
-def _tested(facts: Mapping[str, Any]) -> Facts:
+def _tested(facts: Mapping[str, Any], asked: Settings) -> Facts:
     data, model, chosen = facts["data"], facts["model"], facts["map"]
-    first, given, levels = facts["results"][0], data["given_label"], data["label_levels"]
+    first, given, levels = facts["results"][0], asked.given_label, data["label_levels"]
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
     accuracy = "unknown, since the label is not read as 0 and 1: --positive names its class 1"
     if facts["accuracy"] is not None:
@@ -229,16 +211,16 @@ def _tested(facts: Mapping[str, Any]) -> Facts:
         accuracy = f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
     return words.facts(
         TESTED,
-        group=f"{data['group']}: {first['source']} mapped to {first['target']}",
+        group=f"{asked.group}: {first['source']} mapped to {first['target']}",
         back=", and back" if len(facts["results"]) > 1 else "",
-        given=[] if given is None else [f"{data['label']} is {levels[given]!r} (true label {given})"],
+        given=[] if given is None else [f"{asked.label} is {levels[given]!r} (true label {given})"],
         rows=data["rows"],
         left_out=f", without {left_out}" if left_out else "",
         features=plural(len(data["features"]), "feature"),
         units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
         **{name: model[name] for name in ("origin", "output", "threshold")},
-        accuracy=[] if data["label"] is None else [accuracy],
-        told="as told" if model["threshold_given"] else "by default",
+        accuracy=[] if asked.label is None else [accuracy],
+        told="by default" if asked.threshold is None else "as told",
         name=chosen["name"],
         instead=f" (in place of {enumerated(chosen['poor'])}, which did worse)" if chosen["poor"] else "",
         fidelity=[
@@ -263,7 +245,7 @@ def _counts(found: Entry, alpha: float) -> Iterator[Table]:
         (found["target"], found["n_target"], decided["target"]),
     )
     rows = [Row((name, COUNT(people), COUNT(number), percent(number / people))) for name, people, number in counts]
-    yield Table((Column(""), Column("people"), Column("decided positively", "positive"), Column("share")), tuple(rows))
+    yield Table((Column(""), Column("people"), Column("positive"), Column("share")), tuple(rows))
     rows = []
     entries = [(f"{name} flipset", found["flipsets"][name], name) for name in FLIPSETS]
     for name, entry, key in [*entries, ("net", found["net"], "net")]:
@@ -287,8 +269,9 @@ def _explained(side: Side, found: Entry, space: Space, alpha: float) -> Iterator
     yield Figure(
         f"marginals_{direction}",
         "Marginals",
-        f"How the people who flip are distributed, beside all of {found['source']}. The features that lead the "
-        "transparency reports, in their own units; the furthest tails are left out.",
+        f"How the people who flip are distributed (axis at the right), beside all of {found['source']}: the features "
+        "that lead the transparency reports, in the units of the map, categories as 0 or 1. The furthest tails are "
+        "left out.",
         f"{FIGURES}:marginals",
         (side, space),
     )
@@ -307,25 +290,20 @@ def _report(report: Sequence[Entry]) -> Table:
     """All lines of a transparency report; features that the map does not move have no rank."""
     shift = fixed(2, "+")
 
-    def interval(name: str) -> Callable[[Entry], str]:
-        return lambda entry: span((entry[f"{name}_ci_low"], entry[f"{name}_ci_high"]), fixed(2))
+    def interval(entry: Entry) -> str:
+        return span((entry["mean_shift_ci_low"], entry["mean_shift_ci_high"]), fixed(2))
 
     columns = (
-        Column("feature", "", cell=under("feature")),
-        Column("rank by mean", where="page", cell=under("rank_mean", COUNT)),
-        Column("mean shift, sd", "shift", cell=under("mean_shift", shift)),
-        Column("interval", cell=interval("mean_shift")),
-        Column("mean sign", "sign", cell=under("mean_sign", shift)),
-        Column("its interval", where="page", cell=interval("mean_sign")),
-        Column("the sign is", where="page", kind="text", cell=under("mean_sign_standing")),
-        Column("rank by sign", "rank", cell=under("rank_sign", COUNT)),
-        Column("p, adjusted", "p", cell=under("mean_shift_p_adjusted", p_text)),
-        Column("the shift is", "that is", kind="text", cell=under("mean_shift_standing")),
-        Column("shift, own units", where="page", cell=lambda entry: decimal(entry["mean_shift"] * entry["unit"])),
-        Column("mean of the people", where="page", cell=under("members_mean", decimal)),
+        Column("", cell=under("feature")),
+        Column("shift", cell=under("mean_shift", shift)),
+        Column("interval", cell=interval),
+        Column("sign", cell=under("mean_sign", shift)),
+        Column("rank", cell=under("rank_sign", COUNT)),
+        Column("p", cell=under("mean_shift_p_adjusted", p_text)),
+        Column("that is", "text", cell=under("mean_shift_standing")),
     )
     ranked = sum(entry["rank_mean"] is not None for entry in report)
-    return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), file="transparency.csv")
+    return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")
 
 
 def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Settings) -> dict[str, Any]:
@@ -336,11 +314,9 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         worst = sorted(name for name, distance in quality.ks.items() if distance > WORST_HEALTHY_KS)
         named = listed([f"{name} ({quality.ks[name]:.2f})" for name in worst], SHOWN)
         missing = len(side.way.points) - len(side.kept)
-        times = quality.compared_distance / quality.exact_distance if quality.compared else 0.0
         said: list[tuple[str, Any, dict[str, Any]]] = [
             ("poor_map", worst, {"named": named}),
             ("no_image", missing, {"missing": missing}),
-            ("far_counterparts", times > FAR, {"times": times}),
         ]
         for condition, holds, quantities in said:
             found.setdefault(condition, []).extend([{**known, **quantities}] if holds else [])

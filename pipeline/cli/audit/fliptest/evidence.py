@@ -30,14 +30,12 @@ from pipeline.cli.audit.fliptest.model import Decider
 from pipeline.cli.audit.fliptest.people import Group, Groups
 from pipeline.cli.numbers import plural
 from pipeline.seeds import generators
-from pipeline.transport.quality import WORST_HEALTHY_KS, chance_ks, exact_distances, healthy, ks, mean_distance
+from pipeline.transport.quality import WORST_HEALTHY_KS, chance_ks, healthy, ks, mean_distance
 from pipeline.types import Array
 
 Direction = Literal["forward", "reverse"]
 FLIPSETS: tuple[Literal["positive", "negative"], ...] = ("positive", "negative")
 """Decided positively, their counterparts not; and not decided positively, their counterparts so."""
-COMPARED = 500
-"""The cost of a map is compared with that of exact transport between so many rows of each group."""
 HELD_OUT = 2000
 """At most so many people of each group are held out from a map that is tried, which is fitted on as many others."""
 NOISE_PEOPLE = 500
@@ -83,47 +81,30 @@ def places(images: Array, candidates: Array) -> Array:
     return np.array([known.get(row.tobytes(), -1) for row in np.ascontiguousarray(images)], dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class Everyone:
-    """All people, the source group first: ``points`` (n + m, d) and decisions about them.
-
-    Inputs that no map moves have the source group's value for all.
-    """
-
-    points: Array
-    decision: Array
-
-    @classmethod
-    def of(cls, space: Space, model: Decider, source: pd.DataFrame, target: pd.DataFrame) -> Everyone:
-        """The people of both groups, asked about as if they were of the source group."""
-        inputs = pd.concat([source, target])
-        for name in space.unmoved:
-            value = source[name].iloc[:1]
-            inputs[name] = value.repeat(len(inputs)).set_axis(inputs.index)
-        return cls(space.points(inputs), model.decisions(model.scores(inputs)))
+def as_source(space: Space, source: pd.DataFrame, target: pd.DataFrame) -> pd.DataFrame:
+    """The people of both groups, the source group first, with its values of the inputs that no map moves."""
+    inputs = pd.concat([source, target])
+    for name in space.unmoved:
+        inputs[name] = source[name].iloc[:1].repeat(len(inputs)).set_axis(inputs.index)
+    return inputs
 
 
 def null_of(
-    space: Space, model: Decider, everyone: Everyone, dealt: Sequence[Deal], images: Sequence[Array], people: int
+    space: Space, model: Decider, everyone: pd.DataFrame, dealt: Sequence[Deal], images: Sequence[Array], people: int
 ) -> DealtSizes:
-    """The flipsets of each deal, whose source people have the ``images`` (n, k); whoever has none is left out.
+    """The flipsets of each deal of ``everyone``, whose source people have the ``images`` (n, k); whoever has none is
+    left out.
 
     Their sizes are those of ``people`` people, of shares of however many were dealt.
     """
-    flips = []
+    points, decision, flips = space.points(everyone), model.decisions(model.scores(everyone)), []
     for deal, image in zip(dealt, images, strict=True):
         finite = np.isfinite(image).all(axis=1)
-        target_points = everyone.points[deal.target]
-        place = places(image[finite], space.to_map(target_points))
-        if (place >= 0).all():
-            decided = everyone.decision[deal.target[place]]
-        else:
-            points = space.snapped(space.from_map(image[finite], everyone.points[0]), target_points)
-            decided = model.decisions(model.scores(space.frame(points)))
-        flips.append(Flipsets(everyone.decision[deal.source[finite]], decided))
-    found = DealtSizes.of(flips)
+        found = counterparts(space, image[finite], Group("", everyone.iloc[deal.target], None), points[deal.target])
+        flips.append(Flipsets(decision[deal.source[finite]], model.decisions(model.scores(found.frame))))
+    sizes = DealtSizes.of(flips)
     share = people / len(dealt[0].source)
-    return found if share == 1 else DealtSizes(found.positive * share, found.negative * share)
+    return sizes if share == 1 else DealtSizes(sizes.positive * share, sizes.negative * share)
 
 
 @dataclass(frozen=True)
@@ -132,16 +113,11 @@ class Quality:
 
     ``ks``: Kolmogorov-Smirnov distance of each moving column, and of the model's score: under a perfect map it has the
     target group's distribution, so this distance also sees how columns go together. ``distance``: mean L1 distance
-    between people and counterparts in the space of the map; for ``compared`` people it is ``compared_distance``, and
-    ``exact_distance`` under exact transport to as many of the target group (none compared where counterparts are real
-    people).
+    between people and counterparts in the space of the map.
     """
 
     ks: Mapping[str, float]
     distance: float
-    compared: int = 0
-    compared_distance: float = np.nan
-    exact_distance: float = np.nan
 
     @property
     def healthy(self) -> bool:
@@ -292,7 +268,7 @@ def gather(
         facts = {name: float(values[first]) for name, values in maps.facts.items()}
         null = None
         if deal:
-            alike = Everyone.of(space, model, way.source.features, way.target.features)
+            alike = as_source(space, way.source.features, way.target.features)
             null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(way.points))
         sides.append(_side(way, images[first], space, model, asked, facts, null))
     return sides
@@ -320,15 +296,9 @@ def _side(
     precision = Precision(asked.alpha, BOOTSTRAPS, PERMUTATIONS)
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # How good the map is, in the space that it was fitted in.
-    own, others, mapped = (space.to_map(side) for side in (points, way.target_points, found.points))
+    own, mapped = (space.to_map(side) for side in (points, found.points))
     distances = _distances(space, way.target_points, way.target_score, found.points, score_image)
     quality = Quality(distances, mean_distance(own, mapped, "l1"))
-    if (found.person < 0).any():
-        (draw,) = _rngs(asked, "compared", way.direction)
-        compared = min(COMPARED, len(own), len(others))
-        some = draw.choice(len(own), compared, replace=False)
-        exact = exact_distances(own[some], others[draw.choice(len(others), compared, replace=False)])["l1"]
-        quality = Quality(distances, quality.distance, compared, mean_distance(own[some], mapped[some], "l1"), exact)
     return Side(
         way=way,
         kept=kept,

@@ -18,7 +18,7 @@ examples:
     python -m pipeline audit join --parts parts/1 parts/2 --json audit.json
 """
 PAGE = "docs/auditing.md explains more, and the JSON."
-FILES = "audit.json, the page loss_ratio.html, tests.csv and the figure"
+FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
 
 
 class Settings(Output):

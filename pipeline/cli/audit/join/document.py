@@ -19,11 +19,11 @@ AGREE: Mapping[str, tuple[str, ...]] = {
     "versions": ("pipeline",),
     "data": ("sha256", "rows", "features", "label", "label_levels"),
     "model": ("sha256", "output_kind"),
-    "parameters": (
-        "regularization", "step_size", "steps", "delta", "alpha", "dtype", "points", "seed", "examples",
+    "options": (
+        "regularization", "step_size", "steps", "delta", "alpha", "dtype", "points", "seed", "examples", "one_hot",
     ),
     "fair_metric": ("units", "directions"),
-    "bounds": ("range", "one_hot"),
+    "bounds": ("range",),
 }  # fmt: skip
 """What the JSONs of all parts have alike."""
 ROUNDING = 1e-8
@@ -63,7 +63,8 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
 def _pooled(parts: Sequence[Part]) -> Result:
     """The result of the parts of a file."""
     first, found, bounds = parts[0], [part["results"] for part in parts], [part["bounds"] for part in parts]
-    limits, steps = {key: first["parameters"][key] for key in ("delta", "alpha")}, first["course"]["steps"]
+    asked, steps = {key: value for key, value in first["options"].items() if key != "part"}, first["course"]["steps"]
+    limits = {key: asked[key] for key in ("delta", "alpha")}
     test = _loss_ratio_test([part["course"]["loss_ratio"] for part in parts], **limits)
     errors = [part["course"]["error_rate_ratio"] for part in parts]
     error_counts = {key: np.sum([one[key] for one in errors], axis=0) for key in ERROR_COUNTS}
@@ -77,26 +78,25 @@ def _pooled(parts: Sequence[Part]) -> Result:
         "largest_ratio": max(one["largest_ratio"] for one in found),
     }
     within = None if bounds[0]["within"] is None else _loss_ratio_test([one["within"] for one in bounds], **limits)
+    # Three lines an example, which stay together.
     examples = sorted(
-        (one for part in parts for one in part["examples"]), key=lambda one: (-one["loss_ratio"], one["row"])
-    )
+        (one for part in parts for one in part["examples"]),
+        key=lambda one: (-one["audit_loss_ratio"], one["audit_row"]),
+    )[: 3 * asked["examples"]]
     facts = {
         **measured(steps, tests, classes, counts),
         "data": {**first["data"], "part": None, "audited": sum(part["data"]["audited"] for part in parts)},
-        "model": first["model"],
-        "parameters": {
-            **first["parameters"],
-            "device": listed(sorted({part["parameters"]["device"] for part in parts})),
-        },
+        "options": asked,
+        "model": {**first["model"], "device": listed(sorted({part["model"]["device"] for part in parts}))},
         "fair_metric": first["fair_metric"],
         "bounds": {
             **bounds[0],
             "outside": sum(one["outside"] for one in bounds),
             "within": None if within is None else statistics(within),
         },
-        "examples": examples[: first["parameters"]["examples"]],
+        "examples": [{**one, "audit_rank": 1 + place // 3} for place, one in enumerate(examples)],
     }
-    return result_of(facts, test, {})
+    return result_of(facts, asked, test)
 
 
 def _loss_ratio_test(tests: Sequence[Part], delta: float, alpha: float) -> RatioTest:

@@ -15,7 +15,8 @@ from pipeline.cli.audit.loss_ratio.evidence import bounds_of, examples_of, fair_
 from pipeline.cli.model import Computing, Model, load_model, no_gradient
 from pipeline.cli.numbers import factor, level, p_text, plain, span
 from pipeline.cli.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions, probed
-from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text, rows_of, under
+from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text
+from pipeline.cli.settings import stated
 from pipeline.cli.table import Source, attribute, classes_of, drawn, feature_names, rows, units
 from pipeline.messages import listed
 from pipeline.types import Array
@@ -120,7 +121,7 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
         for one, level in enumerate(levels)
     ]
     largest = float(np.nanmax(evidence.ratio))
-    shown, table = examples_of(evidence, some, numbers, scale, asked.examples)
+    examples = examples_of(evidence, some, numbers, scale, asked.examples)
     tests, counts = (evidence.course, evidence.error_course), {"saturated": scores.saturated, "largest_ratio": largest}
     facts = {
         **measured(evidence.steps, tests, classes, counts),
@@ -135,23 +136,17 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
             "label_levels": list(levels),
             "standardized": list(scale.standardized),
         },
-        "model": model_facts(model, scores),
-        "parameters": {
-            **asked.some("regularization", "step_size", "steps", "delta", "alpha"),
-            **{"device": device, **asked.some("dtype", "points", "seed", "examples")},
-        },
+        "model": {**model_facts(model, scores), "device": device},
         "fair_metric": {**alike, "units": by_feature(everyone.names, scale.shift, scale.scale)},
         "bounds": {
-            "given": asked.bounds,
             "range": None if bounds is None else by_feature(everyone.names, *bounds),
             "whole": [everyone.names[place] for place in people.whole],
-            "one_hot": list(asked.one_hot),
             "outside": int(evidence.outside.sum()),
             "within": None if evidence.within is None else statistics(evidence.within),
         },
-        "examples": shown,
+        "examples": plain(examples.to_dict("records")),
     }
-    return replace(result_of(facts, evidence.course, {"examples": table}), settings=asked)
+    return replace(result_of(facts, stated(asked), evidence.course), settings=asked)
 
 
 def measured(
@@ -175,12 +170,12 @@ def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | 
     return dict(zip(names, plain(np.column_stack(columns)), strict=True))
 
 
-def result_of(facts: Mapping[str, Any], course: RatioTest, tables: Mapping[str, pd.DataFrame]) -> Result:
-    """What follows from the ``facts`` of the JSON, of rows that were audited together or in parts.
+def result_of(facts: Entry, asked: Entry, course: RatioTest) -> Result:
+    """What follows from the ``facts`` of the JSON, of rows that were ``asked`` for together or in parts.
 
-    ``course`` is the test at each step; ``tables`` are those that the facts do not hold.
+    ``course`` is the test at each step.
     """
-    found, data, model, asked = facts["results"], facts["data"], facts["model"], facts["parameters"]
+    found, data, model = facts["results"], facts["data"], facts["model"]
     test, balanced, trivial = found["loss_ratio"], found["balanced_accuracy"], 1 / len(found["classes"])
     return Result(
         audit="loss-ratio",
@@ -201,9 +196,12 @@ def result_of(facts: Mapping[str, Any], course: RatioTest, tables: Mapping[str, 
             "rejected",
         ),
         caveats=tuple(words.caveats(CAVEATS, conditions(facts))),
-        sections=tuple(_sections(facts, course, tables)),
+        sections=tuple(_sections(facts, asked, course)),
         facts=facts,
-        tables={"tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]), **tables},
+        tables={
+            "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
+            **({"examples": pd.DataFrame(facts["examples"])} if facts["examples"] else {}),
+        },
         libraries=("numpy", "torch"),
     )
 
@@ -263,20 +261,21 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
 
 
-def _sections(facts: Mapping[str, Any], course: RatioTest, tables: Mapping[str, pd.DataFrame]) -> Iterator[Section]:
-    data, asked = facts["data"], facts["parameters"]
+def _sections(facts: Entry, asked: Entry, course: RatioTest) -> Iterator[Section]:
+    data = facts["data"]
     of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
     count = f"{data['audited']:,}{of} rows"
-    count += f", drawn with seed {asked['seed']}" if (asked["points"] or data["rows"]) < data["rows"] else ""
+    count += f", drawn with seed {asked['seed']}" if asked.get("points", data["rows"]) < data["rows"] else ""
     count += f", part {data['part']}" if data["part"] else ""
     tested = words.facts(
         TESTED,
-        **asked,
+        **{key: asked[key] for key in ("delta", "alpha", "steps", "step_size", "regularization", "dtype")},
+        device=facts["model"]["device"],
         rows=count,
         features=len(data["features"]),
         units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
         **{"label": data["label"], "classes": numbered(data["label_levels"]), "model": model_words(facts["model"])},
-        kept=_kept(facts["bounds"], data["audited"]),
+        kept=_kept(asked["bounds"], facts["bounds"], data["audited"]),
     )
     yield Section("What was tested", (tested,))
     drawn = Figure(
@@ -290,18 +289,16 @@ def _sections(facts: Mapping[str, Any], course: RatioTest, tables: Mapping[str, 
     yield Section("Result", (*_results(facts["results"], asked["delta"], asked["alpha"]), drawn))
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
-        file = "examples.csv" if "examples" in tables else "the JSON"
-        shown = _examples(facts["examples"], len(data["label_levels"]), file)
-        yield Section("Most unfair examples (rows counted from 0)", (shown,))
+        yield Section("Most unfair examples (rows counted from 0)", (_examples(facts["examples"]),))
 
 
-def _kept(bounds: Mapping[str, Any], audited: int) -> str:
+def _kept(given: str, bounds: Entry, audited: int) -> str:
     """Where comparables were kept, and of those that were not how many are beyond the data."""
-    if bounds["given"] == "data":
+    if given == "data":
         return "within the range of the data"
     beyond = f"{bounds['outside']:,} of {audited:,} are outside that of the data"
     if bounds["within"] is None:
-        return f"within {bounds['given']}; {beyond}"
+        return f"within {given}; {beyond}"
     within = bounds["within"]
     kept = f"kept within it, S_n is {factor(within['S_n'])} and T_n {factor(within['T_n'])}"
     return f"within no range: {beyond}; {kept}"
@@ -312,23 +309,26 @@ def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Ta
     for key, name in TESTS.items():
         test = results[key]
         if test["T_n"] is None:
-            rows.append(Row((name, "does not exist: no row is misclassified before the attack")))
+            rows.append(Row((name, *["-"] * 5)))
             continue
         interval = span((test["ci_low"], test["ci_high"]), factor)
         decision = "rejected" if test["rejected"] else "not rejected"
         rows.append(Row((name, factor(test["S_n"]), interval, factor(test["T_n"]), p_text(test["p_value"]), decision)))
-    last = Column(f"at most {delta:g}?", kind="text")
+    last = Column(f"at most {delta:g}?", "text")
     heads = ("", "S_n", f"{level(alpha)} interval", "T_n", "p-value")
     test = results["loss_ratio"]
     clipped = f", {test['clipped']:,} clipped" if test["clipped"] else ""
     left_out = f", {test['non_finite']:,} more not finite and left out" if test["non_finite"] else ""
     balanced = "-" if results["balanced_accuracy"] is None else f"{results['balanced_accuracy']:.3f}"
+    nobody = " No row is misclassified before the attack: error rates have no ratio."
     return (
         Table((*map(Column, heads), last), tuple(rows)),
         Text("S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."),
         Text(
             f"{test['n']:,} ratios, {test['below_one']:,} of them below 1{clipped}{left_out}. The model's accuracy on "
             f"these rows is {results['accuracy']:.3f}, balanced {balanced}."
+            + nobody
+            * (results["error_rate_ratio"]["T_n"] is None)
         ),
     )
 
@@ -349,25 +349,14 @@ def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"{name}{told}: {shown}", item=True)
 
 
-def _examples(entries: Sequence[Entry], classes: int, file: str) -> Table:
-    """The losses and probabilities of each example; below them its groups and the features that moved most."""
-    of = "1" if classes == 2 else "label"
-    loss, probability = "{:.3g}".format, "{:.3f}".format
-    columns = (
-        Column("row", cell=under("row")),
-        Column("label", cell=under("label")),
-        Column("own loss", cell=under("original_loss", loss)),
-        Column("comparable loss", "comparable", cell=under("comparable_loss", loss)),
-        Column("ratio", cell=under("loss_ratio", factor)),
-        Column("possible person's loss", "possible", cell=under("possible_loss", loss)),
-        Column(f"own P({of})", cell=under("original_probability", probability)),
-        Column(f"comparable P({of})", "comparable", cell=under("comparable_probability", probability)),
-    )
-
-    def note(one: Entry) -> str:
-        groups = [f"{name.partition('=')[0]} {group}" for name, group in one["sensitive"].items()]
-        moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in one["changes"]]
-        return "; ".join([*groups, *moves])
-
-    rows = rows_of(columns, entries, note=note)
-    return Table(columns, rows, SHOWN_EXAMPLES, file=file, notes="groups and largest changes")
+def _examples(records: Sequence[Entry]) -> Table:
+    """The losses of each example, its groups and the features that moved most."""
+    loss = "{:.3g}".format
+    heads = ("row", "label", "own loss", "comparable loss", "ratio", "possible person's loss")
+    columns = (*map(Column, heads), Column("groups and largest changes", "text"))
+    rows = []
+    for one, comparable, possible in zip(records[::3], records[1::3], records[2::3], strict=True):
+        own, there, whole = (loss(version["audit_loss"]) for version in (one, comparable, possible))
+        place = (str(one["audit_row"]), str(one["audit_label"]))
+        rows.append(Row((*place, own, there, factor(one["audit_loss_ratio"]), whole, one["audit_changes"])))
+    return Table(columns, tuple(rows), SHOWN_EXAMPLES, "examples.csv")

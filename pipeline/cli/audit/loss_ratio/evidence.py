@@ -282,15 +282,12 @@ def recorded_steps(steps: int) -> tuple[int, ...]:
     return tuple(sorted({round(step) for step in np.geomspace(1, steps, RECORDED)}))
 
 
-def examples_of(
-    evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int
-) -> tuple[list[dict[str, Any]], pd.DataFrame]:
-    """The rows of the ``count`` largest finite ratios: for the JSON with what changed most, and as a table.
+def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int) -> pd.DataFrame:
+    """The rows of the ``count`` largest finite ratios.
 
-    The table has three lines for each: ``original``; ``comparable``, the point at which the attack ended; ``possible``,
-    the nearest person who could exist.
-    The features stand under their own names in their own units, so that a line can be given to the model again; the
-    audit's columns begin with ``audit_``.
+    Three lines for each: ``original``; ``comparable``, the point at which the attack ended; ``possible``, the nearest
+    person who could exist. The features stand under their own names in their own units, so that a line can be given to
+    the model again; the audit's columns begin with ``audit_``.
     """
     order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
     worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
@@ -301,6 +298,13 @@ def examples_of(
     distance = {"original": 0.0, "comparable": evidence.fair_distance[worst], "possible": none}
     p = {version: probability(own, some.label[worst], two) for version, own in loss.items()}
     groups = {name: np.array(some.levels[name])[group[worst]].tolist() for name, group in some.sensitive.items()}
+    moved = np.abs(units.inward(points["comparable"]) - units.inward(points["original"]))
+    changes = []
+    for k, own in enumerate(moved):
+        largest = [j for j in np.argsort(-own, kind="stable")[:CHANGES] if own[j] > NEGLIGIBLE * own.max()]
+        ends = [(some.names[j], points["original"][k, j], points["comparable"][k, j]) for j in largest]
+        told = [f"{name.partition('=')[0]} {values[k]}" for name, values in groups.items()]
+        changes.append("; ".join([*told, *(f"{name} {start:.4g} -> {end:.4g}" for name, start, end in ends)]))
     parts = [
         pd.DataFrame(
             {
@@ -313,28 +317,12 @@ def examples_of(
                 f"audit_probability_of_{'1' if two else 'label'}": p[version],
                 "audit_label": some.label[worst],
                 **{f"audit_{name}": values for name, values in groups.items()},
+                "audit_changes": changes,
             }
         ).join(pd.DataFrame(points[version], columns=list(some.names)))
         for version in loss
     ]
-    moved = np.abs(units.inward(points["comparable"]) - units.inward(points["original"]))
-    entries = [
-        {
-            "row": int(row_numbers[i]),
-            "label": int(some.label[i]),
-            "sensitive": {name: values[k] for name, values in groups.items()},
-            **{"loss_ratio": float(evidence.ratio[i]), "fair_distance": float(evidence.fair_distance[i])},
-            **{f"{version}_loss": float(values[k]) for version, values in loss.items()},
-            **{f"{version}_probability": float(values[k]) for version, values in p.items()},
-            "changes": [
-                {"feature": some.names[j], **{version: float(values[k, j]) for version, values in points.items()}}
-                for j in np.argsort(-moved[k], kind="stable")[:CHANGES]
-                if moved[k, j] > NEGLIGIBLE * moved[k].max()
-            ],
-        }
-        for k, i in enumerate(worst)
-    ]
-    return entries, pd.concat(parts).sort_values("audit_rank", kind="stable", ignore_index=True)
+    return pd.concat(parts).sort_values("audit_rank", kind="stable", ignore_index=True)
 
 
 def probability(loss: Array, label: Array, two: bool) -> Array:

@@ -11,15 +11,14 @@ import pandas as pd
 from pipeline.cli import words
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.audit.permutation.evidence import CORRELATION, Finding, Plan, gather, hypotheses, planned
-from pipeline.cli.numbers import decimal, level, p_text, plain, plural, short, span
-from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Verdict, rows_of, under
+from pipeline.cli.numbers import decimal, level, p_text, plain, plural, span
+from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
 from pipeline.cli.table import sha256
+from pipeline.messages import SHOWN, listed
 from pipeline.tabulate import opened
 from pipeline.tabulate import table as tables
 from pipeline.tabulate.source import local_files
 
-COLUMNS = ("label", "positive", "score", "prediction", "threshold", "cluster")
-"""What the document says of the data under its own name."""
 CAVEATS = """
 held_out_rows: The tests are about predictions for rows that the model was not made from.
 independent_rows: Rows count as independent: if several belong to one person, name the column with --cluster.
@@ -58,8 +57,6 @@ small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer t
 varied >= 1: The model says the same of everybody, so that nothing can differ between groups.
 """
 SHOWN_TESTS = 20
-LETTERS = 9
-"""Longer names of groups are cut in the terminal."""
 Entry = Mapping[str, Any]
 
 
@@ -80,15 +77,9 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
     asked = plan.asked
     results = [result(finding) for finding in findings]
     found = verdict(results, findings, plan)
-    tested = plan.testing()
     facts = {
-        "data": {"path": asked.predictions, "files": files, "rows": table.size(), **asked.some(*COLUMNS)},
-        "parameters": {
-            **asked.some("alpha", "alternative", "method"),
-            **{"draws": plan.draws, "bootstraps": tested.bootstraps, "smoothing": tested.smoothing},
-            **{"resampling_risk": asked.resampling_risk, "correction": plan.correction},
-            **asked.some("seed", "bins", "engine"),
-        },
+        "data": {"files": files, "rows": table.size()},
+        "correction": plan.correction,
         "results": results,
     }
     return Result(
@@ -237,12 +228,15 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
         (ordered,),
     )
     figures = () if found.facts["undefined"] == len(results) else (figure,)
-    yield Section(title, (_tests(ordered, len(pairs) > 1, plan), *figures))
+    unknown = [entry for entry in ordered if entry["undefined"] is not None]
+    reasons = dict.fromkeys(f"{one['metric']} of {one['grouping']} ({one['undefined']})" for one in unknown)
+    undefined = (Text(f"Undefined: {listed(list(reasons), SHOWN)}."),) if reasons else ()
+    yield Section(title, (_tests(ordered, len(pairs) > 1, plan), *undefined, *figures))
 
 
 def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
     number = found.facts["hypotheses"]
-    data, results = facts["data"], facts["results"]
+    asked, results = plan.asked, facts["results"]
     correlated = [entry["metric"] == CORRELATION for entry in results]
     null = [] if all(correlated) else ["each metric is equal in both groups"]
     null += ["there is no correlation"] if any(correlated) else []
@@ -252,13 +246,13 @@ def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
     correction = f"; {CORRECTIONS[plan.correction]} over {over}"
     return words.facts(
         TESTED,
-        null=", and ".join(null) + SIDES.get(plan.asked.alternative, ""),
-        alpha=plan.asked.alpha,
+        null=", and ".join(null) + SIDES.get(asked.alternative, ""),
+        alpha=asked.alpha,
         correction=correction if number > 1 and plan.correction != "none" else "",
-        rows=data["rows"],
-        label=data["label"] + (f", 1 is {data['positive']!r}" if data["positive"] else ""),
+        rows=facts["data"]["rows"],
+        label=asked.label + (f", 1 is {asked.positive!r}" if asked.positive else ""),
         basis="; ".join(dict.fromkeys(entry["basis"] for entry in results)),
-        seed=plan.asked.seed,
+        seed=asked.seed,
     )
 
 
@@ -276,7 +270,6 @@ def named(entry: Entry) -> str:
 
 def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
     """A line for each test; ``several``: whether of several pairs of groups, which the line then names."""
-    until = "" if plan.asked.resampling_risk is None else " until the decision was safe"
     one = not several and entries[0]["metric"] != CORRELATION
     heads = [group["name"] for group in entries[0]["groups"]] if one else ["first", "second"]
 
@@ -286,28 +279,20 @@ def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
     def estimate(place: int) -> Callable[[Entry], str]:
         return lambda entry: "-" if entry["metric"] == CORRELATION else decimal(entry["groups"][place]["estimate"])
 
-    def worth(entry: Entry) -> str:
-        low, high = entry["p_value_interval"]
-        drawn = f"{entry['method']}, {entry['draws']:,} draws{until}: p {span((low or None, high), p_text)}"
-        return "exact" if entry["exact"] else drawn
-
     columns = (
         Column("", cell=name),
-        *(Column(head, short(head, LETTERS), cell=estimate(place)) for place, head in enumerate(heads)),
-        Column("difference", "diff.", cell=under("difference", signed)),
+        *(Column(head, cell=estimate(place)) for place, head in enumerate(heads)),
+        Column("difference", cell=under("difference", signed)),
         Column(f"{level(plan.asked.alpha)} interval", cell=under("interval", partial(span, without_ends=UNBOUNDED))),
-        Column("p, unadjusted", where="page", cell=under("p_value", p_text)),
-        Column("p, adjusted", "p", cell=under("adjusted_p_value", p_text)),
-        Column("test", where="page", kind="text", cell=worth),
-        Column("shown to be higher", where="page", kind="text", cell=under("higher")),
+        Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
     rows: list[Row] = []
     for entry in entries:
         if entry["undefined"] is not None:
-            rows.append(Row((name(entry), entry["undefined"]), group="undefined"))
+            rows.append(Row((name(entry), *["-"] * (len(columns) - 1)), "undefined"))
         else:
             rows += rows_of(columns, [entry], "rejected" if entry["rejected"] else "not rejected")
-    return Table(columns, tuple(rows), SHOWN_TESTS, file="tests.csv")
+    return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")
 
 
 def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:

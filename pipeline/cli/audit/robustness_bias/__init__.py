@@ -19,12 +19,12 @@ from pipeline.fields import Count, Limit, Positive, Share, Size, at_least, not_e
 
 EXAMPLES = """\
 examples:
-  A folder of images, every column of few values compared, everything written into a folder:
+  A folder of images, every other column compared, everything written into a folder:
     python -m pipeline audit robustness --model model.pt --images faces --partition attributes.csv \\
         --label age --classes 0-14,15-24,25-39,40-59,60+ --mean 0.5 --std 0.5 --output audit
 
-  An array of images, two attributes, two attacks on 2,000 images, and a file that keeps distances on the way:
-    python -m pipeline audit robustness --model nets.py:network --images images.npy --partition rows.parquet \\
+  Two attributes, two attacks on 2,000 images, and a file that keeps distances on the way:
+    python -m pipeline audit robustness --model nets.py:network --images faces --partition rows.parquet \\
         --label y --group sex --group race --attack deepfool --attack carlini_wagner --points 2000 \\
         --checkpoint distances.npz --output audit
 
@@ -44,19 +44,13 @@ AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
 
 
 class Data(Options, title="images and groups"):
-    images: Path = source(
-        "a folder of PNG and JPEG files, at any depth; or .npy, .npz of shape (n, c, h, w), (n, h, w, c) or (n, h, w), "
-        "uint8 or floating in [0, 1]",
-        metavar="FOLDER|FILE",
-    )
+    images: Path = source("a folder of PNG and JPEG files, at any depth", metavar="FOLDER")
     partition: Path = source(
-        "CSV or Parquet with a row for each image: its file name, true class and groups. For arrays the rows are in "
-        "the order of the images",
-        metavar="FILE",
+        "CSV or Parquet with a row for each image: its file, true class and groups", metavar="FILE"
     )
     file: str | None = source(
-        "the column of file names, relative to the folder; folders and suffix may be left out where that is unique "
-        "(default: file, filename, image or path, else the first column)",
+        "the column of the files' paths below the folder (default: file, filename, image or path, else the first "
+        "column)",
         None,
         "COLUMN",
     )
@@ -67,8 +61,7 @@ class Data(Options, title="images and groups"):
         "COLUMN",
     )
     group: Sequence[str] = source(
-        "columns whose levels are compared; may be repeated, and may name the label (default: all other columns of at "
-        "most 20 levels)",
+        "columns whose levels are compared; may be repeated, and may name the label (default: all other columns)",
         (),
         "COLUMN",
     )
@@ -86,10 +79,6 @@ class Data(Options, title="images and groups"):
         "H,W",
     )
     channels: Literal[1, 3] | None = source("grey or colour (default: grey where all images are)", None)
-    array: str | None = source("the array in an .npz (default: the only one, or images)", None, "NAME")
-    layout: Literal["nchw", "nhwc"] | None = option(
-        "order of an array's axes (default: where 1 or 3 channels are)", None
-    )
 
 
 class Input(Options, title="model"):

@@ -3,6 +3,8 @@
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,16 +12,15 @@ import pandas as pd
 import torch
 
 from pipeline.audits.robustness_bias.distances import exact_arithmetic
-from pipeline.audits.robustness_bias.measures import DENOMINATORS
 from pipeline.cli import words
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
-from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, at_ceiling, measured, settings_text
+from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, measured, settings_text
 from pipeline.cli.audit.robustness_bias.subjects import Subjects, check_sizes, looked, normalised, read_points
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
 from pipeline.cli.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions
-from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
+from pipeline.cli.result import Column, Facts, Figure, Result, Section, Table, Text, Verdict, rows_of, under
 from pipeline.cli.table import Source, check_classes
 from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
@@ -28,14 +29,11 @@ WHOSE = {
     "paper": "all images of a group, those classified wrongly at distance 0",
     "correct": "the images classified correctly alone",
 }
-OTHER = {"paper": "correct", "correct": "paper"}
-"""The denominator that a result is compared with."""
 SHOWN_LEVELS = 12
 SMALL = 0.01
 """Smaller numbers have two digits, so that they fit their column."""
 SIGNED, COUNT = fixed(2, "+"), fixed(0)
 GREYS = 255
-CURVES = "pipeline.cli.audit.robustness_bias.figures:curves"
 MEASURED = """
 images: {images}
 unit: L2 in pixels in [0, 1]; a distance of 1, spread evenly, changes each of the {values:,} values by {grey:.2g}/255
@@ -51,7 +49,6 @@ Entry = Mapping[str, Any]
 WANTED = "a torch network or a function of x"
 # From where on a caveat is due.
 MANY_FAILED = 0.01
-CEILING = 0.2
 LIMITS = """
 accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, and distances of fewer than half of the
   images say little: see first whether that can be so.
@@ -60,10 +57,6 @@ gain > 0: The model classifies {percent:.0f} % of the images correctly, no more 
 failed <= 10: {attack} failed on {value:.0f} % of the images, more than {limit:.0f} %.
 saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the images, more than {limit:.0f} %: an
   attack has no gradient to follow there.
-certified > 0: The radii of {attack} are all 0, nothing could be certified: the noise may hide what the images show, and
-  a smaller sigma certify some.
-ceiling <= 50 unless rejected: {value:.0f} % of the certified radii are the largest that so many samples can certify:
-  among these no difference can be seen.
 fewest >= 10 unless rejected: A group has only {value} images that count, and needs {limit:.0f}.
 least_p <= 1 unless rejected: {permutations:,} permutations cannot reject at level {alpha:g} in {comparisons}
   comparisons: --permutations {enough} can.
@@ -76,8 +69,6 @@ upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change th
   attack may come closer to the boundary for one group than for another.{{more}}
 certified_radii: The radii of {{attack}} are lower bounds, each wrong with probability at most {{alpha:g}}, and of
   another model: the one that takes a vote over noisy copies of the image. 0 says that nothing could be certified.
-certified_ceiling: {{share:.0f}} % of the radii are the largest that {{samples:,}} samples at sigma {{sigma:g}} can
-  certify, {{largest:.3g}}: among these images no difference can be seen. More samples, or a larger sigma, see further.
 closer_is_not_worse: A group that is closer to the boundary need not be treated worse: smaller changes of its images
   change the prediction. Groups may differ in their classes, or in the contrast of their pictures.
 failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. They are probably far from the
@@ -85,11 +76,7 @@ failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where
   than it is. More steps, or another attack, may find one.
 {OUTPUT_CAVEATS.strip()}
 unreadable_images: {{images}} left out, being unreadable: {{told}}.
-unlisted_images: {{count:,}} images in the folder have no row in the table and were not audited.
-other_files: {{count:,}} other files in the folder are no PNG or JPEG and were passed over.
-converted_images: {{told}}
 unknown_group: {{count:,}} images have no {{partition}}: they are in none of its groups.
-columns_passed_over: Columns that were not compared: {{told}}. --group names those to compare.
 """
 
 
@@ -132,25 +119,18 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
     facts: dict[str, Any] = {
         "accuracy": None if label is None else float(subjects.correct.mean()),
         "data": {
-            "images": str(asked.images),
             "pixels_sha256": hashlib.sha256(b"".join(subjects.digests)).hexdigest(),
-            "partition": source.name,
             "sha256": source.sha256,
             "file": points.column,
             "rows": len(source.table),
-            "unlisted": points.unlisted,
-            **asked.some("label", "classes"),
             "groups": [one.name for one in partitions],
-            "passed_over": points.passed_over,
-            "resize": asked.resize,
             "audited": len(subjects.points.rows),
             "shape": list(shape),
             "unreadable": dict(sorted(subjects.unreadable.items())),
         },
-        "model": {**model_facts(model, subjects.classifier), **normalisation, "classes": subjects.classes},
-        "parameters": {
-            **asked.some("alpha", "budget", "bootstraps", "permutations", "points", "min_group", "seed"),
-            "device": str(raw.device),
+        "model": {
+            **{**model_facts(model, subjects.classifier), **normalisation},
+            **{"classes": subjects.classes, "device": str(raw.device)},
         },
         "results": results,
     }
@@ -162,7 +142,10 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
         caveats=tuple(words.caveats(CAVEATS, conditions(subjects, attacks))),
         sections=tuple(_sections(subjects, attacks, asked, facts)),
         facts=facts,
-        tables={"groups": table_of_groups(results), "distances": table_of_images(subjects, attacks, asked.classes)},
+        tables={
+            "groups": pd.concat([one.groups for one in attacks], ignore_index=True),
+            "distances": table_of_images(subjects, attacks, asked.classes),
+        },
         libraries=("numpy", "torch"),
         settings=asked,
     )
@@ -174,12 +157,10 @@ def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
     Of the quantities of LIMITS, those that need true classes are None without them.
     """
     found, label, alpha = first.entry, subjects.points.label, asked.alpha
-    count, known = found["images"], first.distance[np.isfinite(first.distance)]
-    lower = found["bound"] == "lower" and len(known) > 0
+    count = found["images"]
     trivial = None if label is None else float(np.unique(label, return_counts=True)[1].max() / count)
     accuracy = None if label is None else found["n_correct"] / count
     comparisons = sum(len(np.unique(one.comparisons)) for one in subjects.points.partitions)
-    levels = [one for partition in found["partitions"] for one in partition["levels"]]
     quantities = {
         "accuracy": accuracy,
         "gain": None if accuracy is None or trivial is None else accuracy - trivial,
@@ -188,9 +169,7 @@ def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
         "attack": found["attack"],
         "failed": 100 * found["failed"] / max(1, found["n_correct"]),
         "saturated": 100 * subjects.classifier.saturated / count,
-        "certified": 100 * (known > 0).mean() if lower else None,
-        "ceiling": 100 * at_ceiling(first.chosen, known) if lower else None,
-        "fewest": min(one["correct"]["n"] for one in levels),
+        "fewest": min(one["n"] for _, few in levels(found) for one in few),
         "least_p": comparisons / (asked.permutations + 1) / alpha,
         **{"permutations": asked.permutations, "alpha": alpha, "comparisons": comparisons},
         "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
@@ -200,30 +179,30 @@ def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
     return words.concluded(rejected, headlines, said, LIMITS, quantities, "biased", facts)
 
 
-def comparisons(found: Entry) -> Iterator[Entry]:
-    """The level of every comparison, with what is its own of the images classified correctly, and of all (``other``).
-
-    Of two levels only the closer one is compared, the other being its mirror image.
+def levels(found: Entry) -> Iterator[tuple[str, list[Entry]]]:
+    """The levels of each partition, the closest to the boundary first, of the images classified correctly; ``other``
+    has the measures of all images.
     """
-    for partition in found["partitions"]:
-        every = [
-            {
-                "named": {"partition": partition["name"], "level": one["level"]},
-                "title": f"{partition['name']} = {one['level']}",
-                "other": one["paper"],
-                **one["correct"],
-            }
-            for one in partition["levels"]
-        ]
-        yield from sorted(every, key=_sigma)[:1] if len(every) == 2 else every
+    of_all = {(one["partition"], one["level"]): one for one in found["groups"] if one["denominator"] == "paper"}
+    correct = (one for one in found["groups"] if one["denominator"] == "correct")
+    for partition, every in groupby(correct, key=itemgetter("partition")):
+        yield partition, sorted(({**one, "other": of_all[partition, one["level"]]} for one in every), key=_sigma)
 
 
 def _sigma(group: Entry) -> float:
     return group["sigma"] or 0.0
 
 
+def _title(group: Entry) -> str:
+    return f"{group['partition']} = {group['level']}"
+
+
+def _interval(group: Entry) -> str:
+    return span((group["sigma_ci_low"], group["sigma_ci_high"]), SIGNED)
+
+
 def _numbers(group: Entry, alpha: float) -> str:
-    interval, p = span(group["interval"], fixed(2, "+")), p_text(group["p_adjusted"])
+    interval, p = _interval(group), p_text(group["sigma_p_adjusted"])
     return f"sigma {group['sigma']:+.2f}, {level(alpha)} interval {interval}, adjusted p {p}, n = {group['n']:,}"
 
 
@@ -231,14 +210,16 @@ def conclusion(
     found: Entry, alpha: float, labelled: bool, budget: float | None = None
 ) -> tuple[bool | None, str, dict[str, Any]]:
     """What the tests say, whatever they are worth: whether one rejects (None without tests), in words, and of whom."""
-    everyone = sorted(comparisons(found), key=_sigma)
+    # Of two levels only the closer one is compared, the other being its mirror image.
+    everyone = sorted((one for _, few in levels(found) for one in (few[:1] if len(few) == 2 else few)), key=_sigma)
     # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
-    tested = [one for one in everyone if one["p_adjusted"] is not None and one["sigma"] is not None]
-    shown = [one for one in tested if one["p_adjusted"] <= alpha]
+    tested = [one for one in everyone if one["sigma_p_adjusted"] is not None and one["sigma"] is not None]
+    shown = [one for one in tested if one["sigma_p_adjusted"] <= alpha]
+    closer, farther = ([one for one in shown if sign * one["sigma"] > 0] for sign in (-1, 1))
     facts = {
         "attack": found["attack"],
-        "closer": [one["named"] for one in shown if one["sigma"] < 0],
-        "farther": [one["named"] for one in shown if one["sigma"] > 0],
+        "closer": [{key: one[key] for key in ("partition", "level")} for one in closer],
+        "farther": [{key: one[key] for key in ("partition", "level")} for one in farther],
     }
     if not tested:
         said = (
@@ -249,7 +230,7 @@ def conclusion(
         largest = max(tested, key=lambda group: abs(group["sigma"]))
         said = (
             "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
-            f"of {largest['title']}: {_numbers(largest, alpha)}. What {found['images']:,} images do not show "
+            f"of {_title(largest)}: {_numbers(largest, alpha)}. What {found['images']:,} images do not show "
             "may still be there."
         )
     else:
@@ -258,20 +239,20 @@ def conclusion(
         change += "" if budget is None else f" up to T = {_number(budget)}"
         place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
         said = (
-            f"Images of {first['title']} are {place} the decision boundary: their {change} are "
-            f"{100 * abs(first['sigma']):.0f} % {than} than those of the others, mean {first['auc']:.3g} against "
-            f"{first['auc_of_others']:.3g} ({_numbers(first, alpha)})."
+            f"Images of {_title(first)} are {place} the decision boundary: their {change} are "
+            f"{100 * abs(first['sigma']):.0f} % {than} than those of the others, {first['auc']:.3g} on average "
+            f"({_numbers(first, alpha)})."
         )
         said += f" {_otherwise(first, alpha)}" if labelled else ""
         if others:
-            told = ", ".join(f"{one['title']} ({one['sigma']:+.2f})" for one in others[:3])
+            told = ", ".join(f"{_title(one)} ({one['sigma']:+.2f})" for one in others[:3])
             said += f" Also: {told}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
     return bool(shown) if tested else None, said, facts
 
 
 def _otherwise(group: Entry, alpha: float) -> str:
     """The same group among all images: how much of it is accuracy."""
-    other, p = group["other"]["sigma"], group["other"]["p_adjusted"]
+    other, p = group["other"]["sigma"], group["other"]["sigma_p_adjusted"]
     whose = "Of all images, those classified wrongly counting as distance 0,"
     if other is None:
         return f"{whose} there is no sigma."
@@ -283,35 +264,27 @@ def _otherwise(group: Entry, alpha: float) -> str:
 def _sections(
     subjects: Subjects, attacks: Sequence[Measured], asked: Settings, facts: Mapping[str, Any]
 ) -> Iterator[Section]:
-    chosen, alpha, labelled = "correct", asked.alpha, facts["accuracy"] is not None
-    other, images = OTHER[chosen], images_text(facts["data"], facts["parameters"])
+    images = images_text(facts["data"], asked)
     yield Section("What was measured", (_measured(facts, asked),))
     for one in attacks:
         entry = one.entry
         title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, L2 in pixels in [0, 1]"
         explained = Text(
             "right: share classified correctly; median: of their distances; sigma: how much larger the mean distance "
-            f"of the group is than that of all others, up to T = {_number(entry['budget'])}; sigma*: the same of "
-            f"{WHOSE[other]}."
+            f"of the group is than that of all others, up to T = {_number(entry['budget'])}, with its interval "
+            "(bootstrap); p: of permutations, adjusted (Holm) over all groups of this attack; sigma*: the same of "
+            f"{WHOSE['paper']}."
         )
-        yield Section(title, (_groups(entry, chosen, alpha, labelled), explained))
         figure = Figure(
             f"curves_{entry['attack']}",
             "Curves I_P",
             "The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
-            f"the boundary; in brackets the number of its images and sigma. Of {WHOSE[chosen]}, by "
+            f"the boundary; in brackets the number of its images and sigma. Of {WHOSE['correct']}, by "
             f"{settings_text(entry)}.",
             "pipeline.cli.audit.robustness_bias.figures:curves",
-            (one, subjects, chosen, images),
+            (one, images),
         )
-        yield Section("How much each group withstands", (figure,), where="page", below=True)
-        more = Text(
-            "Intervals: bootstrap. p: permutations of who is in the group; adjusted (Holm) over all groups of this "
-            "attack. Largest RB: the largest difference of shares I_P between the group and the others, and the "
-            "size of change where it is."
-        )
-        parts = (_groups(entry, other, alpha, labelled), more)
-        yield Section(f"The same of {WHOSE[other]}", parts, where="page", below=True)
+        yield Section(title, (_groups(entry, asked.alpha, facts["accuracy"] is not None), explained, figure))
 
 
 def _measured(facts: Entry, settings: Settings) -> Facts:
@@ -319,7 +292,7 @@ def _measured(facts: Entry, settings: Settings) -> Facts:
     values = math.prod(data["shape"])
     return words.facts(
         MEASURED,
-        images=images_text(data, facts["parameters"]),
+        images=images_text(data, settings),
         values=values,
         grey=GREYS / math.sqrt(values),
         model=model_words(model),
@@ -327,7 +300,7 @@ def _measured(facts: Entry, settings: Settings) -> Facts:
         mean=_once(model["mean"]),
         std=_once(model["std"]),
         attack=[settings_text(found) for found in facts["results"]],
-        label=data["label"] or "none: the model's own prediction is taken for it",
+        label=settings.label or "none: the model's own prediction is taken for it",
         failed=listed(
             [f"{found['attack']} {found['failed']:,} of {found['n_correct']:,}" for found in facts["results"]]
         ),
@@ -338,42 +311,33 @@ def _measured(facts: Entry, settings: Settings) -> Facts:
     )
 
 
-def images_text(data: Entry, parameters: Entry) -> str:
+def images_text(data: Entry, asked: Settings) -> str:
     """How many images were audited, and of what shape."""
     of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
-    drawn = f", drawn with seed {parameters['seed']}" if of and parameters["points"] else ""
+    drawn = f", drawn with seed {asked.seed}" if of and asked.points else ""
     shape = " x ".join(map(str, data["shape"]))
     return f"{data['audited']:,}{of} images{drawn}; {shape} (channels x height x width)"
 
 
-def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Table:
+def _groups(found: Entry, alpha: float, labelled: bool) -> Table:
     """The levels of every partition, the closest to the boundary first."""
-
-    def largest(bias: Entry) -> str:
-        return f"{bias['value']:.2f} at {_number(bias['tau'])}"
 
     def right(entry: Entry) -> str:
         return percent(entry["n_correct"] / entry["images"], 0) if labelled and entry["images"] else "-"
 
     columns = (
-        Column("group", "", cell=under("level")),
+        Column("", cell=under("level")),
         Column("images", cell=under("images", COUNT)),
-        Column("classified correctly", "right", cell=right),
-        Column("failed attacks", "failed", cell=under("failed", COUNT)),
-        Column("mean distance", where="page", cell=under("mean", _number)),
-        Column("median of those right", "median", cell=lambda entry: _number(entry["correct"]["median"])),
+        Column("right", cell=right),
+        *([Column("failed", cell=under("failed", COUNT))] if found["failed"] else []),
+        Column("median", cell=under("median_distance", _number)),
         Column("sigma", cell=under("sigma", SIGNED)),
-        Column(f"{level(alpha)} interval", cell=under("interval", lambda ends: span(ends, SIGNED))),
-        Column("p, unadjusted", where="page", cell=under("p", p_text)),
-        Column("p, adjusted", "p", cell=under("p_adjusted", p_text)),
-        Column("largest RB", where="page", cell=under("largest_bias", largest)),
-        Column("sigma*", cell=lambda entry: under("sigma", SIGNED)(entry[OTHER[denominator]])),
+        Column(f"{level(alpha)} interval", cell=_interval),
+        Column("p", cell=under("sigma_p_adjusted", p_text)),
+        Column("sigma*", cell=lambda entry: under("sigma", SIGNED)(entry["other"])),
     )
-    rows: list[Row] = []
-    for partition in found["partitions"]:
-        entries = [{**entry, **entry[denominator]} for entry in partition["levels"]]
-        rows += rows_of(columns, sorted(entries, key=lambda entry: entry["sigma"] or 0.0), partition["name"])
-    return Table(columns, tuple(rows), SHOWN_LEVELS, ends=True, file="groups.csv")
+    rows = tuple(row for partition, every in levels(found) for row in rows_of(columns, every, partition))
+    return Table(columns, rows, SHOWN_LEVELS, "groups.csv")
 
 
 def _once(values: Sequence[float]) -> str:
@@ -391,47 +355,19 @@ def table_of_images(subjects: Subjects, attacks: Sequence[Measured], classes: Se
     what the paper's denominator takes: 0 where the image is classified wrongly, empty where the attack failed. So any
     partition is a group-by of these rows.
     """
-    some = subjects.points
+    some, right = subjects.points, subjects.correct
     columns: dict[str, Any] = {"audit_image": some.names, "audit_row": some.rows}
     if some.label is not None:
         columns["audit_label"] = _named(some.label, classes)
     columns["audit_prediction"] = _named(subjects.prediction, classes)
     columns["audit_correct"] = subjects.correct
     for one in attacks:
-        columns[f"distance_{one.chosen.name}"] = one.distance
-        columns[f"length_{one.chosen.name}"] = np.where(one.failed, np.nan, one.lengths["paper"].length)
-        columns[f"failed_{one.chosen.name}"] = one.failed
+        columns[f"distance_{one.chosen.name}"] = one.points.distance
+        columns[f"length_{one.chosen.name}"] = np.where(right, one.points.distance, 0.0)
+        columns[f"failed_{one.chosen.name}"] = one.points.failed
     for partition in some.partitions:
         columns[partition.name] = np.array([*partition.levels, ""], dtype=object)[partition.codes]
     return pd.DataFrame(columns)
-
-
-def table_of_groups(results: Sequence[Entry]) -> pd.DataFrame:
-    """One row for each attack, denominator, partition and level."""
-    return pd.DataFrame(
-        [
-            {
-                **{name: found[name] for name in ("attack", "bound")},
-                "denominator": denominator,
-                "partition": partition["name"],
-                **{name: one[name] for name in ("level", "images", "n_correct", "failed")},
-                "budget": found["budget"],
-                **{name: own[name] for name in ("n", "mean", "mean_of_others", "median")},
-                **{name: own[name] for name in ("auc", "auc_of_others", "sigma")},
-                "sigma_ci_low": own["interval"][0],
-                "sigma_ci_high": own["interval"][1],
-                "sigma_p": own["p"],
-                "sigma_p_adjusted": own["p_adjusted"],
-                "largest_bias": (own["largest_bias"] or {}).get("value"),
-                "largest_bias_tau": (own["largest_bias"] or {}).get("tau"),
-            }
-            for found in results
-            for partition in found["partitions"]
-            for one in partition["levels"]
-            for denominator in DENOMINATORS
-            for own in [one[denominator]]
-        ]
-    )
 
 
 def _named(codes: Array, classes: Sequence[str] | None) -> Array:
@@ -445,16 +381,14 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
         f"{one.name} = {name}": one.codes == place for one in partitions for place, name in enumerate(one.levels)
     }
     upper = [one.chosen.name for one in attacks if one.chosen.bound == "upper"]
-    certified = [(one, one.distance[np.isfinite(one.distance)]) for one in attacks if one.chosen.bound == "lower"]
-    ceilings = [(one.chosen, known, at_ceiling(one.chosen, known)) for one, known in certified if len(known)]
+    certified = [one.chosen for one in attacks if one.chosen.bound == "lower"]
     failures = []
-    for one in (one for one in attacks if one.failed.any()):
-        lost = {name: (one.failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
+    for one in (one for one in attacks if one.points.failed.any()):
+        lost = {name: (one.points.failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
         many = [f"{name} ({failed})" for name, (failed, right) in lost.items() if failed > MANY_FAILED * max(1, right)]
-        counts = {"failed": int(one.failed.sum()), "correct": int(correct.sum())}
+        counts = {"failed": int(one.points.failed.sum()), "correct": int(correct.sum())}
         failures.append({"attack": one.chosen.name, **counts, "where": f": {listed(many, SHOWN)}" if many else ""})
     unreadable = [f"{name} ({why})" for name, why in sorted(subjects.unreadable.items())]
-    passed_over = [f"{name} ({why})" for name, why in points.passed_over.items()]
     unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
     return {
         "no_label": points.label is None,
@@ -463,10 +397,7 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
             "attacks": " and ".join(upper),
             "more": "" if len(upper) > 1 else " A second --attack (fmn, carlini_wagner) tells.",
         },
-        "certified_radii": [{"attack": one.chosen.name, **one.chosen.settings} for one, _ in certified],
-        "certified_ceiling": [
-            {**one.settings, "share": 100 * at, "largest": known.max()} for one, known, at in ceilings if at > CEILING
-        ],
+        "certified_radii": [{"attack": one.name, **one.settings} for one in certified],
         "closer_is_not_worse": True,
         "failed_attacks": failures,
         **output_conditions(scores.kind, scores.detected, scores.saturated, "image"),
@@ -475,9 +406,5 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
             "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
             "told": listed(unreadable, SHOWN),
         },
-        "unlisted_images": points.unlisted and {"count": points.unlisted},
-        "other_files": points.others and {"count": points.others},
-        "converted_images": [{"told": note} for note in points.images.notes],
         "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
-        "columns_passed_over": passed_over and {"told": listed(passed_over, SHOWN)},
     }

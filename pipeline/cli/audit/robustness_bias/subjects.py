@@ -42,18 +42,14 @@ TOGETHER = 128
 class Points:
     """``rows`` (n,) of the table are audited: row i holds the i-th image, of true class ``label`` (n,) or None.
 
-    ``partitions`` part these n points. ``passed_over`` says why other columns do not; ``column`` names the files,
-    beside which ``unlisted`` images and ``others`` lie that are not audited.
+    ``partitions`` part these n points; ``column`` names the files.
     """
 
     images: Images
     rows: Array
     label: Array | None
     partitions: tuple[Partition, ...]
-    passed_over: dict[str, str]
     column: str | None = None
-    unlisted: int = 0
-    others: int = 0
 
     @property
     def names(self) -> list[str]:
@@ -71,25 +67,20 @@ class Points:
 
 
 def read_points(source: Source, asked: Settings, array: Array | None = None) -> Points:
-    """The audited images: of an ``array``, or of the folder or file that is asked for.
+    """The audited images: of an ``array``, or of the folder that is asked for.
 
     Raises ValueError for everything about images and table that the user can mend.
     """
-    table, column, beside = source.table, None, dict[str, int]()
+    table, column = source.table, None
     if asked.label is not None:
         check_columns(table, [asked.label], "--label", source.name)
-    if array is None and not asked.images.exists():
-        raise ValueError(
-            f"there is no folder or file {asked.images}: --images takes a folder of images, or .npy or .npz"
-        )
-    if array is None and asked.images.is_dir():
-        column, images, beside = in_folder(source, asked)
+    if array is None:
+        column, images = in_folder(source, asked)
     else:
         images = in_array(source, asked, array)
     label = None if asked.label is None else class_numbers(table[asked.label], asked.classes, source.name)
-    columns, passed_over = _chosen(source, asked, column)
-    partitions = tuple(partition_of(table[name], source.name) for name in columns)
-    everyone = Points(images, np.arange(len(table)), label, partitions, passed_over, column, **beside)
+    partitions = tuple(partition_of(table[name], source.name) for name in _chosen(source, asked, column))
+    everyone = Points(images, np.arange(len(table)), label, partitions, column)
     everyone = everyone.only(~np.isin(everyone.rows, list(images.unreadable)))
     n = len(everyone.rows)
     if asked.points is None:
@@ -105,46 +96,26 @@ def read_points(source: Source, asked: Settings, array: Array | None = None) -> 
     return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[: asked.points]))
 
 
-def _chosen(source: Source, asked: Settings, file: str | None) -> tuple[list[str], dict[str, str]]:
-    """The columns to compare by, and why other columns were passed over.
+def _chosen(source: Source, asked: Settings, file: str | None) -> list[str]:
+    """The columns to compare by.
 
-    Raises ValueError where a named column does not exist, is constant or has a level in every row, and where no column
-    is left.
+    Raises ValueError where a named column does not exist, and for a column of one level, or of too many.
     """
-    table, path = source.table, source.name
-    if asked.group:
-        names = list(dict.fromkeys(asked.group))
-        check_columns(table, names, "--group", path)
-        if file in names:
-            raise ValueError(f"--group names {file!r}, the column of file names: name a column of groups")
-        for name in names:
-            levels = sorted(map(str, table[name].dropna().unique()))
-            if len(levels) < 2:
-                what = f"is {levels[0]!r} in every row" if levels else "is empty"
-                raise ValueError(
-                    f"{path}: expected two or more levels in --group {name}, but it {what}: a constant attribute makes "
-                    "no groups; name another column"
-                )
-            if len(levels) > MOST_LEVELS:
-                raise ValueError(
-                    f"{path}: --group {name} has {len(levels):,} levels, expected at most {MOST_LEVELS:,}: sort the "
-                    "values into classes"
-                )
-        return names, {}
-    counts = {str(name): table[name].dropna().nunique() for name in table.columns if name not in (file, asked.label)}
-    names = [name for name, levels in counts.items() if 2 <= levels <= FEW_LEVELS]
-    passed_over = {
-        name: f"{levels:,} levels" if levels > FEW_LEVELS else "the same in every row" if levels else "empty"
-        for name, levels in counts.items()
-        if name not in names
-    }
+    table, path, most = source.table, source.name, MOST_LEVELS if asked.group else FEW_LEVELS
+    check_columns(table, asked.group, "--group", path)
+    if file in asked.group:
+        raise ValueError(f"--group names {file!r}, the column of file names: name a column of groups")
+    names = list(dict.fromkeys(asked.group)) or [name for name in table if name not in (file, asked.label)]
     if not names:
-        why = listed([f"{name} ({told})" for name, told in passed_over.items()]) or "there is no other column"
-        raise ValueError(
-            f"{path}: expected a column of 2 to {FEW_LEVELS} levels to compare by, found none: {why}. Add a column of "
-            "groups, or name one with --group"
-        )
-    return names, passed_over
+        raise ValueError(f"{path}: there is no column to compare by: add a column of groups, or name one with --group")
+    for name in names:
+        levels = table[name].nunique()
+        if not 2 <= levels <= most:
+            raise ValueError(
+                f"{path}: expected 2 to {most:,} levels in every column that is compared, found {levels:,} in "
+                f"{name!r}: name others with --group, or sort its values into classes"
+            )
+    return names
 
 
 def partition_of(column: pd.Series, path: str) -> Partition:
