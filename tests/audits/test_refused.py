@@ -34,7 +34,7 @@ BAD_TABLES = [
 
 MAX_T = [
     (Settings(alternative="greater"), "expected alternative two-sided with correction max_t, found 'greater'"),
-    (Settings(method="lift"), "exact or studentized with correction max_t, found 'lift'"),
+    (Settings(method="unstudentized"), "exact or studentized with correction max_t, found 'unstudentized'"),
     (Settings(resampling_risk=0.01), r"expected no resampling_risk with correction max_t, found 0\.01"),
 ]
 
@@ -43,7 +43,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
       for table, lower, upper, message in BAD_TABLES),
     (lambda: metric_named("f2"), r"expected a metric among tpr, fnr, .*; found 'f2'"),
     (lambda: permuted(ROWS.counted(), "auc"), "auc needs scores, found counts of decisions"),
-    (lambda: permuted(ROWS, "auc", method="lift", resampling_risk=0.01), "cannot stop early"),
+    (lambda: permuted(ROWS, "auc", method="exact"), "no exact test of auc on these data"),
     (lambda: permuted(ROWS, "tpr", groups=("a", "z")), r"expected groups among \['a', 'b'\], found \['z'\]"),
     (lambda: permuted(ROWS, "tpr", groups=("a", "a")), "expected two different groups"),
     (lambda: permuted(replace(ROWS, prediction=None), "tpr"), "rates need decisions"),

@@ -320,7 +320,7 @@ loss-ratio => {DIRECTIONS} --model own.py:p => read_as_probabilities saturated =
 loss-ratio => --sensitive sex => metric_of_audited_rows =>
 permutation => {AUC} => held_out_rows independent_rows => several_tests
 permutation => {AUC} --cluster person => => independent_rows
-permutation => {AUC} --method lift => method_to_compare_with =>
+permutation => {AUC} --method unstudentized => method_to_compare_with =>
 permutation => {AUC} --metric mean_score => several_tests => no_correction
 permutation => {AUC} --metric mean_score --correct none => no_correction => several_tests
 permutation => {AUC} --resampling-risk 0.01 --draws 5000 => stopped_early =>

@@ -8,7 +8,7 @@ the pooled counts of the kinds. So B permutations of a table are B draws of a fe
 X counts the marked among m drawn without replacement from N units, K of which are marked.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -96,7 +96,7 @@ def draw_huge(marked: Array, others: Array, size: Array, rng: np.random.Generato
 
 
 class Resampler(Protocol):
-    """What every test needs: the observed metric of the G groups, and the same on permuted or resampled groups."""
+    """What every test needs: the observed metric of the G groups, and the same on permuted ones."""
 
     @property
     def observed(self) -> MetricEstimate:
@@ -108,9 +108,6 @@ class Resampler(Protocol):
 
     def permuted(self, block: int, size: int) -> MetricEstimate:
         """Metric and variance of each group after each of ``size`` permutations, (G, size)."""
-
-    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        """The metric of each group in ``size`` samples with replacement, of each group or of all rows: (G, size)."""
 
 
 def generator(seed: int, *block: int) -> np.random.Generator:
@@ -126,13 +123,6 @@ def byte_codes(group: Array, groups: int) -> Array:
             "the pairs one at a time"
         )
     return group.astype(np.uint8)
-
-
-def with_replacement(group: Array, groups: int, size: int, pooled: bool, rng: np.random.Generator) -> Iterator[Array]:
-    """``size`` samples with replacement of the units of each group, or of all of them ``pooled``: numbers of units."""
-    strata = [np.arange(len(group))] if pooled else [np.flatnonzero(group == g) for g in range(groups)]
-    for _ in range(size):
-        yield np.concatenate([units[rng.integers(len(units), size=len(units))] for units in strata])
 
 
 def times_drawn(n: int, size: int, rng: np.random.Generator) -> Array:
@@ -201,12 +191,3 @@ class CountResampler:
             own = self.counts[:, kinds]
             counts[..., kinds] = split(own.sum(axis=0), list(own.sum(axis=1)), size, rng)
         return counts
-
-    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        rng = generator(self.seed, block, 1)
-        if pooled:
-            share = self.counts.ravel() / self.counts.sum()
-            drawn = rng.multinomial(self.counts.sum(), share, size=size).reshape(size, *self.counts.shape)
-            return self.statistic(np.moveaxis(drawn, 1, 0)).value
-        drawn = np.stack([rng.multinomial(row.sum(), row / row.sum(), size=size) for row in self.counts])
-        return self.statistic(drawn).value

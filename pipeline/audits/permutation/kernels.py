@@ -185,14 +185,12 @@ def permuted_sums(seed: int, first: int, sizes: Array, columns: Array, sums: Arr
 
 
 @njit(cache=True, nogil=True)
-def clustered_ranks(
-    codes: Array, cluster: Array, label: Array, weight: Array, tie_end: Array, count: Array, part: Array
-) -> None:
-    """One pass over weighted rows of clusters, in ascending order of score; equal scores count one half.
+def clustered_ranks(codes: Array, cluster: Array, label: Array, tie_end: Array, count: Array, part: Array) -> None:
+    """One pass over rows of clusters, in ascending order of score; equal scores count one half.
 
     ``codes`` (C,) is the group of each cluster, ``cluster`` (n,) that of each row. ``count`` (2 G,), initially 0, gets
-    the weight of each class 2 group + label, and ``part`` (C, 2), initially 0, for each cluster and label the sum over
-    its rows of their weight times the weight of the rows of the same group and the other label below.
+    the rows of each class 2 group + label, and ``part`` (C, 2), initially 0, for each cluster and label the sum over
+    its rows of the number of rows of the same group and the other label below.
     """
     tied = np.zeros(count.shape[0])
     start: Word = 0
@@ -201,19 +199,25 @@ def clustered_ranks(
             continue
         tied[:] = 0.0
         for i in range(start, end + 1):
-            tied[2 * codes[cluster[i]] + label[i]] += weight[i]
+            tied[2 * codes[cluster[i]] + label[i]] += 1.0
         for i in range(start, end + 1):
             k = 2 * codes[cluster[i]] + label[i]
-            part[cluster[i], label[i]] += weight[i] * (count[k ^ 1] + 0.5 * tied[k ^ 1])
+            part[cluster[i], label[i]] += count[k ^ 1] + 0.5 * tied[k ^ 1]
         for k in range(count.shape[0]):
             count[k] += tied[k]
         start = end + 1
 
 
 @njit(cache=True, nogil=True)
-def clustered_auc(codes: Array, part: Array, held: Array, count: Array, value: Array, variance: Array) -> None:
-    """AUC and variance of each group (G,) from the above; ``held`` (C, 2) is the weight by cluster and label."""
+def clustered_auc(
+    codes: Array, cluster: Array, label: Array, tie_end: Array, held: Array, value: Array, variance: Array
+) -> None:
+    """AUC and variance of each group (G,) of the rows of :func:`clustered_ranks`; ``held`` (C, 2) are their numbers by
+    cluster and label.
+    """
     groups = value.shape[0]
+    count, part = np.zeros(2 * groups), np.zeros(held.shape)
+    clustered_ranks(codes, cluster, label, tie_end, count, part)
     wins, squares, clusters = np.zeros(groups), np.zeros(groups), np.zeros(groups)
     for c in range(codes.shape[0]):
         wins[codes[c]] += part[c, 1]
@@ -239,7 +243,6 @@ def permuted_clusters(
     sizes: Array,
     cluster: Array,
     label: Array,
-    weight: Array,
     tie_end: Array,
     held: Array,
     value: Array,
@@ -250,9 +253,7 @@ def permuted_clusters(
     words = np.empty((held.shape[0] + 7) // 8, np.uint64)
     for b in range(value.shape[0]):
         assign(seed, first + b, sizes, words, codes)
-        count, part = np.zeros(2 * sizes.shape[0]), np.zeros((held.shape[0], 2))
-        clustered_ranks(codes, cluster, label, weight, tie_end, count, part)
-        clustered_auc(codes, part, held, count, value[b], variance[b])
+        clustered_auc(codes, cluster, label, tie_end, held, value[b], variance[b])
 
 
 @njit(cache=True, nogil=True)

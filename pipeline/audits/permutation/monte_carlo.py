@@ -9,9 +9,6 @@ With D the difference of the metric between the groups and D* the same after a p
   permutation (Algorithm 1). T is asymptotically pivotal, hence the level is alpha in the limit when only the metric,
   and nothing else, is equal in the groups (theorems 2 and 3).
 - ``unstudentized``: D against D*. D* has the variance of two samples of the mixture, so the level may be anything.
-- ``lift``: D over its standard deviation in samples with replacement of all rows, against D* over its own standard
-  deviation over the permutations (the shortcut of section 5, as in the authors' library LiFT).
-- ``bootstrap``: D against D° - D, D° from samples with replacement of each group (the basic bootstrap of section 4.2).
 
 Each is inverted for its interval: the values d that it would not reject if (D - d) were compared in place of D.
 Source: DiCiccio et al. 2020.
@@ -29,7 +26,7 @@ from pipeline.audits.permutation.statistics import studentized
 from pipeline.fields import Checked, Count, Share, at_least, finite
 from pipeline.types import Array
 
-Method = Literal["auto", "exact", "studentized", "lift", "unstudentized", "bootstrap"]
+Method = Literal["auto", "exact", "studentized", "unstudentized"]
 """``auto`` is exact where exactness is free, else studentized."""
 Alternative = Literal["two-sided", "equal-tailed", "greater", "less"]
 """``greater``: the metric of the first group is the larger one. ``two-sided``: |T| is large, as published.
@@ -156,10 +153,10 @@ class Settings(Checked):
     """How to test.
 
     ``method``: ``auto`` enumerates where that is exact (rates of unclustered rows) and else studentises;
-    ``exact``, ``studentized``, ``lift``, ``unstudentized`` and ``bootstrap`` by name. ``alternative``: ``greater`` asks
-    whether the metric is larger in A. ``alpha``: level of the test; 1 - alpha that of the interval. ``draws``: B, the
-    number of permutations. ``smoothing``: events and others added to each group in the variance of a studentised rate
-    (0: as published). ``bootstraps``: samples with replacement behind a user metric's variance and behind ``lift``.
+    ``exact``, ``studentized`` and ``unstudentized`` by name. ``alternative``: ``greater`` asks whether the metric is
+    larger in A. ``alpha``: level of the test; 1 - alpha that of the interval. ``draws``: B, the number of permutations.
+    ``smoothing``: events and others added to each group in the variance of a studentised rate (0: as published).
+    ``bootstraps``: samples with replacement behind a user metric's variance.
     ``resampling_risk``: stop drawing when the decision is safe up to this risk (see ``SafeStop``); None draws all B.
     """
 
@@ -226,25 +223,12 @@ def monte_carlo(source: Resampler, method: Method, settings: Settings) -> MonteC
     """Draw the reference distribution of a method for two groups, at most ``settings.draws`` of it."""
     observed = source.observed
     difference = float(observed.difference)
-    if method == "lift":
-        if settings.stop is not None:
-            raise ValueError("the shortcut `lift` scales by all draws: it cannot stop early, leave resampling_risk out")
-        drawn = np.concatenate([source.bootstrapped(*b, pooled=True) for b in _blocks(settings.bootstraps)], axis=-1)
-        scale = float(np.std(np.subtract(*drawn), ddof=1))
-        reference = np.concatenate([source.permuted(*b).difference for b in _blocks(settings.draws)])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            statistic = 0.0 if difference == 0 else float(np.divide(difference, scale))
-            reference = np.where(reference == 0, 0.0, reference / np.nanstd(reference, ddof=1))
-        return MonteCarlo(difference, statistic, scale, reference, stopped=False)
     scale = float(np.sqrt(observed.variance.sum())) if method == "studentized" else 1.0
     statistic = float(studentized(observed)) if method == "studentized" else difference
 
     def block(number: int, size: int) -> Array:
-        if method == "studentized":
-            return studentized(source.permuted(number, size))
-        if method == "bootstrap":
-            return np.subtract(*source.bootstrapped(number, size, pooled=False)) - difference
-        return source.permuted(number, size).difference
+        permuted = source.permuted(number, size)
+        return studentized(permuted) if method == "studentized" else permuted.difference
 
     reference, stopped = until_safe(block, statistic, settings)
     return MonteCarlo(difference, statistic, scale, reference, stopped)

@@ -25,9 +25,9 @@ class Config(Checked, of="audit"):
     """What is tested, and how.
 
     ``metrics``: names in ``pipeline.audits.permutation.metrics``; ``attributes``: protected attributes, None for all of
-    the dataset's. The decision is 1[P(y = 1 | x) >= ``threshold``]. ``tests``: among auto, exact, studentized, lift,
-    unstudentized, bootstrap; exact concerns the rates alone. ``draws`` permutations, level ``alpha``; ``smoothing`` of
-    the variance of a studentised rate (0: as published); ``bootstraps`` behind ``lift``.
+    the dataset's. The decision is 1[P(y = 1 | x) >= ``threshold``]. ``tests``: among auto, exact, studentized,
+    unstudentized; exact concerns the rates alone. ``draws`` permutations, level ``alpha``; ``smoothing`` of the
+    variance of a studentised rate (0: as published).
     """
 
     metrics: Annotated[list[str], some_of(METRICS)]
@@ -37,7 +37,6 @@ class Config(Checked, of="audit"):
     draws: Count
     alpha: Share
     smoothing: Annotated[float, at_least(0), finite]
-    bootstraps: Annotated[int, at_least(2)]
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -84,9 +83,7 @@ def _tests(
             for kind in config.tests:
                 if kind == "exact" and not isinstance(metric_named(name), Rate):
                     continue
-                settings = Settings(
-                    cast(Method, kind), "two-sided", config.alpha, config.draws, config.smoothing, config.bootstraps
-                )
+                settings = Settings(cast(Method, kind), "two-sided", config.alpha, config.draws, config.smoothing)
                 yield (name, attribute, kind), tested(data, metric_named(name), settings, rng)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator, times_drawn, with_replacement
+from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator, times_drawn
 from pipeline.audits.permutation.metrics import UserMetric
 from pipeline.audits.permutation.statistics import MetricEstimate, RatioOfSums, of_moments
 from pipeline.types import Array
@@ -66,20 +66,6 @@ class RankedRows:
         permuted_ranks(self.seed, block * BLOCK, np.array(self.units), self.label, self.tie_end, moments)
         return _estimate(moments)
 
-    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
-        return np.stack([self._auc(np.sort(rows)) for rows in drawn], axis=-1)
-
-    def _auc(self, drawn: Array) -> Array:
-        """The AUC of each group in the sample of these rows, in ascending order, (G,)."""
-        from pipeline.audits.permutation.kernels import ranked_moments
-
-        run = np.cumsum(self.tie_end) - self.tie_end if len(self.tie_end) else np.arange(len(self.label))
-        tie_end = np.append(run[drawn[1:]] != run[drawn[:-1]], True)
-        moments = np.zeros((3, 2 * len(self.units)))
-        ranked_moments(self.group[drawn], self.label[drawn], tie_end, moments)
-        return _estimate(moments).value
-
 
 def _estimate(moments: Array) -> MetricEstimate:
     """Moments (..., 3, 2 G) -> AUC and variance (G, ...)."""
@@ -124,15 +110,6 @@ class SummedRows:
             sums = np.stack([sums[..., 0], n, sums[..., 1], sums[..., 0], n, n], axis=-1)
         return self.statistic.of_sums(np.moveaxis(sums, 1, 0))
 
-    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        values = np.empty((len(self.units), size))
-        drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
-        for draw, rows in enumerate(drawn):
-            sums = [np.bincount(self.group[rows], part[rows], len(self.units)) for part in self.statistic.parts.T]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                values[:, draw] = sums[0] / sums[1]
-        return values
-
 
 def summed(values: Array, cluster: Array) -> Array:
     """Sums over the rows of each cluster: values (n, C), cluster (n,) codes -> (clusters, C)."""
@@ -143,11 +120,11 @@ def summed(values: Array, cluster: Array) -> Array:
 class ClusteredRanks:
     r"""Rows in ascending order of score, with the cluster of each and the group of each cluster.
 
-    Rows of one person move together: what is permuted, resampled and counted are persons, not rows. The AUC of rows i
-    of persons c, each of which counts w_c times (once, but in a bootstrap), has the influence of a person
+    Rows of one person move together: what is permuted and counted are persons, not rows. The AUC of rows i of persons
+    c has the influence of a person
 
-    .. math:: \psi_c = \frac{1}{m} \sum_{i \in c, y_i = 1} w_c (V_{10}(i) - AUC)
-                     + \frac{1}{n} \sum_{j \in c, y_j = 0} w_c (V_{01}(j) - AUC), \qquad
+    .. math:: \psi_c = \frac{1}{m} \sum_{i \in c, y_i = 1} (V_{10}(i) - AUC)
+                     + \frac{1}{n} \sum_{j \in c, y_j = 0} (V_{01}(j) - AUC), \qquad
               v = \frac{C}{C - 1} \sum_c \psi_c^2,
 
     m and n being the numbers of positives and negatives (Obuchowski 1997). With one row a person this is DeLong's
@@ -174,38 +151,25 @@ class ClusteredRanks:
         rows = cluster[order], label[order].astype(np.uint8)
         return cls(*rows, tie_end, byte_codes(group, groups), sizes(group, groups), seed)
 
-    def _held(self, weight: Array) -> Array:
-        """Weight by cluster and label, (C, 2)."""
-        cell = 2 * self.cluster + self.label
-        return np.bincount(cell, weights=weight, minlength=2 * len(self.group)).reshape(-1, 2)
-
-    def _estimate(self, weight: Array) -> MetricEstimate:
-        from pipeline.audits.permutation.kernels import clustered_auc, clustered_ranks
-
-        groups = len(self.units)
-        count, part = np.zeros(2 * groups), np.zeros((len(self.group), 2))
-        value, variance = np.empty(groups), np.empty(groups)
-        clustered_ranks(self.group, self.cluster, self.label, weight, self.tie_end, count, part)
-        clustered_auc(self.group, part, self._held(weight), count, value, variance)
-        return MetricEstimate(value, variance)
+    def _held(self) -> Array:
+        """Rows by cluster and label, (C, 2)."""
+        return np.bincount(2 * self.cluster + self.label, minlength=2 * len(self.group)).reshape(-1, 2)
 
     @property
     def observed(self) -> MetricEstimate:
-        return self._estimate(np.ones(len(self.label)))
+        from pipeline.audits.permutation.kernels import clustered_auc
+
+        value, variance = np.empty(len(self.units)), np.empty(len(self.units))
+        clustered_auc(self.group, self.cluster, self.label, self.tie_end, self._held(), value, variance)
+        return MetricEstimate(value, variance)
 
     def permuted(self, block: int, size: int) -> MetricEstimate:
         from pipeline.audits.permutation.kernels import permuted_clusters
 
         value, variance = np.empty((size, len(self.units))), np.empty((size, len(self.units)))
-        once = np.ones(len(self.label))
-        rows = self.cluster, self.label, once, self.tie_end, self._held(once)
+        rows = self.cluster, self.label, self.tie_end, self._held()
         permuted_clusters(self.seed, block * BLOCK, np.array(self.units), *rows, value, variance)
         return MetricEstimate(value.T, variance.T)
-
-    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
-        times = (np.bincount(clusters, minlength=len(self.group)) for clusters in drawn)
-        return np.stack([self._estimate(each[self.cluster].astype(float)).value for each in times], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -251,13 +215,6 @@ class UserRows:
         estimates = [self._estimate(rng.permutation(self.group), rng) for _ in range(size)]
         value, variance = (np.stack(parts, axis=-1) for parts in zip(*estimates, strict=True))
         return MetricEstimate(value, variance)
-
-    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        rng = generator(self.seed, block, 1)
-        if not pooled:
-            return np.stack([self._resampled(rows, size, rng) for rows in self._rows(self.group)])
-        times = times_drawn(len(self.group), size, rng)[:, self.unit].astype(float)
-        return np.stack([self._calls(rows, times[:, rows]) for rows in self._rows(self.group)])
 
     def _estimate(self, group: Array, rng: np.random.Generator) -> MetricEstimate:
         rows = self._rows(group)

@@ -78,8 +78,6 @@ GUARANTEES = {
     "most alpha in every sample if the groups are alike in distribution",
     "unstudentized": "the chance to reject is at most alpha if the groups are alike in distribution; if only the "
     "metric is equal, it can be far from alpha",
-    "lift": "a shortcut for comparison: no guarantee where the groups differ in size and composition",
-    "bootstrap": "where the metrics are equal, the chance to reject tends to alpha as both groups grow",
 }
 
 NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}

@@ -7,18 +7,19 @@ counts. What is drawn depends on the generators and on the order of the populati
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from pipeline.audits.permutation.draws import split
 from pipeline.audits.permutation.exact import Rates, exact_p
 from pipeline.audits.permutation.metrics import Rate, metric_named
-from pipeline.audits.permutation.monte_carlo import Method, Settings, extreme, monte_carlo_p
+from pipeline.audits.permutation.monte_carlo import Settings, extreme, monte_carlo_p
 from pipeline.audits.permutation.rows import RankedRows
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
+TableTest = Literal["exact", "studentized", "unstudentized", "lift", "bootstrap"]
 DRAWS_AT_ONCE = 2**20
 
 TOGETHER = 16
@@ -28,19 +29,32 @@ PERMUTATIONS_AT_ONCE = 128
 
 
 def table_p(
-    tables: Array, metric: str, *, method: Method, rng: np.random.Generator, draws: int = 1000, smoothing: float = 1.0
+    tables: Array,
+    metric: str,
+    *,
+    method: TableTest,
+    rng: np.random.Generator,
+    draws: int = 1000,
+    smoothing: float = 1.0,
 ) -> Array:
     """Two-sided p-values of a rate in S tables group x label x prediction: tables (S, 2, 2, 2) -> (S,).
 
-    The tests are those of ``permutation_test``, by the same names; NaN where a group has no rows for the rate. A table
-    is permuted ``draws`` times, by draws of its counts (``lift`` resamples as often).
+    The tests are those of ``permutation_test``, by the same names, and two to compare them with. With D the difference
+    of the rate between the groups and D* the same after a permutation of their labels:
+
+    - ``lift``: D over its standard deviation in samples with replacement of all rows, against D* over its own standard
+      deviation over the permutations (the shortcut of section 5, as in the authors' library LiFT).
+    - ``bootstrap``: D against D° - D, D° from samples with replacement of each group (the basic one of section 4.2).
+
+    A table is permuted ``draws`` times, by draws of its counts, and resampled as often. NaN where a group has no rows
+    for the rate. Source: DiCiccio et al. 2020.
     """
     rate = metric_named(metric)
     if not isinstance(rate, Rate):
         raise ValueError(f"expected a rate, found {rate.name}: many tables at once are tested for rates only")
-    Settings(method=method, draws=draws, smoothing=smoothing)
+    Settings(draws=draws, smoothing=smoothing)
     kinds = rate.split(tables)
-    if method in ("auto", "exact"):
+    if method == "exact":
         return np.array([_exact(*row) for row in kinds.reshape(len(kinds), 6).tolist()])
     p, at_once = np.full(len(kinds), np.nan), max(1, DRAWS_AT_ONCE // draws)
     known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
@@ -57,7 +71,7 @@ def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -
     return exact_p(rates).two_sided if rates.m_a and rates.m_b else float("nan")
 
 
-def _resampled(kinds: Array, method: Method, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
+def _resampled(kinds: Array, method: TableTest, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
     """From counts of kinds (S, 2, 3) with rows for the rate in both groups."""
     groups = np.moveaxis(kinds, 1, 0)
     observed = statistic(groups)
@@ -139,7 +153,7 @@ def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: in
 
 NUMBERS_AT_ONCE = 2**20
 """Of samples, in memory."""
-TESTS: dict[str, tuple[Method, float]] = {
+TESTS: dict[str, tuple[TableTest, float]] = {
     "unstudentized": ("unstudentized", 0.0),
     "studentized": ("studentized", 0.0),
     "studentized_smoothed": ("studentized", 1.0),

@@ -148,11 +148,10 @@ def test_rows_become_the_table_of_their_combinations_whichever_pair_and_decide_a
     ("seed", "settings", "tolerance"),
     [
         (1, {"draws": 300, "bootstraps": 100}, 0.08),
-        *((4, {"method": method, "draws": 1500, "bootstraps": 1500}, 0.06)
-          for method in ("unstudentized", "lift", "bootstrap")),
+        (4, {"method": "unstudentized", "draws": 1500}, 0.06),
     ],
-)  # fmt: skip
-def test_algorithm_1_agrees_with_the_closed_form_and_the_other_methods_take_user_metrics_too(
+)
+def test_algorithm_1_agrees_with_the_closed_form_and_the_unstudentised_test_takes_user_metrics_too(
     seed: int, settings: dict[str, Any], tolerance: float
 ) -> None:
     rows = simulate(np.random.default_rng(seed), (200, 100), (0.5, 0.4), (1.0, 0.6))

@@ -61,8 +61,8 @@ class Comparison(Options, title="comparison"):
 
 class Test(Options, title="test"):
     alpha: Share = option("level of the test", 0.05)
-    method: Literal["auto", "exact", "studentized", "unstudentized", "bootstrap", "lift"] = option(
-        "auto: exact for rates, studentized otherwise; the last three are there to compare with (default: auto)", "auto"
+    method: Literal["auto", "exact", "studentized", "unstudentized"] = option(
+        "auto: exact for rates, studentized otherwise; unstudentized is there to compare with (default: auto)", "auto"
     )
     alternative: Literal["two-sided", "equal-tailed", "greater", "less"] | None = option(
         "greater: the metric is larger in the first group; two-sided: |T| is large, as published; equal-tailed: T is "

@@ -27,17 +27,11 @@ no_correction: Without a correction for {number} tests, the chance of a false re
 correction_by_metric: max-T corrects over the pairs of each metric, not over the {families} metrics and groupings.
 several_tests: The intervals are those of each test by itself; adjusted p-values allow for the number of tests.
 one_hypothesis_twice: Rates that are equal together (tpr and fnr, fpr and tnr) are one hypothesis of the correction.
-method_to_compare_with: {told}
+method_to_compare_with: Method unstudentized rejects too often or too rarely where the groups differ in size and in
+  anything but the metric: it is there to compare with.
 stopped_early: Drawing stops when the decision at {alpha:g} is safe but for a risk of {risk:g}: this holds for equal or
   not, neither for the group that is named nor for the ends of the interval. The p-value's interval is at {level}.
 """
-COMPARISONS = {
-    "unstudentized": "Method unstudentized rejects too often or too rarely where the groups differ in size and in "
-    "anything but the metric: it is there to compare with.",
-    "lift": "Method lift has no guarantee where the groups differ in size and composition: it is there to compare "
-    "with.",
-    "bootstrap": "Method bootstrap is valid only for large groups, and rejects too often in small ones.",
-}
 NAMED = 3
 """How many differences the sentence names before it only counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
@@ -316,6 +310,6 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
         "correction_by_metric": number > 1 and by_metric and {"families": len(families)},
         "several_tests": number > 1 and not (alone or by_metric),
         "one_hypothesis_twice": 1 < number < len(findings) and not (alone or plan.correction == "max_t"),
-        "method_to_compare_with": asked.method in COMPARISONS and {"told": COMPARISONS[asked.method]},
+        "method_to_compare_with": asked.method == "unstudentized",
         "stopped_early": drawn and risk is not None and {"alpha": alpha, "risk": risk, "level": level(risk)},
     }
