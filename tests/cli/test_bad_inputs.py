@@ -99,22 +99,14 @@ def spoil_desk() -> None:
     spoilt: dict[str, dict[str, Any]] = {
         "missing": {"merit": table["merit"].where(~np.isin(rows, [1, 3]))},
         "infinite": {"merit": table["merit"].where(rows != 2, np.inf)},
-        "unlabelled": {"hired": table["hired"].where(rows != 1)},
-        "sexless": {"sex": table["sex"].where(rows != 3)},
-        "three": {"hired": np.array(["a", "b", "c"])[rows % 3]},
         "words": {"hired": np.where(table["hired"] == 1, "yes", "no")},
         "men": {"sex": "male"},
         "wide": {"merit": 20 * table["merit"]},
     }
     for name, columns in spoilt.items():
         table.assign(**columns).to_csv(f"{name}.csv", index=False)
-    table.to_csv("semicolons.csv", index=False, sep=";")
-    for name, content in {
-        **{"t.xlsx": b"x", "empty.csv": b"", "header.csv": b"a,b\n", "nameless.csv": b",a\n0,1\n"},
-        **{"twice.csv": b"a,b,a\n1,2,3\n", "ragged.csv": b"a,b\n1,2\n1,2,3\n", "latin.csv": b"a,b\n1,\xe9\n"},
-        **dict.fromkeys(("plain.csv.gz", "plain.parquet", "junk.npy", "junk.pt2"), b"a,b\n1,2\n"),
-    }.items():
-        Path(name).write_bytes(content)
+    for name in ("header.csv", "junk.npy", "junk.pt2"):
+        Path(name).write_text("a,b\n")
     torch.save(Trap(), "trap.pt")
     torch.save({"w": torch.zeros(3)}, "weights.pt")
     fixed = torch.export.export(torch.nn.Linear(3, 2).double(), (torch.zeros(4, 3, dtype=torch.float64),))
@@ -164,7 +156,6 @@ def spoil_studio() -> None:
         "nameless": {"file": [None, *files]},
         "beyond": {"smiles": table["smiles"] + 1},
         "names": {"smiles": np.where(table["smiles"] == 1, "yes", "no")},
-        "unlabelled": {"smiles": [None, *table["smiles"][1:]]},
         "rare": {"sex": ["other", *table["sex"][1:]]},
     }
     for name, columns in spoilt.items():

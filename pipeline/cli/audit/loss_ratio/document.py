@@ -106,9 +106,7 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
     device = str(computing.device)
     features = torch.tensor(everyone.features[numbers], dtype=computing.dtype, device=device)
     scores = probed(model, features, everyone.names, asked.output_kind)
-    label, levels = classes_of(
-        source.table[asked.label], scores.trial.shape[1], asked.classes, asked.positive, source.name
-    )
+    label, levels = classes_of(source, asked.label, scores.trial.shape[1], asked.classes, asked.positive)
     some = replace(everyone, label=label, label_levels=levels).only(numbers)
     people = people_of(everyone, asked.one_hot)
     bounds = bounds_of(asked.bounds, everyone, people)
