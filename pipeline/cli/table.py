@@ -219,8 +219,8 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
         number = {text: int(text) for text in texts}
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
         remedy = (
-            "expected the numbers of the model's outputs, from 0: give their names in the outputs' order with --classes "
-            "A,B,C"
+            "expected the numbers of the model's outputs, from 0: give their names in the outputs' order with "
+            "--classes A,B,C"
             if classes is None
             else f"which --classes does not name. It names: {listed(classes)}"
         )

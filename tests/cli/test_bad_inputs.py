@@ -30,15 +30,8 @@ read: arguments => the audits that they are given to => what the message has in 
 """
 SHORT = {
     "AUC": "--score p --group sex --metric auc",
-    "OWN:": "--score p --group sex --metric own.py:",
     "SEX": "--sensitive sex",
 }
-OWN = """
-def words(y, score, weight): return 'x'
-def boo(y, score, weight): return {}['boo']
-def beyond(y, score, weight): return y[10**6]
-def says(y, score, weight): raise ValueError('no such thing')
-"""
 NETWORKS = """
 import torch
 W = torch.tensor([[1.0, -1.0], [0.5, 0.0], [2.0, 1.0]], dtype=torch.float64)
@@ -117,11 +110,6 @@ def spoil_desk() -> None:
     Path("wrong.py").write_text(NETWORKS.replace("SEVENTH", repr(float(table["merit"][7]))))
 
 
-def spoil_ledger() -> None:
-    """Metrics that fail."""
-    Path("own.py").write_text(OWN)
-
-
 def spoil_office() -> None:
     """Rows with gaps, of one group, and of people's names; models that are none."""
     table = pd.read_parquet("rows.parquet")
@@ -171,7 +159,7 @@ def spoil_studio() -> None:
     np.savez("kept.npz", a=np.zeros(3))
 
 
-SPOIL = {"loss-ratio": spoil_desk, "permutation": spoil_ledger, "fliptest": spoil_office, "robustness": spoil_studio}
+SPOIL = {"loss-ratio": spoil_desk, "permutation": lambda: None, "fliptest": spoil_office, "robustness": spoil_studio}
 
 
 @pytest.fixture(scope="session")
@@ -204,7 +192,7 @@ def test_a_failure_is_one_message_and_leaves_nothing_behind(
     folder = spoilt(name)
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for module in (MODULE_NAME, "models", "wrong", "own"):
+    for module in (MODULE_NAME, "models", "wrong"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     before = {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
     for short, meant in SHORT.items():
