@@ -63,9 +63,9 @@ def permutation_test(
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional
         Decisions, 0 and 1 or the two values of ``y``; or give ``threshold`` to make them of the scores.
-    group : array-like (n,), data frame or dict of columns
+    group : array-like (n,) or data frame (n, k)
         Whose metric is compared: each column's groups.
-    attribute : array-like (n,), data frame or dict of columns, optional
+    attribute : array-like (n,) or data frame (n, k), optional
         Numbers that scores or errors are correlated with.
     cluster : array-like (n,), optional
         Persons whose rows belong together.
@@ -80,7 +80,7 @@ def permutation_test(
     --------
     >>> y = [1, 1, 1, 1, 0] * 40
     >>> decision = [1, 1, 1, 0, 0] * 20 + [1, 0, 0, 0, 0] * 20
-    >>> result = permutation_test(y, prediction=decision, group={"sex": ["m"] * 100 + ["f"] * 100}, metric="tpr")
+    >>> result = permutation_test(y, prediction=decision, group=["m"] * 100 + ["f"] * 100, metric="tpr")
     >>> result
     <Permutation audit of the predictions: rejected>
     >>> print(result.to_frame()[["name_a", "estimate_a", "name_b", "estimate_b", "higher"]].to_string(index=False))
@@ -111,7 +111,7 @@ def loss_ratio(
     X: ArrayLike | pd.DataFrame,
     y: ArrayLike,
     *,
-    sensitive: ArrayLike | pd.DataFrame | str | None = None,
+    sensitive: ArrayLike | pd.DataFrame | None = None,
     directions: ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
@@ -132,7 +132,7 @@ def loss_ratio(
         The network's inputs, which had no part in making it.
     y : array-like (n,)
         True classes: 0 and 1, two values of which ``positive`` names the network's class 1, or ``classes`` of them.
-    sensitive : names of columns of X, array-like (n,), data frame or dict of columns
+    sensitive : array-like (n,) or data frame (n, k)
         Attributes of two levels that should make no difference; the fair metric is learned from them.
     directions : array-like (m, d), optional
         In place of ``sensitive``: displacements of X that should make no difference.
@@ -286,7 +286,7 @@ def robustness_bias(
         uint8, or floating in [0, 1]; ``mean`` and ``std`` say how the model's input is normalised.
     y : array-like (n,), optional
         True classes 0, 1, 2, ..., or names among ``classes``; without them the model's predictions take their place.
-    groups : array-like (n,), data frame or dict of columns
+    groups : array-like (n,) or data frame (n, k)
         The attributes whose levels are compared.
     %(settings)s
 
@@ -297,12 +297,12 @@ def robustness_bias(
 
     Examples
     --------
-    >>> import numpy as np, torch
+    >>> import numpy as np, pandas as pd, torch
     >>> rng = np.random.default_rng(0)
     >>> dark = np.arange(200) % 2 == 0
     >>> images = 0.5 + np.where(dark, 0.1, 0.4)[:, None, None] * rng.uniform(-1, 1, (200, 3, 3))
     >>> model = lambda x: x.flatten(1).sum(dim=1) - 4.5
-    >>> result = robustness_bias(model, images, groups={"dark": dark}, attack="exact", permutations=999)
+    >>> result = robustness_bias(model, images, groups=pd.DataFrame({"dark": dark}), attack="exact", permutations=999)
     >>> result.outcome, result.verdict.facts["closer"]
     ('rejected', [{'partition': 'dark', 'level': 'True'}])
     """

@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, replace
-from functools import partial
+from dataclasses import MISSING
 from importlib import import_module
-from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from pipeline.cli.result import Caveat, Result
-from pipeline.cli.settings import Options, documented, in_python, keywords
+from pipeline.cli.result import Result
+from pipeline.cli.settings import Options, documented, keywords
 from pipeline.fields import fits
 from pipeline.messages import check_distinct, listed, nearest, not_installed
 
@@ -22,15 +20,11 @@ if TYPE_CHECKING:
 Audit = TypeVar("Audit", bound=Callable[..., Result])
 
 
-ARGUMENTS: set[str] = set()
-"""Of all audits: a message of one may be about a call of another."""
-
-
 def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
     """Give a function ``(arrays, **settings)`` the options of ``kind`` as keywords, in its signature and docstring.
 
-    It raises TypeError for a keyword that is missing or does not exist, and ValueError for whatever else can be mended.
-    What it raises and says speaks of keywords, where the command line speaks of flags.
+    It raises TypeError for a keyword that is missing or does not exist, and ValueError for whatever else can be mended,
+    in the words of the command line: ``--step-size`` is the keyword ``step_size``.
     """
 
     def decorate(function: Audit) -> Audit:
@@ -44,7 +38,6 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
             options[one.name] = inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, **kinds)
             checks[one.name] = hint
         names = {*taken, *options}
-        ARGUMENTS.update(names)
 
         @functools.wraps(function)
         def audit(*positional: Any, **given: Any) -> Result:
@@ -55,14 +48,11 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
             if needed:
                 raise TypeError(f"{function.__name__}() needs {listed(needed)}")
             for name, hint in checks.items():
-                # A number may stand for its text, and one value for a list of one.
-                if name in given and not fits(given[name], hint):
-                    value, text = given[name], as_text(given[name])
-                    given[name] = next((one for one in (text, [value], [text]) if fits(one, hint)), value)
+                # One value may stand for a list of one.
+                if name in given and not fits(given[name], hint) and fits([given[name]], hint):
+                    given[name] = [given[name]]
             try:
-                return spoken(function(*positional, **given))
-            except ValueError as error:
-                raise ValueError(in_python(str(error), ARGUMENTS)) from error
+                return function(*positional, **given)
             except ModuleNotFoundError as error:
                 told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
                 raise ModuleNotFoundError(told, name=error.name) from error
@@ -73,24 +63,6 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
         return audit  # type: ignore[return-value]
 
     return decorate
-
-
-def as_text(value: Any) -> Any:
-    """A number, or each in a list, as text; anything else as it is."""
-    if isinstance(value, list | tuple):
-        return [as_text(one) for one in value]
-    return str(value) if isinstance(value, Number) or type(value).__name__ == "bool" else value
-
-
-def spoken(result: Result) -> Result:
-    """The result in the words of Python."""
-    verdict, told = result.verdict, partial(in_python, names=ARGUMENTS)
-    return replace(
-        result,
-        verdict=replace(verdict, sentence=told(verdict.sentence), reason=verdict.reason and told(verdict.reason)),
-        caveats=tuple(Caveat(one.condition, told(one.text)) for one in result.caveats),
-        called=True,
-    )
 
 
 class Columns:
@@ -126,20 +98,12 @@ class Columns:
         return name
 
     def several(self, argument: str, values: Any) -> tuple[str, ...]:
-        """The names of the columns of a data frame, a mapping, one array, or of columns that there are already."""
+        """The names of the columns of a data frame, or of one array."""
         import pandas as pd
 
         if values is None:
             return ()
-        if isinstance(values, str):
-            return (values,)
-        if isinstance(values, pd.DataFrame):
-            return self.all(argument, values)
-        if isinstance(values, Mapping):
-            return tuple(str(self.add(argument, pd.Series(column, name=name))) for name, column in values.items())
-        if isinstance(values, list | tuple) and values and all(name in self._columns for name in values):
-            return tuple(values)
-        return (str(self.add(argument, values)),)
+        return self.all(argument, values) if isinstance(values, pd.DataFrame) else (str(self.add(argument, values)),)
 
     def all(self, argument: str, values: Any) -> tuple[str, ...]:
         """The names of the columns of a table: those of a data frame, else ``x0``, ``x1``, ..."""
@@ -177,4 +141,4 @@ class Columns:
 def _shown(values: Any) -> str:
     import numpy as np
 
-    return repr(values) if isinstance(values, str) else f"an array of shape {np.shape(values)}"
+    return f"an array of shape {np.shape(values)}" if np.ndim(values) else f"{values!r:.40}"

@@ -116,7 +116,7 @@ def page(document: Result, pictures: Mapping[str, bytes]) -> str:
         document=document,
         kind=lambda part: type(part).__name__,
         groups=_groups,
-        options="" if document.settings is None else as_yaml(document.settings, document.audit, document.called),
+        options="" if document.settings is None else as_yaml(document.settings, document.audit),
         versions=", ".join(f"{name} {version}" for name, version in versions(document).items()),
         files=", ".join(document.files().values()),
         pictures={stem: base64.b64encode(png).decode("ascii") for stem, png in pictures.items()},
@@ -147,7 +147,7 @@ def content(document: Result, in_folder: bool) -> dict[str, Any]:
             **{**verdict.facts, "sentence": verdict.sentence},
         },
         "caveats": [caveat.text for caveat in document.caveats],
-        "options": {} if document.settings is None else stated(document.settings, document.called),
+        "options": {} if document.settings is None else stated(document.settings),
         **document.facts,
         "files": document.files() if in_folder else None,
         "versions": versions(document),
@@ -185,7 +185,7 @@ def deliver(document: Result, folder: Path | None, json_file: Path | None) -> li
         with folder_written(folder) as temporary:
             save_text(text, temporary / files["result"])
             if document.settings is not None:
-                save_text(as_yaml(document.settings, document.audit, document.called), temporary / files["options"])
+                save_text(as_yaml(document.settings, document.audit), temporary / files["options"])
             for name, table in csv_texts(document).items():
                 save_text(table, temporary / files[name])
             pictures = {}

@@ -137,8 +137,7 @@ class Result:
     ``audit`` is the command's name, ``title`` what people call it, ``subject`` what was audited. ``facts`` are the
     JSON's own keys (what was measured, data, model), ``tables`` the CSV files by name without suffix, and
     ``libraries`` those whose versions matter. ``schema`` is the version of the JSON's layout: raised when a key changes
-    its meaning or goes; new keys do not raise it. ``settings`` are the options that repeat it, given on the command
-    line or ``called`` from Python.
+    its meaning or goes; new keys do not raise it. ``settings`` are the options that repeat it.
     """
 
     audit: str
@@ -151,7 +150,6 @@ class Result:
     tables: Mapping[str, pd.DataFrame]
     libraries: tuple[str, ...] = ("numpy",)
     settings: Options | None = None
-    called: bool = False
     schema: int = 3
 
     @property

@@ -13,10 +13,9 @@ columns.
 import argparse
 import csv
 import json
-import re
 import textwrap
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from inspect import get_annotations
@@ -30,12 +29,6 @@ from pipeline.messages import nearest, reason
 Number = Annotated[float, finite]
 Standardize = Literal["continuous", "none"]
 """Which columns are measured in standard deviations."""
-FLAG = re.compile(r"--([a-z][a-z-]*[a-z])")
-ARGUMENTS = {
-    **{"data": "X", "features": "the columns of X", "drop": "X without"},
-    **{"label": "y", "id": "ids", "group": "groups"},
-}
-"""What takes the place of a flag in a call that has no keyword of its name."""
 
 
 def option(
@@ -262,26 +255,28 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
     return values
 
 
-def stated(settings: Options, called: bool = False) -> dict[str, Any]:
-    """What repeats an audit: every option but those of the output, given or a default that is not none.
-
-    Of an audit that was ``called`` from Python, the keywords alone.
-    """
-    kind, outputs = type(settings), {one.name for one in fields(Output)}
-    every = [one for one, _ in keywords(kind)] if called else [one for _, one, _ in option_fields(kind)]
-    content = {one.name: getattr(settings, one.name) for one in every if one.name not in outputs}
+def stated(settings: Options) -> dict[str, Any]:
+    """What repeats an audit: every option but those of the output, given or a default that is not none."""
+    outputs = {one.name for one in fields(Output)}
+    names = [one.name for _, one, _ in option_fields(type(settings)) if one.name not in outputs]
     # Paths and functions by their names, tuples as lists.
-    plain = json.loads(json.dumps(content, default=lambda value: getattr(value, "__name__", str(value))))
-    return {name: value for name, value in plain.items() if value not in (None, [])}
+    text = json.dumps(settings.some(*names), default=lambda value: getattr(value, "__name__", str(value)))
+    return {name: value for name, value in json.loads(text).items() if value not in (None, [], "")}
 
 
-def as_yaml(settings: Options, audit: str, called: bool = False) -> str:
-    """The YAML that repeats an audit."""
+def as_yaml(settings: Options, audit: str) -> str:
+    """The YAML that repeats an audit; of a call from Python its keywords, and what its arrays were called."""
     import yaml
 
-    again = "the keywords of a call from Python" if called else f"python -m pipeline audit {audit} --config audit.yaml"
-    text = yaml.safe_dump({"audit": audit, **stated(settings, called)}, sort_keys=False, allow_unicode=True, width=120)
-    return f"# This audit again: {again}\n{text}"
+    text = yaml.safe_dump({"audit": audit, **stated(settings)}, sort_keys=False, allow_unicode=True, width=120)
+    return f"# This audit again: python -m pipeline audit {audit} --config audit.yaml\n{text}"
+
+
+def changed(kind: type[Options], asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The options among those :func:`stated` that are not their defaults."""
+    defaults = {one.name: one.default for _, one, _ in option_fields(kind)}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()}
+    return [(name, value) for name, value in asked.items() if value != plain[name]]
 
 
 def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Field[Any], Any]]:
@@ -292,25 +287,9 @@ def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Fie
 
 def documented(kind: type[Options], without: Iterable[str] = ()) -> str:
     """The keywords of Python as a section of a numpy-style docstring."""
-    lines, every = [], keywords(kind, without)
-    names = {*without, *(one.name for one, _ in every)}
-    for one, hint in every:
+    lines = []
+    for one, hint in keywords(kind, without):
         default = "" if one.default is MISSING else f", default {one.default!r}"
         lines.append(f"{one.name} : {described(hint).replace('null', 'None')}{default}")
-        lines += textwrap.wrap(
-            in_python(one.metadata["doc"], names), 112, initial_indent="    ", subsequent_indent="    "
-        )
+        lines += textwrap.wrap(one.metadata["doc"], 112, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)
-
-
-def in_python(text: str, names: Container[str]) -> str:
-    """A sentence that speaks of flags, for whoever gave arguments of these ``names``: ``--step-size`` is ``step_size``.
-
-    A flag of another program, such as pip, stays what it is.
-    """
-
-    def said(found: re.Match[str]) -> str:
-        name = found[1].replace("-", "_")
-        return name if name in names else ARGUMENTS.get(name, found[0])
-
-    return FLAG.sub(said, text)

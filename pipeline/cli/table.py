@@ -12,10 +12,13 @@ import numpy as np
 import pandas as pd
 
 from pipeline.cli import settings as options
-from pipeline.messages import SHOWN, check_columns, listed, reason
+from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.seeds import generators
-from pipeline.tabulate.levels import level_name, level_of, number_of
-from pipeline.tabulate.source import csv_header
+from pipeline.tabulate.duckdb_engine import opened
+from pipeline.tabulate.levels import in_order, level_name
+from pipeline.tabulate.rows import Values, doubles, grouped, labelled
+from pipeline.tabulate.rows import numeric as numbers_in
+from pipeline.tabulate.table import FAULTS, FIRST, MISSING_TEXTS, Faulty, Place, Score
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -25,7 +28,6 @@ FILL = "fill them in or remove these rows, as was done for the model's training"
 """What to do about missing values."""
 LARGEST = 1e100
 """Squares of larger numbers, which variances are made of, overflow."""
-SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 UNIT_SCALE = (0.2, 5.0)
 """Standard deviations within these bounds count as a unit scale, where no decision is needed."""
 
@@ -40,47 +42,34 @@ class Source:
 
     @classmethod
     def read(cls, path: Path, text: Sequence[str] = (), missing: Sequence[str] | None = None) -> Source:
-        """The rows in a file; arguments as in :func:`read_table`."""
-        return cls(str(path), read_table(path, text, missing), sha256(path))
+        """The rows in a file, decimal numbers in a CSV to the last bit.
 
+        Columns named in ``text`` stay text; ``missing`` says what stands for a missing value in a CSV, beside the empty
+        cell. Raises ValueError as :mod:`pipeline.tabulate` does, and for a file without rows.
+        """
+        with opened(path, missing=MISSING_TEXTS if missing is None else ("", *missing)) as found:
+            check_columns(found, text, "--text", found.name)
+            table = found.frame(text)
+        if table.empty:
+            raise ValueError(f"{path} has no rows: an audit needs rows of data")
+        return cls(str(path), table, sha256(path))
 
-def read_table(path: Path, text: Sequence[str] = (), missing: Sequence[str] | None = None) -> pd.DataFrame:
-    """The table in ``path``, its rows counted from 0.
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns in their order."""
+        return tuple(self.table.columns)
 
-    Decimal numbers in a CSV are read to the last bit, so that a CSV and a Parquet file of the same rows give the same
-    audit. Columns named in ``text`` stay text; ``missing`` says what stands for a missing value in a CSV (None: what
-    pandas takes for one; ``-``: the empty cell alone). Raises ValueError for a file that is absent, of another kind,
-    malformed or empty, and for columns without a name or with the same name.
-    """
-    from pyarrow import ArrowException
-
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}: give the path of a CSV or Parquet file")
-    if not path.name.lower().endswith(SUFFIXES):
-        raise ValueError(
-            f"expected a file ending in {', '.join(SUFFIXES)}, found {path}: save the rows as one of these"
-        )
-    try:
-        if path.suffix in (".parquet", ".pq"):
-            table = pd.read_parquet(path)
+    def places(self, faulty: Faulty) -> list[Place]:
+        """The first faulty rows by the table's index, so that a part of a file speaks of the file's own rows."""
+        column = self.table[faulty.column]
+        if faulty.fault == "value":
+            wrong = (column == faulty.value).to_numpy()
+        elif faulty.fault == "missing":
+            wrong = column.isna().to_numpy()
         else:
-            csv_header(path)  # pandas itself would rename repeated columns and number nameless ones
-            gaps = {} if missing is None else {"na_values": ["", *missing], "keep_default_na": False}
-            kept = dict.fromkeys(text, str)
-            table = pd.read_csv(path, low_memory=False, encoding="utf-8-sig", dtype=kept, **gaps)  # type: ignore[call-overload]
-    except (ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read ({reason(error)}): write the file again") from error
-    except pd.errors.ParserError as error:
-        told = str(error).rpartition("C error: ")[2].strip()
-        raise ValueError(f"{path} is not a well-formed CSV file ({told}): mend that line") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
-    if table.empty:
-        raise ValueError(f"{path} has no rows: an audit needs rows of data")
-    table.columns = [str(name) for name in table.columns]
-    check_columns(table, text, "--text", str(path))
-    table = table.assign(**{name: table[name].map(str, na_action="ignore") for name in text})
-    return table.reset_index(drop=True)
+            bounds = Score(faulty.column, faulty.low, faulty.high)
+            wrong = doubles(column, bounds)[1] == FAULTS.index(faulty.fault)
+        return [Place(int(row), None, value) for row, value in column[wrong][:FIRST].items()]
 
 
 def sha256(path: Path) -> str:
@@ -135,10 +124,10 @@ def rows(source: Source, names: Sequence[str], sensitive: Sequence[Attribute]) -
 
     The label is left to :func:`classes_of`, which has to know how many classes the model tells apart.
     """
-    coded = {one.name: two_levels(source.table, one, source.name) for one in sensitive}
+    coded = {one.name: two_levels(source, one) for one in sensitive}
     columns = {one.column for one in sensitive}
     return Rows(
-        features=numeric(source.table, names, source.name),
+        features=numeric(source, names),
         names=tuple(names),
         sensitive={name: code for name, (code, _) in coded.items()},
         levels={name: levels for name, (_, levels) in coded.items()},
@@ -179,14 +168,14 @@ def feature_names(
     return tuple(asked.features)
 
 
-def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = False, wanted: str = "numbers") -> Array:
+def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: str = "numbers") -> Array:
     """The named columns as (n, d) float64; ValueError for text, infinite and, unless ``gaps``, missing values.
 
-    Rows are named by the table's index, so that a part of a file speaks of the file's own rows; ``wanted`` is what the
-    message says of all features.
+    ``wanted`` is what the message says of all features.
     """
     from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
+    table = source.table
     wrong = [
         name
         for name in names
@@ -196,82 +185,47 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = F
         found = "; ".join(f"{name!r} holds {_examples(table[name])}" for name in wrong[:SHOWN])
         more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         raise ValueError(
-            f"{path}: expected {wanted} in every feature column, but {found}{more}. Encode these columns as the model "
-            f"expects them (pandas.get_dummies of text, days of a date), or leave them out, --drop {','.join(wrong)}"
+            f"{source.name}: expected {wanted} in every feature column, but {found}{more}. Encode these columns as the "
+            "model expects them (pandas.get_dummies of text, days of a date), or leave them out, --drop "
+            f"{','.join(wrong)}"
         )
-    columns = [table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names]
-    features = np.column_stack(columns)
-    for sound, problem, remedy in (
-        (gaps | ~np.isnan(features), "is missing", FILL),
-        (~np.isinf(features), "is infinite", "mend or remove these rows"),
-        (
-            ~(np.abs(features) > LARGEST),
-            f"is beyond {LARGEST:g}",
-            "mend these rows, or give the column in another unit",
-        ),
-    ):
-        if told := _unsound(sound, table.index, names, problem):
-            raise ValueError(f"{path}: {told}: {remedy}")
-    return features
+    bounds = (Score(name, -LARGEST, LARGEST) for name in names)
+    return np.column_stack([numbers_in(source, one, "feature", table[one.column], gaps) for one in bounds])
 
 
-def gaps(table: pd.DataFrame) -> str:
-    """Where values are missing, as the beginning of a sentence; empty where none is."""
-    return _unsound(table.notna().to_numpy(), table.index, list(table.columns), "is missing")
-
-
-def _unsound(sound: Array, rows: pd.Index, names: Sequence[str], problem: str) -> str:
-    """The first column that is not ``sound`` (n, d) in every row; empty where all are."""
-    bad = np.flatnonzero(~sound.all(axis=0))
-    if not bad.size:
-        return ""
-    others = f" (so it is in {len(bad) - 1} more columns)" if len(bad) > 1 else ""
-    return f"column {names[bad[0]]!r} {problem} in {_at(rows[~sound[:, bad[0]]])}{others}"
-
-
-def two_classes(column: pd.Series, positive: str | None, path: str) -> tuple[Array, tuple[str, str]]:
+def two_classes(source: Source, column: str, positive: str | None) -> tuple[Array, tuple[str, str]]:
     """The label as 0 and 1, with the values that these stand for."""
-    values = distinct(column, "--label", path)
-    if len(values) != 2:
+    codes, classes = labelled(source, column, source.table[column], positive)
+    names = {code: level_name(value) for value, code in classes.items()}
+    if len(names) < 2:
         raise ValueError(
-            f"{path}: the label {column.name!r} must have two classes, found {len(values)}: {listed(values, SHOWN)}. "
-            "This audit is for models of two classes: keep the rows of two, or code the label as 0 and 1"
+            f"{source.name}: column {column!r} (label) is {listed(list(names.values()))} in all rows: an audit of a "
+            "model needs rows of both classes"
         )
-    if positive is None:
-        if [number_of(value) for value in values] != [0.0, 1.0]:
-            raise ValueError(
-                f"{path}: the label {column.name!r} holds {listed(values)}, not 0 and 1: say which one the model's "
-                f"class 1 is, with --positive {values[1]!r}"
-            )
-        one = values[1]
-    else:
-        one = level_named(values, positive, "--positive", column, path)
-    zero = next(value for value in values if value is not one)
-    return (column == one).to_numpy(dtype=np.int64), (str(zero), str(one))
+    return codes, (names[0], names[1])
 
 
-def class_numbers(column: pd.Series, classes: Sequence[str] | None, path: str) -> Array:
+def class_numbers(source: Source, column: str, classes: Sequence[str] | None) -> Array:
     """Labels (n,) int64 from 0: names among ``classes``, or whole numbers.
 
     Raises ValueError for missing labels, names without ``classes``, and names that are not among them.
     """
-    distinct(column, "--label", path)
-    holds = f"{path}: the label {column.name!r}"
-    texts = [level_name(value) for value in column]
-    number = {name: place for place, name in enumerate(classes or ())}
-    if classes is not None and len(number) < len(classes):
+    values = Values.of(source, column, "label", source.table[column])
+    texts = [level_name(value) for value in values.distinct]
+    if classes is not None and len(set(classes)) < len(classes):
         raise ValueError(f"--classes names a class more than once: {listed(classes)}")
-    if classes is not None and set(texts) <= set(classes):
-        return np.array([number[text] for text in texts], dtype=np.int64)
-    if all(text.isdigit() for text in texts):
-        return np.array([int(text) for text in texts], dtype=np.int64)
-    odd = sorted({text for text in texts if text not in number and (classes is not None or not text.isdigit())})
-    if classes is None:
-        raise ValueError(
-            f"{holds} holds {listed(odd, SHOWN)}, expected the numbers of the model's outputs, from 0: give their "
-            "names in the outputs' order with --classes A,B,C"
+    number = {name: place for place, name in enumerate(classes or ())}
+    if all(text.isdigit() for text in texts) and not set(texts) <= set(number):
+        number = {text: int(text) for text in texts}
+    if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
+        remedy = (
+            "expected the numbers of the model's outputs, from 0: give their names in the outputs' order with "
+            "--classes A,B,C"
+            if classes is None
+            else f"which --classes does not name. It names: {listed(classes)}"
         )
-    raise ValueError(f"{holds} holds {listed(odd, SHOWN)}, which --classes does not name. It names: {listed(classes)}")
+        raise ValueError(f"{source.name}: column {column!r} (label) holds {listed(odd, SHOWN)}, {remedy}")
+    return values.coded({value: number[text] for value, text in zip(values.distinct, texts, strict=True)})
 
 
 def check_classes(label: Array, count: int, classes: Sequence[str] | None, name: object, path: str) -> None:
@@ -291,76 +245,37 @@ def check_classes(label: Array, count: int, classes: Sequence[str] | None, name:
 
 
 def classes_of(
-    column: pd.Series, count: int, classes: Sequence[str] | None, positive: str | None, path: str
+    source: Source, column: str, count: int, classes: Sequence[str] | None, positive: str | None
 ) -> tuple[Array, tuple[str, ...]]:
     """The label (n,) as numbers of the outputs of a model of ``count`` classes, and what these stand for."""
     if classes is None and (count == 2 or positive is not None):
-        return two_classes(column, positive, path)
-    label = class_numbers(column, classes, path)
-    check_classes(label, count, classes, column.name, path)
+        return two_classes(source, column, positive)
+    label = class_numbers(source, column, classes)
+    check_classes(label, count, classes, column, source.name)
     if classes is None and len(np.unique(label)) <= 2:
         raise ValueError(
-            f"the model returns scores of {count} classes, but the label {column.name!r} of {path} holds "
+            f"the model returns scores of {count} classes, but the label {column!r} of {source.name} holds "
             f"{len(np.unique(label))}: give the model's own classes their names, in its order, with --classes"
         )
     return label, tuple(classes or map(str, range(count)))
 
 
-def two_levels(table: pd.DataFrame, attribute: Attribute, path: str) -> tuple[Array, tuple[str, str]]:
+def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, str]]:
     """A sensitive attribute as 0 and 1, with the levels that these stand for."""
-    column = table[attribute.column]
-    values = distinct(column, "--sensitive", path)
-    if attribute.level is not None:
-        one = level_named(values, attribute.level, f"--sensitive {attribute.name}", column, path)
-        if len(values) == 1:
-            raise ValueError(f"{path}: {attribute.column!r} is {one!r} in every row: there is nothing to compare with")
-        return (column == one).to_numpy(dtype=np.int64), (f"not {one}", str(one))
-    if len(values) != 2:
-        remedy = (
-            f"compare one level with the rest, --sensitive {attribute.column}={values[0]}, or code it in two levels"
-            if len(values) > 2
-            else "an attribute that is the same in all rows cannot be audited"
-        )
+    column = attribute.column
+    codes, levels = grouped(source, column, source.table[column], attribute.level)
+    if len(levels) != 2:
         raise ValueError(
-            f"{path}: the sensitive column {attribute.column!r} must have two levels, found {len(values)}: "
-            f"{listed(values, SHOWN)}: {remedy}"
+            f"{source.name}: the sensitive column {column!r} must have two levels, found {len(levels)}: "
+            f"{listed(levels, SHOWN)}: compare one level with the rest, --sensitive {column}={levels[0]}, or code it "
+            "in two levels"
         )
-    return (column == values[1]).to_numpy(dtype=np.int64), (str(values[0]), str(values[1]))
-
-
-def distinct(column: pd.Series, option: str, path: str) -> list[object]:
-    """The sorted distinct values of a column without missing ones."""
-    missing = column.index[column.isna()]
-    if len(missing):
-        raise ValueError(
-            f"{path}: column {column.name!r} ({option}) is missing in {_at(missing)}: fill them in or remove these rows"
-        )
-    try:
-        return sorted(column.unique().tolist(), key=lambda value: (isinstance(value, str), value))
-    except TypeError as error:
-        raise ValueError(
-            f"{path}: column {column.name!r} ({option}) holds values that cannot be compared, such as "
-            f"{_examples(column.head(1).map(str))}: expected numbers or text"
-        ) from error
-
-
-def level_named(values: Sequence[object], wanted: str, option: str, column: pd.Series, path: str) -> object:
-    """The value that the user's text stands for."""
-    if (found := level_of(values, wanted, column.name)) is not None:
-        return found
-    raise ValueError(
-        f"{option} asks for the value {wanted!r}, but column {column.name!r} of {path} holds {listed(values, SHOWN)}"
-    )
+    first, second = levels
+    return (codes, (first, second)) if attribute.level is None else (1 - codes, (second, first))
 
 
 def _examples(column: pd.Series) -> str:
     return listed([repr(value) for value in column.dropna().unique()[:2].tolist()]) or "nothing"
-
-
-def _at(where: Sequence[int]) -> str:
-    """``row 7`` or ``3 rows: 7, 9, 12``, rows counted from 0."""
-    rows = f"row {where[0]}" if len(where) == 1 else f"{len(where)} rows: {listed(list(where), SHOWN)}"
-    return f"{rows} (counted from 0)"
 
 
 def drawn(rows: Array, count: int | None, *what: str) -> Array:

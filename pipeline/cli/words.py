@@ -1,6 +1,6 @@
 """Sentences as tables: lines ``name: text with {quantities}``, given where their quantities are known.
 
-So are said an audit's facts and caveats, what it refuses, and the limits beyond which its verdict is inconclusive.
+So are said an audit's caveats, what it refuses, and the limits beyond which its verdict is inconclusive.
 """
 
 import operator
@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pipeline.cli.result import Caveat, Facts, Outcome, Verdict
+from pipeline.cli.result import Caveat, Facts, Outcome, Section, Verdict
+from pipeline.cli.settings import Options, changed
+from pipeline.messages import SHOWN, listed
 
 RELATIONS = {"<=": operator.le, ">=": operator.ge, ">": operator.gt}
 UNLESS = " unless rejected"
@@ -28,14 +30,15 @@ def entries(text: str) -> list[tuple[str, str]]:
     return [(name, said) for name, _, said in (line.partition(": ") for line in lines)]
 
 
-def facts(text: str, **quantities: Any) -> Facts:
-    """All lines of a table, filled in; those of an empty list are left out, and of a longer one given once for each."""
-    lines = []
-    for name, said in entries(text):
-        several = quantities.get(name)
-        every = [{**quantities, name: one} for one in several] if isinstance(several, list) else [quantities]
-        lines += [(name, said.format(**one)) for one in every]
-    return Facts(tuple(lines))
+def tested(kind: type[Options], asked: Mapping[str, Any], facts: Mapping[str, str]) -> Section:
+    """What was tested: the null hypothesis, what was measured, and the options that are not their defaults."""
+    given = "; ".join(f"{name.replace('_', ' ')} {_told(value)}".rstrip() for name, value in changed(kind, asked))
+    return Section("What was tested", (Facts((*facts.items(), ("options", given))),))
+
+
+def _told(value: Any) -> str:
+    """An option's value; a flag says all by its name."""
+    return "" if value is True else listed(value, SHOWN) if isinstance(value, list) else str(value)
 
 
 def caveats(text: str, found: Mapping[str, Any]) -> Iterator[Caveat]:

@@ -24,14 +24,23 @@ if TYPE_CHECKING:
 FRAME = "rows_in_memory"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
 TEXTS = ("VARCHAR", "ENUM")
+TYPES = {
+    "BIGINT": "coalesce(regexp_full_match({0}, '[+-]?[0-9]{{1,18}}'), false)",
+    "DOUBLE": "{0} IS NULL OR TRY_CAST({0} AS DOUBLE) IS NOT NULL",
+    "BOOLEAN": "coalesce(regexp_full_match({0}, '(?i)true|false'), true)",
+}
+"""A column of a CSV file is of the first of these types that all its values are, BIGINT without a gap; else text."""
 
 
 @contextmanager
 def opened(
-    source: str | Path | Sequence[str | Path] | pd.DataFrame, threads: int | None = None, memory: str | None = None
+    source: str | Path | Sequence[str | Path] | pd.DataFrame,
+    threads: int | None = None,
+    memory: str | None = None,
+    missing: Sequence[str] = MISSING_TEXTS,
 ) -> Iterator[DuckTable]:
     """The table of a source. ``threads`` (default: all cores) and ``memory`` ("4GB"; default: 80 % of it) are limits;
-    what does not fit into memory goes to a temporary folder."""
+    what does not fit into memory goes to a temporary folder. ``missing`` stands for a missing value in a CSV file."""
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="tabulate-") as folder, duckdb.connect() as connection:
@@ -42,7 +51,7 @@ def opened(
                     connection.execute(f"SET {name} = {text(str(value))}")
                 except duckdb.Error as error:
                     raise ValueError(f"DuckDB does not take {value!r} as {name}: {told(error)}") from error
-        yield DuckTable(connection, source)
+        yield DuckTable(connection, source, missing)
 
 
 def quoted(column: str) -> str:
@@ -91,9 +100,12 @@ class DuckTable:
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, source: str | Path | Sequence[str | Path] | pd.DataFrame
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        source: str | Path | Sequence[str | Path] | pd.DataFrame,
+        missing: Sequence[str] = MISSING_TEXTS,
     ) -> None:
-        self._connection = connection
+        self._connection, self._missing = connection, ", ".join(map(text, missing))
         self._files: Files | None = None
         if isinstance(source, str | Path | Sequence):
             self._files = local_files(source)
@@ -153,6 +165,24 @@ class DuckTable:
         frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
         return {column: frame[self._known[column]].to_numpy() for column in columns}
 
+    def frame(self, texts: Sequence[str] = ()) -> pd.DataFrame:
+        """All rows of files: Parquet with the types that pandas wrote, CSV with those of TYPES, ``texts`` as text."""
+        import pandas as pd
+
+        assert self._files is not None
+        if self._files.kind == "parquet":
+            found = pd.read_parquet(list(self._files.paths)).rename(columns=str).reset_index(drop=True)
+            return found.assign(**{name: found[name].map(str, na_action="ignore") for name in texts})
+        raw, kinds = [self._dialect.name(name) for name in self.columns], dict.fromkeys(self.columns, "VARCHAR")
+        counts = [f"count(*) FILTER (WHERE NOT ({of.format(one)}))" for one in raw for of in TYPES.values()]
+        (others,) = self._asked(f"SELECT {', '.join(counts)} FROM {self._rows()}")
+        for name, strange in zip(kinds, np.reshape(others, (len(raw), len(TYPES))), strict=True):
+            if name not in texts and not strange.all():
+                kinds[name] = list(TYPES)[int(strange.argmin())]
+        cast = ", ".join(f"CAST({one} AS {kind})" for one, kind in zip(raw, kinds.values(), strict=True))
+        found = self._executed(f"SELECT {cast} FROM {self._rows()}").df().set_axis(list(kinds), axis="columns")
+        return found.astype({name: "str" for name, kind in kinds.items() if kind == "VARCHAR"})
+
     def _column(self, column: str) -> sql.Column:
         kind = self._types[column]
         raw = self._dialect.name(column)
@@ -169,10 +199,9 @@ class DuckTable:
             # By name, or DuckDB would squeeze a later file's 1.5 into the first one's integers.
             return f"read_parquet({paths}, union_by_name = true)"
         columns = ", ".join(f"{column}: 'VARCHAR'" for column in numbered(self._header))
-        missing = ", ".join(text(value) for value in MISSING_TEXTS)
         return (
             f"read_csv({paths}, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
-            f"columns = {{{columns}}}, nullstr = [{missing}])"
+            f"columns = {{{columns}}}, nullstr = [{self._missing}])"
         )
 
     def _asked(self, statement: str) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline.messages import SHOWN, check_columns, listed
-from pipeline.tabulate.table import Fault, Faulty, Place, Score, Table, TooManyCells
+from pipeline.tabulate.table import Fault, Faulty, Place, Placed, Score, Table, TooManyCells
 
 WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
 """A whole number with decimals, which is the same one without; 01 is none."""
@@ -17,7 +17,7 @@ MOST_GROUPS = 50
 """A column with more values than this holds no groups, but a number or a name."""
 
 
-def label_classes(table: Table, column: str, values: Mapping[Any, int], positive: str | None) -> dict[Any, int]:
+def label_classes(table: Placed, column: str, values: Mapping[Any, int], positive: str | None) -> dict[Any, int]:
     """Which class, 0 or 1, each value of the label is.
 
     Without ``positive`` the values must be 0 and 1 (or true and false); with it they must be two, of which it is 1.
@@ -38,16 +38,12 @@ def label_classes(table: Table, column: str, values: Mapping[Any, int], positive
     if len(set(names.values())) > 2:
         strange = [value for value in values if _binary(value) is None] or list(values)
         raise _not_two(table, column, values, sorted(strange, key=str))
-    one = level_of(names.values(), level_name(positive), column)
-    if one is None:
-        raise ValueError(
-            f"positive is {positive!r}, but column {column!r} (label) of {table.name} holds {_shown(values)}"
-        )
+    one = level_asked(table, column, names.values(), positive, "positive")
     return {value: int(name == one) for value, name in names.items()}
 
 
 def prediction_classes(
-    table: Table, column: str, values: Mapping[Any, int], labels: Mapping[Any, int]
+    table: Placed, column: str, values: Mapping[Any, int], labels: Mapping[Any, int]
 ) -> dict[Any, int]:
     """Which class each value of the prediction is: that of the label's same value, else 0 and 1 by themselves."""
     named = {level_name(known): code for known, code in labels.items()}
@@ -63,15 +59,11 @@ def prediction_classes(
     )
 
 
-def group_names(table: Table, column: str, values: Mapping[Any, int], against: str | None) -> dict[Any, str]:
+def group_names(table: Placed, column: str, values: Mapping[Any, int], against: str | None) -> dict[Any, str]:
     """The group that each value belongs to: its own, or that of ``against`` and that of all the others."""
     names = {value: level_name(value) for value in values}
     if against is not None:
-        one = level_of(names.values(), level_name(against), column)
-        if one is None:
-            raise ValueError(
-                f"the group {against!r} is not in column {column!r} of {table.name}: it holds {_shown(values)}"
-            )
+        one = level_asked(table, column, names.values(), against, "group")
         names = {value: against if name == one else f"not {against}" for value, name in names.items()}
     if len(set(names.values())) == 1:
         only, count = next(iter(names.values())), sum(values.values())
@@ -88,11 +80,15 @@ def group_names(table: Table, column: str, values: Mapping[Any, int], against: s
     return names
 
 
-def in_order(values: Mapping[Any, Any]) -> list[str]:
+def in_order(values: Iterable[Any]) -> list[str]:
     """The values as texts, numbers first and by size: the same order whatever engine and file they come from."""
-    return sorted(
-        {str(value) for value in values}, key=lambda text: (number_of(text) is None, number_of(text) or 0.0, text)
-    )
+    return sorted({str(value) for value in values}, key=place_of)
+
+
+def place_of(value: Any) -> tuple[bool, float, str]:
+    """What values are ordered by: numbers first and by size, then texts."""
+    number = number_of(value)
+    return number is None, number or 0.0, str(value)
 
 
 def level_name(value: Any) -> str:
@@ -119,7 +115,16 @@ def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
     return None
 
 
-def _not_two(table: Table, column: str, values: Mapping[Any, int], strange: list[Any]) -> ValueError:
+def level_asked(table: Placed, column: str, names: Iterable[str], wanted: str, asked_by: str) -> str:
+    """The one of the levels' ``names`` that a text stands for; ValueError where there is none, or more than one."""
+    known = list(names)
+    found: str | None = level_of(known, level_name(wanted), column)
+    if found is None:
+        raise ValueError(f"{asked_by} names {wanted!r}, but column {column!r} of {table.name} holds {_shown(known)}")
+    return found
+
+
+def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: list[Any]) -> ValueError:
     places = table.places(Faulty(column, "value", value=strange[0]))
     at = where(places, values[strange[0]], sum(values.values()), values=False)
     return ValueError(
@@ -129,7 +134,7 @@ def _not_two(table: Table, column: str, values: Mapping[Any, int], strange: list
     )
 
 
-def _shown(values: Mapping[Any, Any]) -> str:
+def _shown(values: Iterable[Any]) -> str:
     return listed(in_order(values), SHOWN)
 
 
@@ -148,7 +153,7 @@ def number_of(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def check_named(table: Table, columns: Mapping[str, str | None]) -> None:
+def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
     """ValueError for a column that the table lacks, with the nearest that it has; ``columns`` by their role."""
     for role, column in columns.items():
         if column is not None:
@@ -159,14 +164,14 @@ def check_named(table: Table, columns: Mapping[str, str | None]) -> None:
         raise ValueError(f"column {twice[0]!r} is given as {' and as '.join(roles)}: it can only be one of them")
 
 
-def check_present(table: Table, column: str, role: str, values: Mapping[Any, int]) -> None:
+def check_present(table: Placed, column: str, role: str, values: Mapping[Any, int]) -> None:
     """ValueError where rows have no value in this column; ``values`` are its values with their numbers of rows."""
     if missing := sum(count for value, count in values.items() if is_missing(value)):
         found = where(table.places(Faulty(column, "missing")), missing, sum(values.values()), values=False)
         raise ValueError(f"{table.name}: column {column!r} ({role}) is missing in {found}: fill them in or remove them")
 
 
-def check_scores(table: Table, score: Score, role: str, faults: Mapping[Fault, int]) -> None:
+def check_scores(table: Placed, score: Score, role: str, faults: Mapping[Fault, int]) -> None:
     """ValueError where rows have a score that is none; ``faults`` are the numbers of rows with each fault."""
     bounded = math.isfinite(score.low) or math.isfinite(score.high)
     problems: Mapping[Fault, tuple[str, str]] = {

@@ -13,7 +13,19 @@ import numpy as np
 from pipeline.audits.permutation.outcomes import Counts, Predictions, decided
 from pipeline.tabulate import levels
 from pipeline.tabulate.levels import group_names, in_order, label_classes, prediction_classes
-from pipeline.tabulate.table import FAULTS, Bins, Cell, Decision, Fault, Request, Score, Table, Threshold, TooManyCells
+from pipeline.tabulate.table import (
+    FAULTS,
+    Bins,
+    Cell,
+    Decision,
+    Fault,
+    Placed,
+    Request,
+    Score,
+    Table,
+    Threshold,
+    TooManyCells,
+)
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -106,15 +118,15 @@ def predictions(
     """
     roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
     frame = _fetched(table, roles, values)
-    codes, groups = _grouped(table, group, frame[group], against)
-    outcome, classes = _labelled(table, label, frame[label], positive)
+    codes, groups = grouped(table, group, frame[group], against)
+    outcome, classes = labelled(table, label, frame[label], positive)
     decision = None
     if prediction is not None:
         made = Values.of(table, prediction, "prediction", frame[prediction])
         decision = made.coded(prediction_classes(table, prediction, made.counts, classes))
     scores = decision
     if score is not None:
-        scores = _numeric(table, Score(score, *bounds), "score", frame[score])
+        scores = numeric(table, Score(score, *bounds), "score", frame[score])
         if threshold is not None:
             decision = decided(scores, threshold)
     if scores is None:
@@ -129,7 +141,7 @@ def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[
     Each is checked to hold a finite number in every row. Raises ValueError as :func:`predictions` does.
     """
     frame = _fetched(table, {f"column {position + 1}": column for position, column in enumerate(columns)}, values)
-    return {column: _numeric(table, Score(column), "numbers", frame[column]) for column in columns}
+    return {column: numeric(table, Score(column), "numbers", frame[column]) for column in columns}
 
 
 def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.DataFrame:
@@ -161,11 +173,17 @@ class Values:
     counts: Mapping[Any, int]
 
     @classmethod
-    def of(cls, table: Table, column: str, role: str, found: pd.Series) -> Values:
-        """Raises ValueError where a row has no value."""
+    def of(cls, table: Placed, column: str, role: str, found: pd.Series) -> Values:
+        """Raises ValueError where a row has no value, or one that is not equal to itself, such as a list."""
         import pandas as pd
 
-        which, distinct = pd.factorize(found, use_na_sentinel=True)
+        try:
+            which, distinct = pd.factorize(found, use_na_sentinel=True)
+        except TypeError as error:
+            raise ValueError(
+                f"{table.name}: column {column!r} ({role}) holds values that cannot be compared, such as "
+                f"{found.iloc[0]!r}: expected numbers or text"
+            ) from error
         counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
         distinct = np.asarray(distinct, dtype=object).tolist()
         by_value = tally(zip(distinct, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})
@@ -177,7 +195,7 @@ class Values:
         return np.array([codes[value] for value in self.distinct], dtype=np.int64)[self.which]
 
 
-def _grouped(table: Table, column: str, found: pd.Series, against: str | None) -> tuple[Array, tuple[str, ...]]:
+def grouped(table: Placed, column: str, found: pd.Series, against: str | None) -> tuple[Array, tuple[str, ...]]:
     """The code of each row's group, and the groups' names in order."""
     values = Values.of(table, column, "group", found)
     names = group_names(table, column, values.counts, against)
@@ -185,7 +203,7 @@ def _grouped(table: Table, column: str, found: pd.Series, against: str | None) -
     return values.coded({value: order.index(name) for value, name in names.items()}), order
 
 
-def _labelled(table: Table, column: str, found: pd.Series, positive: str | None) -> tuple[Array, Mapping[Any, int]]:
+def labelled(table: Placed, column: str, found: pd.Series, positive: str | None) -> tuple[Array, Mapping[Any, int]]:
     """The label as 0 and 1, and which class each of its values is."""
     values = Values.of(table, column, "label", found)
     labels = label_classes(table, column, values.counts, positive)
@@ -210,9 +228,11 @@ def doubles(column: pd.Series, bounds: Score) -> tuple[Array, Array]:
     return values, fault
 
 
-def _numeric(table: Table, bounds: Score, role: str, found: pd.Series) -> Array:
+def numeric(table: Placed, bounds: Score, role: str, found: pd.Series, gaps: bool = False) -> Array:
+    """A column as doubles (n,), checked to be numbers within the bounds; with ``gaps`` NaN where a value is missing."""
     values, fault = doubles(found, bounds)
-    levels.check_scores(table, bounds, role, {name: int((fault == code).sum()) for code, name in enumerate(FAULTS)})
+    counts: dict[Fault, int] = {name: int((fault == code).sum()) for code, name in enumerate(FAULTS)}
+    levels.check_scores(table, bounds, role, counts | {"missing": 0} if gaps else counts)
     return values
 
 

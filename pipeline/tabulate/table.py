@@ -158,15 +158,24 @@ class TooManyCells:
     distinct: Mapping[str, int]
 
 
-@runtime_checkable
-class Table(Protocol):
-    """Rows somewhere. ``name`` is what errors call it. Every method raises ValueError where a file cannot be read."""
+class Placed(Protocol):
+    """What errors speak of: rows that are called ``name``, their columns, and where the faulty ones stand."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What errors call the rows."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns in their order."""
+
+    def places(self, faulty: Faulty) -> list[Place]:
+        """The first faulty rows."""
+
+
+@runtime_checkable
+class Table(Placed, Protocol):
+    """Rows somewhere. Every method raises ValueError where a file cannot be read."""
 
     def size(self) -> int:
         """The number of rows."""
@@ -176,9 +185,6 @@ class Table(Protocol):
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         """About how many values each column has."""
-
-    def places(self, faulty: Faulty) -> list[Place]:
-        """The first faulty rows."""
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         """Columns in the order of the rows: numbers as they are, text as objects (None for a missing one)."""

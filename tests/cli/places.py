@@ -101,24 +101,23 @@ def probability(x):
 
 
 class Logit(torch.nn.Module):
-    """w'x + b of class 1, in one column, or in two, of pixels x = std z + mean for inputs z."""
+    """w'x + b of class 1 of pixels x = std z + mean for inputs z."""
 
-    def __init__(self, mean: float, std: float, columns: int) -> None:
+    def __init__(self, mean: float, std: float) -> None:
         super().__init__()
         self.layer = torch.nn.Linear(SIDE * SIDE, 1)
-        self.columns = columns
         with torch.no_grad():
             self.layer.weight.copy_(torch.tensor(std * WEIGHT)[None])
             self.layer.bias.fill_(BIAS + mean * float(WEIGHT.sum()))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        z = self.layer(x.flatten(1))
-        return z if self.columns == 1 else torch.cat((-z / 2, z / 2), dim=1)
+        z: torch.Tensor = self.layer(x.flatten(1))
+        return z
 
 
-def image_network(mean: float = 0.0, std: float = 1.0, columns: int = 1) -> torch.nn.Module:
+def image_network(mean: float = 0.0, std: float = 1.0) -> torch.nn.Module:
     """The linear network of images."""
-    return Logit(mean, std, columns).eval()
+    return Logit(mean, std).eval()
 
 
 def faces() -> tuple[np.ndarray, pd.DataFrame]:
@@ -175,9 +174,8 @@ def build_ledger(folder: Path) -> None:
 
 
 def build_office(folder: Path) -> None:
-    """rows.parquet, rows.csv, and models.py with functions of a data frame."""
+    """rows.parquet, and models.py with functions of a data frame."""
     CANDIDATES.to_parquet(folder / "rows.parquet")
-    CANDIDATES.to_csv(folder / "rows.csv", index=False)
     (folder / "models.py").write_text(MODELS)
 
 

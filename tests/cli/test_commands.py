@@ -15,7 +15,7 @@ from pipeline import __version__
 from pipeline.cli.audit import followed
 from pipeline.cli.entry import audits, parser
 from pipeline.cli.render import check_destination, folder_written
-from tests.cli.places import ended, json_of, run
+from tests.cli.places import ended, run
 
 ROOT = Path(__file__).resolve().parents[2]
 AUDITS = {
@@ -73,18 +73,6 @@ def test_from_the_shell(working: Callable[[str], Path]) -> None:
         assert file.read_bytes().startswith(b"%PDF" if file.suffix == ".pdf" else b"\x89PNG")
     bad = subprocess.run([*command[:-1], "absent.py:x"], **told)  # type: ignore[call-overload]
     assert (bad.returncode, bad.stdout, bad.stderr[:7]) == (2, "", "error: ")
-
-
-@pytest.mark.parametrize(("name", "given"), [("loss-ratio", ["--sensitive", "sex"]), ("fliptest", [])])
-def test_csv_and_parquet_give_the_same_audit(working: Callable[[str], Path], name: str, given: list[str]) -> None:
-    working(name)
-    first, second = (json_of(name, *given, "--data", f"rows.{kind}") for kind in ("csv", "parquet"))
-    for made in (first, second):
-        del made["options"]["data"]
-        for part in {"data", "fair_metric"} & set(made):
-            del made[part]["sha256"]
-            made[part].pop("path", None)
-    assert first == second
 
 
 @pytest.mark.parametrize("name", AUDITS)

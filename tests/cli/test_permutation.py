@@ -49,10 +49,9 @@ SCORED = scored()
 
 @pytest.fixture(autouse=True)
 def predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with preds.parquet and preds.csv."""
+    """A folder with preds.parquet."""
     monkeypatch.chdir(tmp_path)
     SCORED.to_parquet("preds.parquet")
-    SCORED.to_csv("preds.csv", index=False)
 
 
 def document(*arguments: str) -> dict[str, Any]:
@@ -85,13 +84,6 @@ def test_a_rate_is_fishers_exact_test() -> None:
     assert found["interval"][0] < found["difference"] < found["interval"][1] < 0
 
 
-def test_a_threshold_is_the_decision_that_it_makes() -> None:
-    made = document("--prediction", "decision", "--metric", "tpr,fpr,precision,accuracy")
-    cut = document("--threshold", "0.5", "--metric", "tpr,fpr,precision,accuracy")
-    for one, other in zip(made["results"], cut["results"], strict=True):
-        assert {**one, "basis": ""} == {**other, "basis": ""}
-
-
 def test_the_difference_of_aucs_is_that_of_all_pairs() -> None:
     (found,) = document("--metric", "auc")["results"]
     for group in found["groups"]:
@@ -102,14 +94,6 @@ def test_the_difference_of_aucs_is_that_of_all_pairs() -> None:
     assert found["p_value"] <= 0.01
     assert found["higher"] == "male"
     assert found["p_value_interval"][0] <= found["p_value"] <= found["p_value_interval"][1]
-
-
-def test_every_file_gives_the_same_result() -> None:
-    asked = ("--threshold", "0.4", "--group", "race=b,sex", "--metric", "fpr,auc,mean_error")
-    first = document(*asked)
-    other = document(*asked, "--predictions", "preds.csv")
-    assert other["results"] == first["results"]
-    assert other["verdict"] == first["verdict"]
 
 
 def test_a_test_does_not_depend_on_which_others_are_asked_for() -> None:
@@ -224,11 +208,6 @@ def test_many_rows_are_counted_in_bins_where_the_user_does_not_object(monkeypatc
         assert count["statistic"] == pytest.approx(row["statistic"], rel=1e-9)
         assert bin_["difference"] == pytest.approx(row["difference"], abs=1e-3)
     assert document(*asked, "--bins", "none")["results"] == exact
-
-
-def test_ranks_are_all_that_counts_for_an_auc() -> None:
-    of_logits, of_probabilities = (document("--score", name, "--metric", "auc")["results"] for name in ("logit", "p"))
-    assert of_logits[0]["statistic"] == of_probabilities[0]["statistic"]
 
 
 def test_a_correlation_is_pearsons() -> None:

@@ -25,7 +25,6 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
-from pipeline.cli.settings import in_python
 from tests.cli.places import IMAGES, TABLE, ended, image_network, json_of, run
 
 FEATURES = ["merit", "proxy", "member"]
@@ -113,7 +112,6 @@ def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
     paths = result.save("out")
     assert sorted(path.name for path in paths) == sorted(path.name for path in Path("out").iterdir())
     assert yaml.safe_load(Path("out/audit.yaml").read_text())["metric"] == ["tpr"]
-    assert "--" not in " ".join(caveat.text for caveat in result.caveats)
 
 
 @pytest.mark.parametrize(
@@ -122,12 +120,11 @@ def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
         ({"alfa": 0.1}, TypeError, r"has no argument 'alfa' \(did you mean 'alpha'\?\)"),
         ({"metric": None}, ValueError, "expected metric to be a list"),
         ({"alpha": 2}, ValueError, r"expected alpha to be a number in \(0, 1\); found 2"),
-        ({"positive": 2}, ValueError, "positive is '2', but column 'y'"),
-        ({"positive": np.bool_(True)}, ValueError, "positive is 'True', but column 'y'"),
-        ({"group": "sex"}, ValueError, "group names 'sex', but the data frame has no such column"),
+        ({"positive": "2"}, ValueError, "positive names '2', but column 'y'"),
+        ({"group": "sex"}, ValueError, "expected group to be one value a row, found 'sex'"),
         ({"group": [1, 2]}, ValueError, "expected group of 6 rows as y has, found 2"),
-        ({"threshold": 0.5}, ValueError, "^threshold cuts scores, but there is no score column"),
-        ({"metric": "auc"}, ValueError, "^metric auc needs scores: name their column with score"),
+        ({"threshold": 0.5}, ValueError, "^--threshold cuts scores, but there is no --score column"),
+        ({"metric": "auc"}, ValueError, "^metric auc needs scores: name their column with --score"),
         ({"cluster": np.zeros((6, 2))}, ValueError, r"cluster to be one value a row, found an array of shape \(6, 2\)"),
         ({"cluster": pd.Series(1, index=[5, 4, 3, 2, 1, 0])}, ValueError, "cluster has the rows of y in another order"),
     ],
@@ -143,11 +140,10 @@ def test_a_call_that_lacks_something_says_what() -> None:
         fa.fliptest(len, np.zeros((4, 2)), [0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"expected a torch network, a fitted .* found the class Result"):
         fa.fliptest(fa.Result, np.zeros((4, 2)), [0, 1, 0, 1], source="0", target="1")
-    with pytest.raises(ValueError, match=r"'z' holds 'q'\. Encode .* leave them out, X without z$"):
+    with pytest.raises(ValueError, match=r"'z' holds 'q'\. Encode .* leave them out, --drop z$"):
         fa.loss_ratio(len, pd.DataFrame({"a": [1, 2], "z": "q"}), [0, 1], directions=[1, 0])
     with pytest.raises(ValueError, match=r"^X: more than one column is called a: give each its own name"):
         fa.loss_ratio(len, pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), [0, 1], directions=[1, 0])
-    assert in_python("pip install --editable, --null-draws", ["null_draws"]) == "pip install --editable, null_draws"
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -254,7 +250,7 @@ def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> N
     found = result.facts["results"][0]["positives"]
     assert found["source"] + found["target"] == (tree.predict(inputs) == "low").sum()
     assert result.facts["data"]["label_levels"] == ["not low", "low"]
-    with pytest.raises(ValueError, match="tells the classes high, low, mid apart: say with positive which of them"):
+    with pytest.raises(ValueError, match="tells the classes high, low, mid apart: say with --positive which of them"):
         fa.fliptest(tree, inputs, people["sex"], **call)
 
 

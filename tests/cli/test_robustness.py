@@ -138,17 +138,6 @@ def test_normalisation_belongs_to_the_model_and_leaves_distances_in_pixels() -> 
     np.testing.assert_allclose(same["distance_exact"], plain["distance_exact"], rtol=1e-4)
 
 
-def test_one_logit_two_logits_and_a_probability_have_one_boundary() -> None:
-    scripted(image_network(columns=2), "two.pt")
-    plain, one = measured("--attack", "deepfool")
-    pair, two = measured("--attack", "deepfool", "--model", "two.pt")
-    third, unit = measured("--attack", "deepfool", "--model", "nets.py:probability")
-    assert [made["model"]["output_columns"] for made in (plain, pair, third)] == [1, 2, 1]
-    assert third["model"]["output_kind"] == "probability"
-    np.testing.assert_allclose(two["distance_deepfool"], one["distance_deepfool"], rtol=1e-4)
-    np.testing.assert_allclose(unit["distance_deepfool"], one["distance_deepfool"], rtol=0.02)
-
-
 def test_many_classes_by_name() -> None:
     mean = IMAGES.reshape(FACES, -1).mean(axis=1) / 255
     scores = np.stack((0 * mean, 20 * mean - 8, 40 * mean - 20), axis=1)

@@ -353,10 +353,10 @@ def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame,
         ),
         (
             {"label": "income", "positive": "50K"},
-            r"positive is '50K', but column 'income' \(label\) of .* holds <=50K, >50K",
+            "positive names '50K', but column 'income' of .* holds <=50K, >50K",
         ),
         ({"label": "race"}, r"column 'race' \(label\) must have two classes, 0 and 1, found 3 values"),
-        ({"group": "race", "against": "z"}, "the group 'z' is not in column 'race' of .*: it holds a, b, c"),
+        ({"group": "race", "against": "z"}, "group names 'z', but column 'race' of .* holds a, b, c"),
         ({"group": "logit"}, r"column 'logit' \(group\) has 600 values, .* expected at most 50 groups. Band a number"),
         (
             {"group": "logit", "cells": 500},

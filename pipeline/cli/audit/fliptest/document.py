@@ -18,11 +18,12 @@ from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
 from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
 from pipeline.cli.audit.fliptest.people import read_groups, space_of
 from pipeline.cli.model import Computing, Model, load_model, named_as
-from pipeline.cli.numbers import fixed, level, p_text, percent, plain, plural, span
+from pipeline.cli.numbers import fixed, level, p_text, percent, plain, span
 from pipeline.cli.probe import model_facts
 from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
+from pipeline.cli.settings import stated
 from pipeline.cli.table import Source
-from pipeline.messages import SHOWN, check_columns, enumerated, listed
+from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.tabulate.levels import level_name
 from pipeline.transport.quality import WORST_HEALTHY_KS
 
@@ -35,15 +36,6 @@ LINES = (
     "is not shown to be other than everybody's: it does not tell who flips."
 )
 """What a line of a transparency report says."""
-TESTED = """
-groups: {group}{back}
-given: {given}
-data: {rows:,} rows{left_out}; {features}{units}
-model: {origin}; {output}, positive from {threshold:g} on ({told})
-accuracy: {accuracy}
-map: {name}{instead}: counterparts are {who}
-fidelity: {fidelity}
-"""
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
   is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
@@ -182,7 +174,7 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
 
 def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], asked: Settings) -> Iterator[Section]:
     alpha = asked.alpha
-    yield Section("What was tested", (_tested(facts, asked),))
+    yield words.tested(Settings, stated(asked), dict(_tested(facts, asked)))
     for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
         # The sentence of the first direction is the verdict above.
         said = (Text(entry["sentence"]),) if number else ()
@@ -201,39 +193,27 @@ def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], ask
         yield Section(f"How good the map to {target} is", (Facts((("fit", fit), ("moved", moved))),))
 
 
-def _tested(facts: Mapping[str, Any], asked: Settings) -> Facts:
+def _tested(facts: Mapping[str, Any], asked: Settings) -> Iterator[tuple[str, str]]:
     data, model, chosen = facts["data"], facts["model"], facts["map"]
-    first, given, levels = facts["results"][0], asked.given_label, data["label_levels"]
-    left_out = ", ".join(f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
-    accuracy = "unknown, since the label is not read as 0 and 1: --positive names its class 1"
+    yield "null", "the map finds no more flips between the groups than between groups that are dealt at random"
+    yield (
+        "rows",
+        ", without ".join(
+            [f"{data['rows']:,}", *(f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)]
+        ),
+    )
+    yield "read as", f"{model['origin']}; {model['output']}, positive from {model['threshold']:g} on"
     if facts["accuracy"] is not None:
         balanced = facts["balanced_accuracy"]
-        accuracy = f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
-    return words.facts(
-        TESTED,
-        group=f"{asked.group}: {first['source']} mapped to {first['target']}",
-        back=", and back" if len(facts["results"]) > 1 else "",
-        given=[] if given is None else [f"{asked.label} is {levels[given]!r} (true label {given})"],
-        rows=data["rows"],
-        left_out=f", without {left_out}" if left_out else "",
-        features=plural(len(data["features"]), "feature"),
-        units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
-        **{name: model[name] for name in ("origin", "output", "threshold")},
-        accuracy=[] if asked.label is None else [accuracy],
-        told="by default" if asked.threshold is None else "as told",
-        name=chosen["name"],
-        instead=f" (in place of {enumerated(chosen['poor'])}, which did worse)" if chosen["poor"] else "",
-        fidelity=[
-            f"on people held out {name} has a Kolmogorov-Smirnov distance of {_distance(one['ks'])}, of "
-            f"{one['limit']:.2f} at most"
-            for name, one in chosen["held_out"].items()
-        ],
-        who="people of the file" if first["map"]["real_people"] else "points, not people",
-    )
-
-
-def _distance(found: float | None) -> str:
-    return "infinity: it could not be fitted" if found is None else f"{found:.3f}"
+        yield "accuracy", f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
+    elif asked.label is not None:
+        yield "accuracy", "unknown, since the label is not read as 0 and 1: --positive names its class 1"
+    tried = [
+        f"{name} {'failed' if one['ks'] is None else format(one['ks'], '.3f')} (at most {one['limit']:.2f})"
+        for name, one in chosen["held_out"].items()
+    ]
+    held_out = f"; Kolmogorov-Smirnov distance on people held out: {listed(tried)}" if tried else ""
+    yield "map", f"{chosen['name']}{held_out}"
 
 
 def _counts(found: Entry, alpha: float) -> Iterator[Table]:

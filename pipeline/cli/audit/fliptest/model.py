@@ -10,10 +10,11 @@ from scipy.special import softmax
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.model import Computing, Model
 from pipeline.cli.probe import BLOCK_ROWS, array_of, check_alone, check_finite, row_form
-from pipeline.cli.table import FILL, gaps, numeric
+from pipeline.cli.table import FILL, Source, numeric
 from pipeline.messages import SHOWN, listed
 from pipeline.models.outputs import ROUNDING
-from pipeline.tabulate.levels import level_name
+from pipeline.tabulate.levels import level_name, where
+from pipeline.tabulate.table import Faulty
 from pipeline.types import Array
 
 WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"
@@ -82,13 +83,13 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
     def of_network(frame: pd.DataFrame) -> Any:
         import torch
 
-        x = torch.tensor(numeric(frame, list(frame.columns), path), dtype=computing.dtype, device=computing.device)
+        x = torch.tensor(numeric(Source(path, frame), list(frame)), dtype=computing.dtype, device=computing.device)
         with torch.no_grad():
             return torch.cat([model.evaluate(block) for block in x.split(BLOCK_ROWS)])
 
     def of_another(frame: pd.DataFrame) -> Any:
         onnx = model.kind == "onnx"
-        return model.evaluate(numeric(frame, list(frame.columns), path, gaps=True) if onnx else frame.copy())
+        return model.evaluate(numeric(Source(path, frame), list(frame), gaps=True) if onnx else frame.copy())
 
     return replace(model, evaluate=of_network if model.kind == "network" else of_another)
 
@@ -99,13 +100,18 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple
     Raises ValueError where it fails, returns another shape or values that are not finite, where rows influence each
     other or chance decides, and where its numbers are neither decisions nor probabilities and no threshold was given.
     """
+    source = Source(path, frame)
     if raw.kind == "network":
-        numeric(frame, list(frame.columns), path)  # says which columns are text; any other failure is the network's
+        numeric(source, list(frame))  # says which columns are text; any other failure is the network's
     try:
         output = checked(raw, frame, "row")
     except ValueError as error:
-        if where := gaps(frame):
-            raise ValueError(f"{error}. In {path} {where}: if the model takes no missing values, {FILL}") from error
+        if counts := {name: int(n) for name, n in frame.isna().sum().items() if n}:
+            name, count = next(iter(counts.items()))
+            at = where(source.places(Faulty(str(name), "missing")), count, len(frame), values=False)
+            raise ValueError(
+                f"{error}. In {path} column {name!r} is missing in {at}: if the model takes no missing values, {FILL}"
+            ) from error
         raise
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
     threshold, columns = asked.threshold, output.shape[1] if output.ndim == 2 else 0

@@ -8,8 +8,10 @@ import pandas as pd
 
 from pipeline.audits.fliptest.space import MISSING, Input, Space
 from pipeline.cli.audit.fliptest import Settings
-from pipeline.cli.table import Source, distinct, drawn, feature_names, level_named, numeric, two_classes, units
+from pipeline.cli.table import Source, drawn, feature_names, numeric, two_classes, units
 from pipeline.messages import SHOWN, check_columns, listed
+from pipeline.tabulate.levels import in_order, level_asked, level_name, place_of
+from pipeline.tabulate.rows import Values, grouped
 from pipeline.types import Array
 
 LEAST_ROWS = 20
@@ -62,15 +64,16 @@ def read_groups(data: Source, asked: Settings) -> Groups:
     names = feature_names(
         data, replace(asked, drop=(*asked.drop, *apart)), asked.label, [asked.group], "--group", asked.include_group
     )
-    column = table[asked.group]
-    levels = distinct(column, "--group", path)
-    source = level_named(levels, asked.source, "--source", column, path)
-    target = level_named(levels, asked.target, "--target", column, path)
+    values = Values.of(data, asked.group, "group", table[asked.group])
+    levels = [level_name(value) for value in values.distinct]
+    group = np.array(levels)[values.which]
+    source = level_asked(data, asked.group, levels, asked.source, "--source")
+    target = level_asked(data, asked.group, levels, asked.target, "--target")
     if source == target:
-        other = next((level for level in levels if level != source), None)
+        other = next((level for level in in_order(levels) if level != source), None)
         remedy = f"name another group, --target {other}" if other is not None else "there is nobody to compare with"
         raise ValueError(f"{path}: --source and --target are both {source}: {remedy}")
-    either = column.isin([source, target])
+    either = np.isin(group, [source, target])
     label, label_levels = _labels(data, either, asked)
     asked_for = np.ones(len(table), dtype=bool) if asked.given_label is None else label == asked.given_label
     left_out = {"of other groups": int((~either).sum())}
@@ -78,8 +81,8 @@ def read_groups(data: Source, asked: Settings) -> Groups:
         left_out["of the other label"] = int((either & ~asked_for).sum())
     found, limited = [], 0
     for option, level in (("--source", source), ("--target", target)):
-        members = np.flatnonzero((column == level).to_numpy() & asked_for)
-        kept = drawn(members, asked.limit, "fliptest", "limit", str(asked.seed), str(level))
+        members = np.flatnonzero((group == level) & asked_for)
+        kept = drawn(members, asked.limit, "fliptest", "limit", str(asked.seed), level)
         limited += len(members) - len(kept)
         if len(kept) < LEAST_ROWS:
             given = "" if asked.given_label is None else f" with label {asked.given_label}"
@@ -89,7 +92,7 @@ def read_groups(data: Source, asked: Settings) -> Groups:
             )
         ids = None if asked.id is None else table[asked.id].to_numpy()[kept]
         known = None if label_levels is None else label[kept]
-        found.append(Group(str(level), table.loc[kept, list(names)], ids, known))
+        found.append(Group(level, table.loc[kept, list(names)], ids, known))
     if asked.id is not None:
         ids = table.loc[[*found[0].rows, *found[1].rows], asked.id].astype(str)
         if repeated := sorted(set(ids[ids.duplicated()])):
@@ -102,7 +105,7 @@ def read_groups(data: Source, asked: Settings) -> Groups:
     return Groups(found[0], found[1], left_out, label_levels)
 
 
-def _labels(data: Source, rows: pd.Series, asked: Settings) -> tuple[Array, tuple[str, str] | None]:
+def _labels(data: Source, rows: Array, asked: Settings) -> tuple[Array, tuple[str, str] | None]:
     """The true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None where not known.
 
     Raises ValueError where they are needed and not known.
@@ -112,15 +115,15 @@ def _labels(data: Source, rows: pd.Series, asked: Settings) -> tuple[Array, tupl
         if asked.given_label is not None:
             raise ValueError("--given-label is about the true label: name its column with --label, or leave it out")
         return label, None
-    column = data.table.loc[rows, asked.label]
-    values = column.unique().tolist()
-    if asked.given_label is None and asked.positive is None and set(values) != {0, 1}:
+    some = replace(data, table=data.table[rows])
+    column = some.table[asked.label]
+    if asked.given_label is None and asked.positive is None and set(column.unique().tolist()) != {0, 1}:
         return label, None
-    if asked.positive is not None and len(values) > 2:
-        one = level_named(distinct(column, "--label", data.name), asked.positive, "--positive", column, data.name)
-        label[rows.to_numpy()] = column == one
-        return label, (f"not {one}", str(one))
-    label[rows.to_numpy()], levels = two_classes(column, asked.positive, data.name)
+    if asked.positive is not None and column.nunique() > 2:
+        codes, (one, rest) = grouped(some, asked.label, column, asked.positive)
+        label[rows] = 1 - codes
+        return label, (rest, one)
+    label[rows], levels = two_classes(some, asked.label, asked.positive)
     return label, levels
 
 
@@ -142,13 +145,15 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
         or (frame[name].isna().any() and frame[name].nunique() <= 2)
     ]
     numbers = [name for name in frame.columns if name not in categories]
-    values = numeric(frame, numbers, path, True, "numbers or text") if numbers else np.zeros((len(frame), 0))
+    source = Source(path, frame)
+    values = numeric(source, numbers, True, "numbers or text") if numbers else np.zeros((len(frame), 0))
     measured = units(values, numbers, asked.standardize)
     inputs = []
     for name in frame.columns:
         if name in categories:
             known = frame[name].dropna()
-            levels = distinct(known, "feature", path) + [np.nan] * (len(known) < len(frame))
+            levels = sorted(Values.of(source, name, "feature", known).distinct, key=place_of)
+            levels += [np.nan] * (len(known) < len(frame))
             if len(levels) > MOST_LEVELS:
                 raise ValueError(
                     f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "

@@ -58,16 +58,6 @@ STATISTICS = {
     **{name: name for name in ("wrong_before", "wrong_after")},
 }
 """The arrays of a test by their names in the JSON, which are the paper's where it has one."""
-TESTED = """
-null: the mean loss ratio E[loss on a comparable individual / own loss] is at most {delta:g}
-level: {alpha:g}
-data: {rows}, {features} features{units}
-label: {label}: {classes}
-model: {model}
-attack: {steps} gradient steps of {step_size:g}, fair distance penalised with lambda = {regularization:g}; {dtype} on
-  {device}
-comparables: {kept}
-"""
 WANTED = "a torch network or a function of x"
 
 
@@ -106,9 +96,7 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
     device = str(computing.device)
     features = torch.tensor(everyone.features[numbers], dtype=computing.dtype, device=device)
     scores = probed(model, features, everyone.names, asked.output_kind)
-    label, levels = classes_of(
-        source.table[asked.label], scores.trial.shape[1], asked.classes, asked.positive, source.name
-    )
+    label, levels = classes_of(source, asked.label, scores.trial.shape[1], asked.classes, asked.positive)
     some = replace(everyone, label=label, label_levels=levels).only(numbers)
     people = people_of(everyone, asked.one_hot)
     bounds = bounds_of(asked.bounds, everyone, people)
@@ -263,21 +251,12 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
 
 def _sections(facts: Entry, asked: Entry, course: RatioTest) -> Iterator[Section]:
     data = facts["data"]
-    of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
-    count = f"{data['audited']:,}{of} rows"
-    count += f", drawn with seed {asked['seed']}" if asked.get("points", data["rows"]) < data["rows"] else ""
-    count += f", part {data['part']}" if data["part"] else ""
-    tested = words.facts(
-        TESTED,
-        **{key: asked[key] for key in ("delta", "alpha", "steps", "step_size", "regularization", "dtype")},
-        device=facts["model"]["device"],
-        rows=count,
-        features=len(data["features"]),
-        units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
-        **{"label": data["label"], "classes": numbered(data["label_levels"]), "model": model_words(facts["model"])},
-        kept=_kept(asked["bounds"], facts["bounds"], data["audited"]),
-    )
-    yield Section("What was tested", (tested,))
+    tested = {
+        "null": f"the mean loss ratio E[loss on a comparable individual / own loss] is at most {asked['delta']:g}",
+        "rows": f"{data['audited']:,} of {data['rows']:,}",
+        "read as": f"{model_words(facts['model'])}; {data['label']}: {numbered(data['label_levels'])}",
+    }
+    yield words.tested(Settings, asked, tested)
     drawn = Figure(
         stem="loss_ratio",
         key="figure",
@@ -290,18 +269,6 @@ def _sections(facts: Entry, asked: Entry, course: RatioTest) -> Iterator[Section
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
         yield Section("Most unfair examples (rows counted from 0)", (_examples(facts["examples"]),))
-
-
-def _kept(given: str, bounds: Entry, audited: int) -> str:
-    """Where comparables were kept, and of those that were not how many are beyond the data."""
-    if given == "data":
-        return "within the range of the data"
-    beyond = f"{bounds['outside']:,} of {audited:,} are outside that of the data"
-    if bounds["within"] is None:
-        return f"within {given}; {beyond}"
-    within = bounds["within"]
-    kept = f"kept within it, S_n is {factor(within['S_n'])} and T_n {factor(within['T_n'])}"
-    return f"within no range: {beyond}; {kept}"
 
 
 def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Table, Text, Text]:

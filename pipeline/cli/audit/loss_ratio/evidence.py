@@ -15,7 +15,7 @@ from pipeline.audits.loss_ratio import ratio_tests
 from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from pipeline.cli.audit import followed
 from pipeline.cli.audit.loss_ratio import Settings
-from pipeline.cli.table import Rows, Source, Units, numeric, read_table, sha256
+from pipeline.cli.table import Rows, Source, Units, numeric, sha256
 from pipeline.fair_metric import FairMetric, from_directions, learn
 from pipeline.messages import SHOWN, check_columns, listed, nearest
 from pipeline.types import Array
@@ -137,14 +137,15 @@ def bounds_of(asked: str, rows: Rows, people: Admissible) -> Bounds | None:
     path = Path(asked)
     if not path.suffix:
         raise ValueError(f"--bounds {asked}: expected data, none or a file with the columns feature, low and high")
-    table = read_table(path)
+    table = Source.read(path)
     check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
-    strange = [str(name) for name in table["feature"] if name not in rows.names]
+    features = table.table["feature"].tolist()
+    strange = [str(name) for name in features if name not in rows.names]
     if strange:
         raise ValueError(f"{path}: there is no feature {strange[0]!r}{nearest(strange[0], rows.names)}")
     low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
-    places = [rows.names.index(name) for name in table["feature"]]
-    low[places], high[places] = numeric(table, ("low", "high"), str(path)).T
+    places = [rows.names.index(name) for name in features]
+    low[places], high[places] = numeric(table, ("low", "high")).T
     beyond = (rows.features < low) | (rows.features > high)
     if beyond.any():
         row, j = np.argwhere(beyond)[0]

@@ -12,7 +12,8 @@ from pipeline.cli import words
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.audit.permutation.evidence import CORRELATION, Finding, Plan, gather, hypotheses, planned
 from pipeline.cli.numbers import decimal, level, p_text, plain, plural, span
-from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
+from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
+from pipeline.cli.settings import stated
 from pipeline.cli.table import sha256
 from pipeline.messages import SHOWN, listed
 from pipeline.tabulate import opened
@@ -36,18 +37,9 @@ NAMED = 3
 """How many differences the sentence names before it only counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
 CORRECTIONS |= {"max_t": "max-T", "none": "no correction"}
-SIDES: Mapping[str | None, str] = {
-    "greater": ", against larger in the first",
-    "less": ", against smaller in the first",
-}
 UNBOUNDED = "any value"
-TESTED = """
-null: {null}
-level: {alpha:g}{correction}
-data: {rows:,} rows; label {label}
-read as: {basis}
-seed: {seed}
-"""
+EQUAL, CORRELATED = "the metric is equal in both groups", "the score is not correlated with the attribute"
+"""The null hypotheses."""
 LEAST_UNITS = 20
 """Of fewer units in a group (of the AUC: positives or negatives) a test that is not exact decides nothing."""
 LIMITS = """
@@ -212,7 +204,13 @@ def by_evidence(results: Sequence[Entry]) -> list[Entry]:
 
 def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[Section]:
     results, pairs = facts["results"], {_place(entry) for entry in facts["results"]}
-    yield Section("What was tested", (_tested(facts, found, plan),))
+    nulls = (CORRELATED if entry["metric"] == CORRELATION else EQUAL for entry in results)
+    tested = {
+        "null": "; ".join(dict.fromkeys(nulls)),
+        "rows": f"{facts['data']['rows']:,}",
+        "read as": "; ".join(dict.fromkeys(entry["basis"] for entry in results)),
+    }
+    yield words.tested(Settings, stated(plan.asked), tested)
     title = "Differences, the strongest evidence first"
     if len(pairs) == 1 and results[0]["metric"] != CORRELATION:
         sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in results[0]["groups"])
@@ -232,28 +230,6 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
     reasons = dict.fromkeys(f"{one['metric']} of {one['grouping']} ({one['undefined']})" for one in unknown)
     undefined = (Text(f"Undefined: {listed(list(reasons), SHOWN)}."),) if reasons else ()
     yield Section(title, (_tests(ordered, len(pairs) > 1, plan), *undefined, *figures))
-
-
-def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
-    number = found.facts["hypotheses"]
-    asked, results = plan.asked, facts["results"]
-    correlated = [entry["metric"] == CORRELATION for entry in results]
-    null = [] if all(correlated) else ["each metric is equal in both groups"]
-    null += ["there is no correlation"] if any(correlated) else []
-    defined = found.facts["tests"] - found.facts["undefined"]
-    counted = plural(defined, "test") if defined == number else f"{number} hypotheses"
-    over = "the pairs of each metric" if plan.correction == "max_t" else counted
-    correction = f"; {CORRECTIONS[plan.correction]} over {over}"
-    return words.facts(
-        TESTED,
-        null=", and ".join(null) + SIDES.get(asked.alternative, ""),
-        alpha=asked.alpha,
-        correction=correction if number > 1 and plan.correction != "none" else "",
-        rows=facts["data"]["rows"],
-        label=asked.label + (f", 1 is {asked.positive!r}" if asked.positive else ""),
-        basis="; ".join(dict.fromkeys(entry["basis"] for entry in results)),
-        seed=asked.seed,
-    )
 
 
 def _place(entry: Entry) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import partial
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -29,7 +29,6 @@ from pipeline.messages import reason
 from pipeline.seeds import generators
 from pipeline.tabulate import contingency, numbers, predictions
 from pipeline.tabulate.table import Table
-from pipeline.types import Array
 
 CORRELATION = "correlation"
 SEVERAL = {"equalized_odds": ("tpr", "fpr")}
@@ -129,10 +128,6 @@ def _of_decisions(metric: Metric) -> bool:
     return isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
 
 
-class FailedMetric(Exception):
-    """The user's function failed in a way that is no undefined metric, which it says by a ValueError."""
-
-
 def own_metric(given: Any) -> UserMetric:
     """The metric that is given, or that ``path/to/file.py:name`` or ``package.module:name`` names.
 
@@ -142,42 +137,16 @@ def own_metric(given: Any) -> UserMetric:
     found, name = given, getattr(given, "__name__", type(given).__name__)
     if isinstance(given, str):
         found, name, _ = named_object("--metric", given)
-    text = given if isinstance(given, str) else name
     if isinstance(found, UserMetric):
-        return replace(found, function=_watched(text, found.function))
+        return found
     try:
         inspect.signature(found).bind("y", "score", "weight")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"--metric {text}: expected a function of three arrays, (y, score, weight), that gives a number: "
+            f"--metric {given}: expected a function of three arrays, (y, score, weight), that gives a number: "
             f"{reason(error)}"
         ) from error
-    return UserMetric(name, _watched(text, found), batched=bool(getattr(found, "batched", False)))
-
-
-def _watched(text: str, function: Callable[..., Any]) -> Callable[[Array, Array, Array], float | Array]:
-    """The function, with errors that name the metric and where it comes from.
-
-    Raises FailedMetric where it fails or gives something that is no number. Its own ValueError stays one: on permuted
-    rows that means an undefined metric.
-    """
-
-    @wraps(function)
-    def watched(y: Array, score: Array, weight: Array) -> float | Array:
-        try:
-            value = function(y, score, weight)
-        except ValueError as error:
-            raise ValueError(f"--metric {text}: the function failed with {reason(error)}") from error
-        except Exception as error:
-            raise FailedMetric(f"--metric {text}: the function failed with {reason(error)}") from error
-        try:
-            return np.asarray(value, dtype=float)[()]
-        except (TypeError, ValueError) as error:
-            raise FailedMetric(
-                f"--metric {text}: expected the function to give a number, found {type(value).__name__} {value!r:.40}"
-            ) from error
-
-    return watched
+    return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))
 
 
 Data: TypeAlias = tuple[Counts | Predictions, str]
@@ -309,14 +278,11 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
         )
     plan = with_enough_draws(plan, jobs)
     together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
-    try:
-        with followed("permutations", len(jobs)) as step:
-            for job in jobs:
-                for finding in job.tests(plan):
-                    together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
-                step()
-    except FailedMetric as error:
-        raise ValueError(str(error)) from error
+    with followed("permutations", len(jobs)) as step:
+        for job in jobs:
+            for finding in job.tests(plan):
+                together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
+            step()
     findings = [finding for pair in together.values() for finding in pair]
     return _corrected(findings, plan.correction), plan
 

@@ -20,7 +20,8 @@ from pipeline.cli.audit.robustness_bias.subjects import Subjects, check_sizes, l
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
 from pipeline.cli.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions
-from pipeline.cli.result import Column, Facts, Figure, Result, Section, Table, Text, Verdict, rows_of, under
+from pipeline.cli.result import Column, Figure, Result, Section, Table, Text, Verdict, rows_of, under
+from pipeline.cli.settings import stated
 from pipeline.cli.table import Source, check_classes
 from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
@@ -33,18 +34,6 @@ SHOWN_LEVELS = 12
 SMALL = 0.01
 """Smaller numbers have two digits, so that they fit their column."""
 SIGNED, COUNT = fixed(2, "+"), fixed(0)
-GREYS = 255
-MEASURED = """
-images: {images}
-unit: L2 in pixels in [0, 1]; a distance of 1, spread evenly, changes each of the {values:,} values by {grey:.2g}/255
-model: {model}; {accuracy}
-input: (pixels - {mean}) / {std}
-label: {label}
-attack: {attack}
-failed: {failed} attacks; {unreadable}
-sigma: of {whose}, against all other images; below 0 is closer
-p: {permutations:,} permutations, adjusted (Holm) over all groups; level {alpha:g}
-"""
 Entry = Mapping[str, Any]
 WANTED = "a torch network or a function of x"
 # From where on a caveat is due.
@@ -265,7 +254,14 @@ def _sections(
     subjects: Subjects, attacks: Sequence[Measured], asked: Settings, facts: Mapping[str, Any]
 ) -> Iterator[Section]:
     images = images_text(facts["data"], asked)
-    yield Section("What was measured", (_measured(facts, asked),))
+    tested = {
+        "null": "each group is as far from the decision boundary as all others (sigma = 0)",
+        "images": images,
+        "read as": model_words(facts["model"]),
+        "accuracy": "unknown" if facts["accuracy"] is None else f"{facts['accuracy']:.3f}",
+        "attack": "; ".join(settings_text(found) for found in facts["results"]),
+    }
+    yield words.tested(Settings, stated(asked), tested)
     for one in attacks:
         entry = one.entry
         title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, L2 in pixels in [0, 1]"
@@ -285,30 +281,6 @@ def _sections(
             (one, images),
         )
         yield Section(title, (_groups(entry, asked.alpha, facts["accuracy"] is not None), explained, figure))
-
-
-def _measured(facts: Entry, settings: Settings) -> Facts:
-    data, model = facts["data"], facts["model"]
-    values = math.prod(data["shape"])
-    return words.facts(
-        MEASURED,
-        images=images_text(data, settings),
-        values=values,
-        grey=GREYS / math.sqrt(values),
-        model=model_words(model),
-        accuracy="accuracy unknown" if facts["accuracy"] is None else f"accuracy {facts['accuracy']:.3f}",
-        mean=_once(model["mean"]),
-        std=_once(model["std"]),
-        attack=[settings_text(found) for found in facts["results"]],
-        label=settings.label or "none: the model's own prediction is taken for it",
-        failed=listed(
-            [f"{found['attack']} {found['failed']:,} of {found['n_correct']:,}" for found in facts["results"]]
-        ),
-        unreadable=plural(len(data["unreadable"]), "unreadable image"),
-        whose=WHOSE["correct"],
-        permutations=settings.permutations,
-        alpha=settings.alpha,
-    )
 
 
 def images_text(data: Entry, asked: Settings) -> str:
@@ -338,10 +310,6 @@ def _groups(found: Entry, alpha: float, labelled: bool) -> Table:
     )
     rows = tuple(row for partition, every in levels(found) for row in rows_of(columns, every, partition))
     return Table(columns, rows, SHOWN_LEVELS, "groups.csv")
-
-
-def _once(values: Sequence[float]) -> str:
-    return f"{values[0]:g}" if len(set(values)) == 1 else f"[{', '.join(f'{value:g}' for value in values)}]"
 
 
 def _number(value: float | None) -> str:

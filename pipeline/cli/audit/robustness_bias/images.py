@@ -4,19 +4,18 @@ the rows of a table name.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import torch
 
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.table import Source
 from pipeline.messages import SHOWN, check_columns, listed, nearest
+from pipeline.tabulate.rows import Values
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def in_folder(source: Source, asked: Settings) -> tuple[str, Images]:
     if asked.file is not None:
         check_columns(table, [asked.file], "--file", source.name)
     column = asked.file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
-    names = file_names(table[column], path, source.name)
+    names = file_names(source, column, path)
     unreadable: dict[int, str] = {}
     known: list[tuple[str, str, tuple[int, int]]] = []
     for point, name in enumerate(names):
@@ -184,29 +183,25 @@ def _told(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
 
 
-def file_names(column: pd.Series, path: Path, table: str) -> list[str]:
+def file_names(source: Source, column: str, path: Path) -> list[str]:
     """The file that each row names by its path below the folder.
 
     Raises ValueError for names that are missing, not there, or repeated.
     """
-    empty = column.index[column.isna()].tolist()
-    if empty:
-        raise ValueError(
-            f"{table}: column {column.name!r} names no file in {listed(empty, SHOWN)} (rows counted from 0): fill it "
-            "in or remove these rows"
-        )
-    names = [str(value) for value in column]
+    values = Values.of(source, column, "file", source.table[column])
+    names = [str(value) for value in source.table[column]]
     absent = [name for name in names if not (path / name).is_file()]
     if absent:
         near = nearest(absent[0], [file.relative_to(path).as_posix() for file in path.rglob("*")])
         raise ValueError(
-            f"{table}: column {column.name!r} names {listed(absent, SHOWN)}: no such file below {path}{near}. Name "
+            f"{source.name}: column {column!r} names {listed(absent, SHOWN)}: no such file below {path}{near}. Name "
             f"images by their paths below {path}, in the column that --file names, and remove the rows of those that "
             "are not there"
         )
-    repeated = [name for name, count in Counter(names).items() if count > 1]
+    repeated = [name for name, count in values.counts.items() if count > 1]
     if repeated:
         raise ValueError(
-            f"{table}: expected one row for each image, found several for {listed(repeated, SHOWN)}: keep one of them"
+            f"{source.name}: expected one row for each image, found several for {listed(repeated, SHOWN)}: keep one of "
+            "them"
         )
     return names

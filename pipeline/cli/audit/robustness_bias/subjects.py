@@ -26,7 +26,7 @@ from pipeline.cli.table import Source, class_numbers, sha256
 from pipeline.datasets.image_sets import stratified_order
 from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.seeds import generators
-from pipeline.tabulate.levels import level_name
+from pipeline.tabulate.levels import in_order, level_name
 from pipeline.types import Array
 
 FEW_LEVELS = 20
@@ -78,8 +78,8 @@ def read_points(source: Source, asked: Settings, array: Array | None = None) -> 
         column, images = in_folder(source, asked)
     else:
         images = in_array(source, asked, array)
-    label = None if asked.label is None else class_numbers(table[asked.label], asked.classes, source.name)
-    partitions = tuple(partition_of(table[name], source.name) for name in _chosen(source, asked, column))
+    label = None if asked.label is None else class_numbers(source, asked.label, asked.classes)
+    partitions = tuple(partition_of(table[name]) for name in _chosen(source, asked, column))
     everyone = Points(images, np.arange(len(table)), label, partitions, column)
     everyone = everyone.only(~np.isin(everyone.rows, list(images.unreadable)))
     n = len(everyone.rows)
@@ -118,17 +118,10 @@ def _chosen(source: Source, asked: Settings, file: str | None) -> list[str]:
     return names
 
 
-def partition_of(column: pd.Series, path: str) -> Partition:
+def partition_of(column: pd.Series) -> Partition:
     """The partition of all rows by a column; a missing value is an unknown level."""
     texts = column.map(level_name, na_action="ignore")
-    try:
-        ordered = sorted(column.dropna().unique().tolist())
-    except TypeError as error:
-        raise ValueError(
-            f"{path}: column {column.name!r} holds values that cannot be compared, of types "
-            f"{listed(sorted({type(value).__name__ for value in column.dropna()}))}: write all of them alike"
-        ) from error
-    levels = list(dict.fromkeys(map(level_name, ordered)))
+    levels = in_order(texts.dropna())
     codes = pd.Categorical(texts, categories=levels).codes.astype(np.int64)
     return Partition(str(column.name), tuple(levels), codes)
 
