@@ -102,11 +102,11 @@ def test_the_stamp_of_one_map_leaves_out_the_settings_of_others(inputs: Inputs) 
 
 def test_settings_that_differ_have_a_line_for_each_value_with_its_places(made: Any) -> None:
     lines = [(*row.labels, *row.cells) for row in made["table_settings"].rows]
-    assert ("Map: WGAN", "cost weight", 5e-5, "Law school") in lines
-    assert ("Map: WGAN", "cost weight", 1e-4, "all others") in lines
-    assert ("Model: given rule", "weights narcotic arrests", 25.0, "") in lines
+    assert ("Map: WGAN", "cost_weight", 5e-5, "Law school") in lines
+    assert ("Map: WGAN", "cost_weight", 1e-4, "all others") in lines
+    assert ("Model: given rule", "weights.narcotic_arrests", 25.0, "") in lines
     assert ("Model: given rule", "threshold", 65.0, "Strategic Subject List") in lines
-    assert ("Map: WGAN", "fitted points of a group", "not set", "") in lines
+    assert ("Map: WGAN", "points", "not set", "") in lines
     # The grid of a block varies it.
     assert ("Data: Normal distribution", "dimension", "1; 5; 20", "") in lines
     assert not any("threads" in line[1] for line in lines)
