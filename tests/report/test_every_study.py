@@ -60,7 +60,6 @@ WITHOUT_ROWS: list[tuple[str, str, Any, str]] = [
     ),
 ]  # fmt: skip
 WITHOUT_VALUES: list[tuple[str, str, Any, str]] = [
-    ("individual_fairness", "table_unfair_examples", "audits", "the audit's arrays are missing"),
     ("permutation_tests", "table_sample_size", "datasets", r"need the prepared dataset 'adult_all': found \[\]"),
 ]
 

@@ -64,7 +64,7 @@ def test_values_go_by_their_place_in_the_workflow() -> None:
     assert artefacts.place(path, 4) == "heatmaps/simulated@labels=centred@n=1e5/logistic_grid@low=1.2/loss_ratio"
 
 
-DRAWN = ("table_1", "table_unfair_examples", "table_counts", "figure_2", "figure_3", "comparison")
+DRAWN = ("table_1", "table_counts", "figure_2", "figure_3", "comparison")
 
 
 def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path) -> None:
