@@ -189,10 +189,10 @@ class Described:
     partition of images.
 
     Of tables, with d features, of which the ``continuous`` are standardised: ``positives``, the share of labels that
-    are 1; ``deviations`` (d,) of each feature over all rows, and ``train_deviations`` (d,), over the first split's
-    training rows, both with divisor n; ``correlations[attribute]`` (d,), Pearson's, of each feature with being in the
-    group coded 0, over the rows of both groups, NaN for a constant feature. ``points`` hold ``features`` (n, 2),
-    ``label`` (n,) and ``group`` (n,) of data that are simulated and have two features.
+    are 1; ``deviations`` (d,) of each feature over all rows, with divisor n; ``correlations[attribute]`` (d,),
+    Pearson's, of each feature with being in the group coded 0, over the rows of both groups, NaN for a constant
+    feature. ``points`` hold ``features`` (n, 2), ``label`` (n,) and ``group`` (n,) of data that are simulated and have
+    two features.
 
     Of images: ``classes``, ``std`` (one number a channel, what a network divides by) and how many files were
     ``unreadable``.
@@ -211,16 +211,11 @@ class Described:
     continuous: tuple[str, ...] = ()
     positives: float = float("nan")
     deviations: Array = field(default_factory=lambda: np.zeros(0))
-    train_deviations: Array = field(default_factory=lambda: np.zeros(0))
     correlations: Mapping[str, Array] = field(default_factory=dict)
     points: Mapping[str, Array] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     std: tuple[float, ...] = ()
     unreadable: int = 0
-
-    def column(self, name: str) -> int:
-        """The number of a feature's column."""
-        return self.feature_names.index(name)
 
 
 @dataclass(frozen=True)

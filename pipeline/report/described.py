@@ -25,7 +25,6 @@ def described(dataset: Dataset | ImageDataset) -> Described:
         continuous=dataset.continuous,
         positives=float(dataset.label.mean()),
         deviations=x.std(axis=0),
-        train_deviations=x[dataset.train[0]].std(axis=0),
         correlations={name: _with_first(x, *pair) for name, pair in both.items()},
         points=_points(dataset),
     )

@@ -15,9 +15,9 @@ import numpy as np
 
 from pipeline.attacks.engines import unfair_map
 from pipeline.attacks.gradient_flow import Plan, step_schedule
-from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
+from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, misclassified
 from pipeline.fair_metric import FairMetric, learn_batch, principal_angles, rotated
-from pipeline.fields import Checked, Count, Counts, NonNegative, Positive, Share, Size, at_least
+from pipeline.fields import Checked, Count, Counts, NonNegative, Positive, Share, at_least
 from pipeline.group_metrics import group_metrics
 from pipeline.models import architecture
 from pipeline.types import Array, AuditResult, Batch, Classifier, Dataset
@@ -43,8 +43,7 @@ class Config(Checked, of="audit"):
     (eta / t^power); ``steps`` the furthest it goes, ``record`` the step numbers at which the tests are made (a number
     beyond ``steps`` stands for ``steps``). ``delta`` the tolerated ratio, ``alpha`` the level. ``metric`` "learned"
     from the protected attributes of the rows ``metric_split`` ("test", "train"), or "rotated" by ``angle`` degrees in
-    the plane. ``points``: the first so many test rows (None: all). ``examples``: how many of the most unfair
-    examples of repetition 0 to keep.
+    the plane. ``points``: the first so many test rows (None: all).
     """
 
     regularization: NonNegative | list[NonNegative]
@@ -59,7 +58,6 @@ class Config(Checked, of="audit"):
     metric_split: Side | list[Side]
     angle: float | list[float]
     points: Annotated[int, at_least(2)] | None
-    examples: Size
 
     @property
     def recorded(self) -> tuple[int, ...]:
@@ -88,8 +86,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
     A setting beyond the stability limit is not run if another one is within it: its statistics are NaN, its points
     ``non_finite``. Arrays, of the first setting that is run, at its last step:
-    ``original_loss``, ``attacked_loss`` (R, n), the ``rows`` of the dataset that they are of, (S, n) in S splits, and
-    ``example_*``, the most unfair examples of repetition 0.
+    ``original_loss``, ``attacked_loss`` (R, n) and the ``rows`` of the dataset that they are of, (S, n) in S splits.
 
     Raises ValueError where every setting is unstable, or where there are more classifiers than splits.
     """
@@ -114,7 +111,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
             if not arrays:
                 audited = dataset.test[: len(features), : config.points]
                 arrays = {"original_loss": original, "attacked_loss": losses[:, -1], "rows": audited}
-                arrays |= _examples(dataset, label[0], original[0], losses[0, -1], flow.x[0], config.examples)
         statistics = _tests(original, losses, label, config)
         rows += _tidy(statistics, config.recorded, columns, config)
     rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
@@ -165,32 +161,6 @@ def _once(
         for i, angle in enumerate(principal_angles(*on_train, *on_test.values()).T, start=1):
             statistics[f"principal_angle_{i}"] = angle
     return {name: np.broadcast_to(values, (classifier.repetitions,))[:, None] for name, values in statistics.items()}
-
-
-def _examples(
-    dataset: Dataset, label: Array, original: Array, attacked: Array, x: Array, count: int
-) -> dict[str, Array]:
-    """The ``count`` points of repetition 0 with the largest finite loss ratios, largest first.
-
-    ``example_row`` are row numbers of the dataset; ``example_original`` and ``example_attacked`` (count, d) are the
-    points in its own units, before they are standardised.
-    """
-    ratio = loss_ratios(original, attacked).values
-    chosen = np.argsort(-np.where(np.isfinite(ratio), ratio, -np.inf), kind="stable")[:count]
-    rows = dataset.test[0][chosen]
-    moved = x[chosen].copy()
-    columns = [dataset.feature_names.index(name) for name in dataset.continuous]
-    fitted_on = dataset.features[np.ix_(dataset.train[0], columns)]
-    moved[:, columns] = moved[:, columns] * fitted_on.std(axis=0) + fitted_on.mean(axis=0)
-    return {
-        "example_row": rows,
-        "example_label": label[chosen],
-        "example_ratio": ratio[chosen],
-        "example_original_loss": original[chosen],
-        "example_attacked_loss": attacked[chosen],
-        "example_original": dataset.features[rows],
-        "example_attacked": moved,
-    }
 
 
 def _tidy(

@@ -38,11 +38,11 @@ Sources: Kendall and Babington Smith 1939; Holm 1979; Rueger 1978 for the median
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom, hypergeom, rankdata
+from scipy.stats import binom, rankdata
 
 from pipeline.audits.inference import corrected
 from pipeline.report import words as w
@@ -335,26 +335,15 @@ def _decisions(rejected: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {"statistic": "fails_individual_of_passing", "value": float(passing.mean())}
 
 
-@dataclass(frozen=True)
-class Overlap:
+class Overlap(NamedTuple):
     """Of ``people`` whom both audits look at ``members`` of flipsets and ``unfair`` of the most unfairly treated tenth,
-    ``both`` of them in either; ``p`` of so many or so few by chance: twice the smaller tail of the hypergeometric law.
+    and ``both``.
     """
 
     people: int
     members: int
     unfair: int
     both: int
-
-    @property
-    def p(self) -> float:
-        by_chance = hypergeom(self.people, self.unfair, self.members)
-        tail = min(by_chance.sf(self.both - 1), by_chance.cdf(self.both))
-        return min(1.0, 2.0 * float(tail)) if self.members else float("nan")
-
-    @property
-    def expected(self) -> float:
-        return self.members * self.unfair / self.people
 
 
 def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overlap | None:

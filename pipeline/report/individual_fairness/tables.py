@@ -1,13 +1,10 @@
-"""Tables 1 to 4 of Maity et al. (2021), and those beyond: intervals, other tests and metrics, counts, examples."""
+"""Tables 1 to 4 of Maity et al. (2021), and those beyond: intervals, other tests and metrics, counts."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
 
-import numpy as np
-
-from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.individual_fairness import facts as q
@@ -16,7 +13,6 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.style import method_style
 from pipeline.report.table import Cell, Column, Row, Show, Table, tabulated
-from pipeline.types import AuditResult, Described
 
 Place = tuple[str, str]
 """A data set and a method."""
@@ -38,7 +34,6 @@ COUNTED = {
     "ratios below 1": "below_one",
 }
 """What is counted at an audit: the printed name, and the name in the rows."""
-SHOWN_EXAMPLES, SHOWN_FEATURES = 3, 5
 
 
 def _of_methods(inputs: Inputs, title: str, dataset: str, columns: Sequence[Column], notes: Sequence[str]) -> Table:
@@ -223,59 +218,3 @@ def table_counts(inputs: Inputs) -> Table:
         *dropped,
     )
     return _of_methods(inputs, "What was counted rather than dropped in silence.", "", columns, notes)
-
-
-@registry.table(place=8)
-def table_unfair_examples(inputs: Inputs) -> Table:
-    """For each original, a person whom the fair metric calls comparable and whom the network serves worse, as the
-    attack found one. It need not be the one who is served worst.
-    """
-    rows: list[Row] = []
-    last = []
-    for dataset in inputs.names("dataset", block="audit"):
-        result = inputs.audits.get(f"audit/{dataset}/baseline/loss_ratio")
-        if result is None:
-            raise ValueError(f"block 'audit', dataset {dataset!r}, method 'baseline': the audit's arrays are missing")
-        rows += _examples(result, inputs.datasets[dataset])
-        found = inputs.select(block="audit", dataset=dataset, method="baseline", statistic="T_n")
-        last.append(f"{int(found['steps'].max()):,} for {w.dataset_label(dataset)}")
-    return Table(
-        title="The largest loss ratios of Baseline: originals and comparable points that are served worse.",
-        stub=("Dataset", "Example", "Feature"),
-        columns=(
-            Column("original", decimals=2),
-            Column("comparable", decimals=2, name="comparable point"),
-            Column("loss before", decimals=4),
-            Column("loss after", decimals=4),
-            Column("loss ratio", decimals=1),
-        ),
-        rows=tuple(rows),
-        stamp=inputs.stamp("audit"),
-        notes=(
-            f"First repetition, after the last recorded step of the attack ({enumerated(last)}), which is further than "
-            "the other tables go. A comparable point is one that the attack found, not the one that is served worst.",
-            f"The {SHOWN_FEATURES} features that move most as the network sees them: numbers in standard deviations of "
-            "the training rows, categories from 0 to 1. The attack moves freely between categories and beyond them: a "
-            "comparable point need not be a person who could exist.",
-        ),
-    )
-
-
-def _examples(result: AuditResult, dataset: Described) -> list[Row]:
-    arrays = result.arrays
-    scale = np.ones(len(dataset.feature_names))
-    columns = [dataset.column(name) for name in dataset.continuous]
-    scale[columns] = dataset.train_deviations[columns]
-    rows = []
-    # People with the same features are one example.
-    _, first = np.unique(np.round(arrays["example_attacked"], 6), axis=0, return_index=True)
-    for k in np.sort(first)[:SHOWN_EXAMPLES]:
-        before, after = arrays["example_original"][k], arrays["example_attacked"][k]
-        moved = np.argsort(-np.abs(after - before) / scale, kind="stable")[:SHOWN_FEATURES]
-        losses = [float(arrays[f"example_{name}"][k]) for name in ("original_loss", "attacked_loss", "ratio")]
-        label = "yes" if arrays["example_label"][k] else "no"
-        name = f"row {int(arrays['example_row'][k]):,}, {dataset.label_name}: {label}"
-        for place, j in enumerate(moved):
-            cells: tuple[Cell, ...] = (float(before[j]), float(after[j]), *(losses if place == 0 else ("", "", "")))
-            rows.append(Row((w.dataset_label(dataset.name), name, dataset.feature_names[j]), cells))
-    return rows

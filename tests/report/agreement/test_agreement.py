@@ -123,12 +123,10 @@ def test_those_that_pass_one_kind_of_audit_are_counted_under_the_other(study_wit
 
 
 def test_the_people_of_two_audits_are_counted_among_those_of_both(inputs: Inputs) -> None:
-    """A hundred in flipsets, a hundred most unfairly treated, fifty of them the same: ten by chance."""
+    """A hundred in flipsets, a hundred most unfairly treated, fifty of them the same."""
     found = measures.overlap(inputs, "adult", "sex", "baseline")
     assert found is not None
     assert (found.people, found.members, found.unfair, found.both) == (1000, 100, 100, 50)
-    assert found.expected == pytest.approx(10)
-    assert found.p < 1e-5
     place = {"statistic": "most_unfair", "dataset": "adult", "attribute": "sex", "method": "baseline"}
     assert fact(inputs, flipset="members", **place) == pytest.approx(0.5)
     assert fact(inputs, flipset="others", **place) == pytest.approx(50 / 900)
