@@ -11,7 +11,6 @@ import pytest
 from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.audits.fliptest.intervals import over_trials, size_intervals
 from pipeline.audits.fliptest.transparency import transparency_report
-from pipeline.audits.inference import Precision
 from pipeline.audits.loss_ratio.admissible import Admissible, check_categories
 from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test
 from pipeline.audits.permutation.correlation import correlation_test
@@ -32,7 +31,7 @@ RNG = np.random.default_rng(1)
 ONE, TWO, THREE = np.ones(1), np.ones(2), np.ones(3)
 permuted = partial(permutation_test, rng=RNG)
 correlated = partial(correlation_test, names=("score", "age"), rng=RNG)
-report = partial(transparency_report, precision=Precision(0.05, 9, 9), rng=RNG)
+report = partial(transparency_report, bootstraps=9, alpha=0.05, rng=RNG)
 
 # 240 rows of two groups; as many of three.
 OF_THREE = replace(ROWS, groups=tuple("abc"), group=np.arange(240) % 3)
