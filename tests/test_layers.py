@@ -21,7 +21,8 @@ HEAVY = (
 
 def test_no_import_breaks_a_contract_of_the_project() -> None:
     # A process of its own: it sets up logging anew.
-    command = [Path(sys.executable).with_name("lint-imports"), "--config", ROOT / "pyproject.toml", "--no-cache"]
+    program = Path(sys.executable).with_name("lint-imports")
+    command = [str(program), "--config", str(ROOT / "pyproject.toml"), "--no-cache"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
 

@@ -86,7 +86,7 @@ STATISTICS: Mapping[str, str] = {
     "loss_ratio_validity": "truth coverage_one_sided kolmogorov_distance rejection_rate",
     "fliptest": (
         "size net net_ci_low n_source positives_source positives_target positives_image ks mean_shift mean_sign "
-        "mean_shift_ci_low mean_shift_p rank_mean noise_size"
+        "mean_shift_ci_low rank_mean noise_size"
     ),
     "correlation_levels": "rejection_rate",
     "rate_levels": "rejection_rate",

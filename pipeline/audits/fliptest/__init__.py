@@ -4,8 +4,7 @@
   search, for comparison.
 - ``flipsets.Flipsets`` compares two vectors of decisions (Definition 1), also between groups that are alike.
   ``transparency.transparency_report`` says in which features a flipset's members differ from their counterparts
-  (Definition 2), with p-values and a word for how to read each line; ``transparency.marginal`` counts histograms of
-  named groups; ``intervals`` has the intervals, of one map and of several.
+  (Definition 2), with a word for how to read each line; ``intervals`` has the intervals, of one map and of several.
 
 Counterparts may come from any map, a causal model, or pairs of real people.
 

@@ -1,9 +1,9 @@
 """FlipTest: flipsets and transparency reports of classifiers, between two groups matched by a transport map.
 
-Source: Black et al. 2020, Definitions 1 and 2; the computations are in ``pipeline.audits.fliptest``. Intervals and
-p-values take the map as given; what other maps change is seen over the repetitions. How many flips are chance is seen
-between groups of one distribution: those of the study's block ``identical`` (section 5.1 of the paper), for which a map
-is learned, and halves of the audited group itself, where the map is exact transport.
+Source: Black et al. 2020, Definitions 1 and 2; the computations are in ``pipeline.audits.fliptest``. Intervals take the
+map as given; what other maps change is seen over the repetitions. How many flips are chance is seen between groups of
+one distribution: those of the study's block ``identical`` (section 5.1 of the paper), for which a map is learned, and
+halves of the audited group itself, where the map is exact transport.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,6 @@ import numpy as np
 from pipeline.audits.fliptest.flipsets import Flipsets, Judge, judged, sizes_between_halves, upper
 from pipeline.audits.fliptest.intervals import size_intervals
 from pipeline.audits.fliptest.transparency import transparency_report
-from pipeline.audits.inference import Precision
 from pipeline.fields import Checked, Count, Share, Size, one_of
 from pipeline.transport.between import Mapped, directions, mapped
 from pipeline.transport.quality import healthy, ks, nearest_values
@@ -32,25 +31,19 @@ class Config(Checked, of="audit"):
 
     ``split``: train, test or all, the rows that are mapped. ``decision``: threshold, the classifier's own; or
     randomised, 1 with probability P(y = 1 | x), where the coin of a person is tossed once: it decides about the person
-    and about the counterpart. Intervals of level 1 - ``alpha``, those of mean shifts
-    from ``bootstraps`` resamples; p-values from ``permutations`` random subsets. ``units``: what mean shifts are ranked
-    in, the model's own, or standard deviations over both groups (where the model sees features that nobody scaled; 0/1
-    columns stay as they are). ``noise_deals``: how often the group is dealt into halves, 0 for never; ``noise_people``
-    stand on a side at most.
+    and about the counterpart. Intervals of level 1 - ``alpha``, those of mean shifts from ``bootstraps`` resamples.
+    ``units``: what mean shifts are ranked in, the model's own, or standard deviations over both groups (where the model
+    sees features that nobody scaled; 0/1 columns stay as they are). ``noise_deals``: how often the group is dealt into
+    halves, 0 for never; ``noise_people`` stand on a side at most.
     """
 
     split: Split
     decision: Annotated[str, one_of(("threshold", "randomised"))]
     alpha: Share
     bootstraps: Count
-    permutations: Count
     units: Annotated[str, one_of(("model", "deviations"))]
     noise_deals: Size
     noise_people: Count
-
-    @property
-    def precision(self) -> Precision:
-        return Precision(self.alpha, self.bootstraps, self.permutations)
 
 
 def run(
@@ -72,7 +65,7 @@ def run(
       nearest value that this group has) and ``healthy``; by feature ``mean_shift``, ``mean_sign`` and ``feature_mean``.
     - Flipsets: ``size`` with its interval, ``share`` of the group, ``of`` (people with the members' decision); by
       feature what is in :class:`pipeline.audits.fliptest.transparency.TransparencyReport`. Features that are not
-      transported change by construction: they have no rank and no p-value.
+      transported change by construction: they have no rank.
     - Flipsets by chance, of exact maps and in the first repetition: ``noise_size`` and ``noise_size_upper``, the mean
       size between halves of the group and what one more deal goes beyond with probability at most ``alpha``, both as
       shares times ``n_source``; and of the whole group ``noise_people``, how many stood on a side.
@@ -100,7 +93,7 @@ def run(
             compared = _compared(judge, pair, coins[r], config)
             measured = [
                 *group(compared, config.alpha, transported, shared[r]),
-                *reports(compared, config.precision, dataset.feature_names, transported, streams[r][place]),
+                *reports(compared, config, dataset.feature_names, transported, streams[r][place]),
             ]
             if r == 0 and config.noise_deals and transport.kind == EXACT:
                 measured += noise(compared, transported, judge, config, dealing[place - 1])
@@ -224,7 +217,7 @@ def group(compared: Compared, alpha: float, transported: Array, shared: float) -
 
 
 def reports(
-    compared: Compared, precision: Precision, names: Sequence[str], transported: Array, rng: np.random.Generator
+    compared: Compared, config: Config, names: Sequence[str], transported: Array, rng: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
     """Rows by feature: of the whole group, and of the transparency report of each flipset."""
     shift = compared.features - compared.images
@@ -236,9 +229,11 @@ def reports(
         }
     by_flipset = {"": whole}
     people = compared.features, compared.images
+    precision = config.bootstraps, config.alpha
     for name in ("positive", "negative"):
         members = getattr(compared.flips, name)
-        by_flipset[name] = vars(transparency_report(*people, members, precision, rng, transported, compared.units))
+        report = transparency_report(*people, members, *precision, rng, transported, compared.units)
+        by_flipset[name] = vars(report)
     for flipset, statistics in by_flipset.items():
         for statistic, values in statistics.items():
             yield from (_row(statistic, value, flipset, name) for name, value in zip(names, values, strict=True))

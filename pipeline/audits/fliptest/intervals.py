@@ -193,15 +193,3 @@ def over_trials(value: Array, low: Array, high: Array, shared: float, alpha: flo
     together = shared * people
     half = float((t**2 * apart + z**2 * together) ** 0.5)
     return OverTrials(mean, mean - half, mean + half, trials)
-
-
-def twice_the_median(p: Array) -> float:
-    """One p-value of those of T trials (T,), NaN left out: min(1, 2 median), and the value itself of a single trial.
-
-    At most alpha with probability at most alpha under the null, however the trials depend on each other. Source:
-    Meinshausen, Meier and Buehlmann 2009, "P-values for high-dimensional regression", equation 2.2 at gamma = 1/2.
-    """
-    known = p[np.isfinite(p)]
-    if not len(known):
-        return float("nan")
-    return float(known[0]) if len(known) == 1 else min(1.0, 2 * float(np.median(known)))

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing
+from pipeline.audits.fliptest.transparency import NOISE, STANDS_OUT, Standing
 from pipeline.messages import enumerated
 from pipeline.report import words as w
 from pipeline.report.fliptest.trials import MEAN, RANKS, SIGN, Line, Place
@@ -26,33 +26,30 @@ from pipeline.types import Array
 AXES = {MEAN: "mean of $x - G(x)$, standard deviations", SIGN: "mean of sign$(x - G(x))$"}
 MIXED = "mean of $x - G(x)$, standard deviations or shares"
 CATEGORIES = "Numbers are in standard deviations, 0/1 columns as they are: a difference of shares."
-STRONG, PALE = 0.8, 0.28
+STRONG = 0.8
 BINS = 32
 TAIL = 0.002
 """Share of the group beyond either end of the axis: a few far values would leave the others a corner of it."""
 REACH = 1.6
 """Intervals are drawn up to so many times the longest bar or the furthest trial; an arrow says that they go on."""
 SAID: Mapping[Standing, str] = {
-    STANDS_OUT: f"{STANDS_OUT} from the group",
-    AS_GROUP: f"{AS_GROUP} shifts",
+    STANDS_OUT: STANDS_OUT,
     NOISE: f"{NOISE}: interval covers 0",
 }
 ACROSS = 4
 MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1.9, 0.17, 0.75, 0.17
 """Inches: a row of histograms, of several and alone; one line of a report, what is around them; a legend's line."""
 OF_BARS = (
-    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one. As the whole "
-    "group: a random part of the group, as large as the flipset, is as far from the group's mean more often than the "
-    "level allows (by adjusted p)."
+    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one. A shift that "
+    "stands out may be the whole group's."
 )
 
 
 def look(standing: Standing, color: str) -> dict[str, Any]:
-    """How a bar is filled: noise is hatched and empty, what is as the whole group pale, what stands out full."""
+    """How a bar is filled: noise is hatched and empty, what stands out full."""
     if standing == NOISE:
         return {"facecolor": "white", "edgecolor": color, "hatch": "/////", "alpha": 0.45}
-    edge = {"edgecolor": color} if standing == AS_GROUP else {}
-    return {"facecolor": (color, PALE if standing == AS_GROUP else STRONG), **edge}
+    return {"facecolor": (color, STRONG)}
 
 
 def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, dataset: str) -> None:

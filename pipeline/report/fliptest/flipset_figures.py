@@ -130,8 +130,7 @@ OF_NEGATIVES = (*SELECTED, "trend in activity")
 @registry.figure(
     "figure_8",
     "All eight features of the flipset of Figure 3 and its transparency report: how its members differ from their "
-    "counterparts, ranked by the mean shift and by the mean sign. Hatched bars are noise, pale ones shift as the "
-    "whole group, full ones stand out.",
+    "counterparts, ranked by the mean shift and by the mean sign. Hatched bars are noise, full ones stand out.",
     given=w.EVERYONE,
 )
 @registry.figure("figure_10", "As Figure 8, with the map between ground-truth negatives.", given=w.NEGATIVES)

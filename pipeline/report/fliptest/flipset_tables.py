@@ -199,7 +199,7 @@ def table_subgroups(inputs: Inputs) -> Table:
             "excludes 0, a subgroup where its interval lies above those of all the contexts around it.",
             f"Over the trials the interval of all rows is {'; '.join(ends_of_all)}.",
             "FlipTest: mean \u00b1 standard deviation over the trials, and the feature with the largest mean shift of "
-            "those that stand out, else of all, with the word for it.",
+            "those that stand out, else of all, as noise.",
             *bars.health(every),
         ),
     )

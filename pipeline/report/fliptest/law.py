@@ -90,7 +90,7 @@ def figure_7(inputs: Inputs) -> Picture:
 @registry.figure()
 def figure_12(inputs: Inputs) -> Picture:
     """How the members of the negative flipset differ from their counterparts, under the causal model and under
-    transport. Hatched bars are noise, pale ones shift as the whole group, full ones stand out.
+    transport. Hatched bars are noise, full ones stand out.
     """
     found = places(inputs, CLASSIFIER)
     _published(found)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
-from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing
+from pipeline.audits.fliptest.transparency import NOISE
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import bars, trials
@@ -24,8 +23,6 @@ BLOCK = "methods"
 FEATURES = 6
 """Features shown of each data set and attribute: those with the largest shift in any report."""
 PANEL = 1.75
-STANDINGS: tuple[Standing, ...] = (NOISE, AS_GROUP, STANDS_OUT)
-"""From the least telling up."""
 
 
 def audited(inputs: Inputs) -> dict[tuple[str, str], list[Place]]:
@@ -42,7 +39,7 @@ def audited(inputs: Inputs) -> dict[tuple[str, str], list[Place]]:
 @registry.figure(place=3)
 def figure_methods(inputs: Inputs) -> Picture:
     """The features in which flipset members differ most from their counterparts, before and after each mitigation. Open
-    marks are noise, pale ones shift as the whole group, full ones stand out.
+    marks are noise, full ones stand out.
     """
     panels = audited(inputs)
     figure, grid = new_panels(PANEL * len(panels) + 0.4, len(panels), 2)
@@ -67,10 +64,7 @@ def figure_methods(inputs: Inputs) -> Picture:
     styles = [method_style(m) for m in in_order([place.method for listed in panels.values() for place in listed])]
     looks: list[dict[str, Any]] = [
         *({"color": s.color, "marker": s.marker, "linewidth": 0.9, "label": s.label} for s in styles),
-        *(
-            {"color": FAINT, "marker": "o", "markerfacecolor": _fill(word, FAINT), "linestyle": "none", "label": word}
-            for word in (NOISE, AS_GROUP)
-        ),
+        {"color": FAINT, "marker": "o", "markerfacecolor": "white", "linestyle": "none", "label": NOISE},
     ]
     handles = [Line2D([], [], markersize=3.4, **look) for look in looks]
     finish(figure, grid, bars.MIXED, columns=len(styles) + 1, titles=titles, handles=handles)
@@ -82,8 +76,7 @@ def figure_methods(inputs: Inputs) -> Picture:
         notes=(
             f"The {FEATURES} features that shift most in any of the reports of a data set and attribute; means over "
             "the trials, with intervals over maps and people, which may go on beyond the axes. "
-            f"{bars.CATEGORIES} Open: noise, as the interval covers 0. Pale: as the whole group, from which the "
-            "flipset is not shown to differ in this feature (adjusted p).",
+            f"{bars.CATEGORIES} Open: noise, as the interval covers 0.",
             *([f"Empty flipsets: {'; '.join(empty)}."] if empty else []),
         ),
     )
@@ -92,12 +85,11 @@ def figure_methods(inputs: Inputs) -> Picture:
 def largest(reports: Sequence[Sequence[Line]], wanted: int) -> list[str]:
     """The features with the largest absolute shift in any of the reports that stands out, the largest first.
 
-    Where fewer stand out, those that shift as the whole group follow, and then the noise.
+    Where fewer stand out, the noise follows.
     """
-    size: dict[str, tuple[int, float]] = {}
+    size: dict[str, tuple[bool, float]] = {}
     for line in (line for report in reports for line in report):
-        worth = STANDINGS.index(line.standing)
-        size[line.feature] = max(size.get(line.feature, (0, 0.0)), (worth, abs(line.value)))
+        size[line.feature] = max(size.get(line.feature, (False, 0.0)), (line.standing != NOISE, abs(line.value)))
     return sorted(size, key=lambda feature: (*(-float(part) for part in size[feature]), feature))[:wanted]
 
 
@@ -110,11 +102,11 @@ def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence
                 continue
             line = by_feature[feature]
             y = place + (k - (len(reports) - 1) / 2) * 0.8 / max(len(reports), 1)
-            alpha = 0.4 if line.standing == NOISE else 1
-            axes.plot([line.low, line.high], [y, y], color=style.color, linewidth=0.9, alpha=alpha)
+            noise = line.standing == NOISE
+            axes.plot([line.low, line.high], [y, y], color=style.color, linewidth=0.9, alpha=0.4 if noise else 1)
             axes.plot(
                 line.value, y, marker=style.marker, markersize=3.4, color=style.color,
-                markerfacecolor=_fill(line.standing, style.color), markeredgewidth=0.8,
+                markerfacecolor="white" if noise else style.color, markeredgewidth=0.8,
             )  # fmt: skip
     for place in range(len(features) - 1):
         axes.axhline(place + 0.5, color=FAINT, linewidth=0.3)
@@ -122,13 +114,6 @@ def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence
     axes.set_yticks(np.arange(len(features)), [w.feature_label(feature, dataset) for feature in features])
     axes.set_ylim(len(features) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-
-
-def _fill(standing: Standing, color: str) -> Any:
-    """Open, pale or full."""
-    # As it looks on white paper: a marker that let its own line through would be no pale marker.
-    pale = tuple(1 - bars.PALE * (1 - part) for part in to_rgb(color))
-    return {NOISE: "white", AS_GROUP: pale, STANDS_OUT: color}[standing]
 
 
 @registry.table(place=6)
@@ -169,7 +154,7 @@ def table_methods(inputs: Inputs) -> Table:
             "other way round. Exact transport between the test rows.",
             IN_BRACKETS,
             by_chance(inputs, [BLOCK]),
-            "Largest mean shift: of the lines of a report that stand out; where none does, of all, with its word. "
+            "Largest mean shift: of the lines of a report that stand out; where none does, of all, as noise. "
             f"{bars.CATEGORIES}",
         ),
     )

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.fliptest.intervals import over_trials, twice_the_median
+from pipeline.audits.fliptest.intervals import over_trials
 from pipeline.audits.fliptest.transparency import STANDS_OUT, Standing, ranks, standing
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, given_of
@@ -75,9 +75,8 @@ class Line:
     """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset and over the trials.
 
     ``value`` with the interval of :mod:`pipeline.audits.fliptest.intervals` (over maps and people; over people alone
-    where there is one trial), ``rank`` by its absolute value, ``p`` (adjusted; of several trials twice the lower
-    median). ``trials`` (T,) are the values of the single trials, NaN where the flipset is empty. Shifts are in the
-    units of :attr:`Place.units`.
+    where there is one trial), ``rank`` by its absolute value. ``trials`` (T,) are the values of the single trials, NaN
+    where the flipset is empty. Shifts are in the units of :attr:`Place.units`.
     """
 
     feature: str
@@ -85,14 +84,12 @@ class Line:
     low: float
     high: float
     rank: int
-    p: float
-    alpha: float
     trials: Array
 
     @property
     def standing(self) -> Standing:
-        """Noise, as the whole group, or stands out: see :mod:`pipeline.audits.fliptest.transparency`."""
-        return standing(self.low, self.high, self.p, self.alpha)
+        """Noise, or stands out: see :mod:`pipeline.audits.fliptest.transparency`."""
+        return standing(self.low, self.high)
 
 
 def leading(report: Sequence[Line]) -> Line | None:
@@ -234,7 +231,7 @@ class Place:
         """
         rows = self.inputs.select(**self.setting(flipset=flipset))
         alpha = float(pd.to_numeric(rows["alpha"]).dropna().iloc[0])
-        columns = (ranking, f"{ranking}_ci_low", f"{ranking}_ci_high", f"{ranking}_p_adjusted", RANKS[ranking])
+        columns = (ranking, f"{ranking}_ci_low", f"{ranking}_ci_high", RANKS[ranking])
         rows = rows[rows["feature"].notna() & rows["statistic"].isin(columns)].astype(
             {"statistic": str, "feature": str}
         )
@@ -243,12 +240,12 @@ class Place:
         scale, furthest = (self.units, np.inf) if ranking == MEAN else ({}, 1.0)
         found = []
         for feature in by_trial.index:
-            value, low, high, p, rank = (by_trial.loc[feature, name].to_numpy(float) for name in columns)
+            value, low, high, rank = (by_trial.loc[feature, name].to_numpy(float) for name in columns)
             if np.isfinite(rank).any():
                 unit = scale.get(feature, 1.0)
                 line = over_trials(value / unit, low / unit, high / unit, shared, alpha)
                 left, right = np.clip([line.low, line.high], -furthest, furthest).tolist()
-                found.append(Line(feature, line.value, left, right, 0, twice_the_median(p), alpha, value / unit))
+                found.append(Line(feature, line.value, left, right, 0, value / unit))
         order = ranks(np.array([line.value for line in found]))
         made = [replace(line, rank=int(place_in_ranking)) for line, place_in_ranking in zip(found, order, strict=True)]
         return sorted(made, key=lambda line: (line.rank, line.feature))

@@ -111,7 +111,7 @@ def test_the_shortcut_and_the_basic_bootstrap_of_a_table_are_those_of_its_rows(m
         observed = difference(rows, group)
         if method == "lift":
             pooled = (rng.integers(n_a + n_b, size=n_a + n_b) for _ in range(2000))
-            observed /= np.std([difference(some, group[some]) for some in pooled])
+            observed /= float(np.std([difference(some, group[some]) for some in pooled]))
             permuted = np.array([difference(rows, rng.permutation(group)) for _ in range(2000)])
             reference = permuted / permuted.std()
         else:

@@ -4,8 +4,8 @@ Each person of one group is matched with a counterpart in the other by a transpo
 group onto the other while moving everybody as little as possible. The positive flipset are those who are decided
 positively while their counterparts are not; the negative flipset, the reverse. The transparency report ranks the
 features in which a flipset differs from its counterparts. Sizes come with intervals; each line of the report with an
-interval, a p-value and what they make of it (noise, as the whole group, or it stands out); and the noise floor says how
-large flipsets are between groups that are alike.
+interval and what that makes of it (it is noise, or it stands out); and the noise floor says how large flipsets are
+between groups that are alike.
 """
 
 from collections.abc import Mapping, Sequence

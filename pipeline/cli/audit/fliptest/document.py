@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.fliptest.space import Space
-from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE
+from pipeline.audits.fliptest.transparency import NOISE
 from pipeline.cli import words
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side, gather_sound
@@ -18,7 +18,7 @@ from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
 from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
 from pipeline.cli.audit.fliptest.people import read_groups, space_of
 from pipeline.cli.model import Computing, Model, load_model, named_as
-from pipeline.cli.numbers import fixed, level, p_text, percent, plain, span
+from pipeline.cli.numbers import fixed, level, percent, plain, span
 from pipeline.cli.probe import model_facts
 from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
 from pipeline.cli.settings import stated
@@ -31,9 +31,8 @@ SHOWN_LINES = 5
 SHOWN_KS = 5
 LINES = (
     "Mean of person minus counterpart, in standard deviations or in shares of a category, and of its sign with its "
-    "rank; p (adjusted): whether these people shift otherwise than the whole group. "
-    f"{NOISE.capitalize()}: the interval covers 0, or there is none. {AS_GROUP.capitalize()}: the shift is there, but "
-    "is not shown to be other than everybody's: it does not tell who flips."
+    f"rank. {NOISE.capitalize()}: the interval covers 0, or there is none. A shift that stands out may be the whole "
+    "group's."
 )
 """What a line of a transparency report says."""
 LIMITS = f"""
@@ -66,7 +65,7 @@ missing_values: Values are missing in {missing}, and the model is asked with the
   there: for the map a missing number is at the mean of both groups, and that it is missing is a feature of its own.
 unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
   the model's direct use of it.
-no_noise_floor: The intervals and p-values take the map as given. How many flips the map makes by itself is seen with
+no_noise_floor: The intervals take the map as given. How many flips the map makes by itself is seen with
   --null-draws 39, at the price of so many more fits.
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
   cuts elsewhere.
@@ -260,9 +259,9 @@ def _explained(side: Side, found: Entry, space: Space, alpha: float) -> Iterator
         "Transparency report",
         "In which features those who flip differ from their counterparts. Left: the mean of person minus counterpart, "
         "in standard deviations, or in shares of a category. Right: the mean of its sign. Hatched, grey name: noise. "
-        f"Pale: as the whole group. Lines: {level(alpha)} intervals.",
+        f"Lines: {level(alpha)} intervals.",
         f"{FIGURES}:transparency",
-        (side, space, alpha),
+        (side, space),
     )
 
 
@@ -279,7 +278,6 @@ def _report(report: Sequence[Entry]) -> Table:
         Column("interval", cell=interval),
         Column("sign", cell=under("mean_sign", shift)),
         Column("rank", cell=under("rank_sign", COUNT)),
-        Column("p", cell=under("mean_shift_p_adjusted", p_text)),
         Column("that is", "text", cell=under("mean_shift_standing")),
     )
     ranked = sum(entry["rank_mean"] is not None for entry in report)

@@ -22,7 +22,6 @@ from pipeline.audits.fliptest.flipsets import Deal, DealtSizes, Flipsets, deals
 from pipeline.audits.fliptest.intervals import SizeIntervals, size_intervals
 from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import TransparencyReport, transparency_report
-from pipeline.audits.inference import Precision
 from pipeline.cli.audit import followed
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.maps import Kind
@@ -43,8 +42,8 @@ NOISE_PEOPLE = 500
 CHANCE = 0.05
 """How often chance may exceed the distance that is trusted of a map that is right."""
 SCORE = "the model's score"
-BOOTSTRAPS, PERMUTATIONS = 2_000, 4_999
-"""Resamples behind the intervals, and random subsets behind the p-values of the transparency report."""
+BOOTSTRAPS = 2_000
+"""Resamples behind the intervals of the transparency report."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +292,6 @@ def _side(
     score_image = model.scores(found.frame.set_axis(way.source.rows[kept]))
     flips = Flipsets(model.decisions(way.score[kept]), model.decisions(score_image))
     (rng,) = _rngs(asked, "intervals", way.direction)
-    precision = Precision(asked.alpha, BOOTSTRAPS, PERMUTATIONS)
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # How good the map is, in the space that it was fitted in.
     own, mapped = (space.to_map(side) for side in (points, found.points))
@@ -308,7 +306,9 @@ def _side(
         target_decision=model.decisions(way.target_score),
         intervals=size_intervals(int(flips.positive.sum()), int(flips.negative.sum()), len(kept), asked.alpha),
         reports={
-            name: transparency_report(points, found.points, getattr(flips, name), precision, rng, lines=moving)
+            name: transparency_report(
+                points, found.points, getattr(flips, name), BOOTSTRAPS, asked.alpha, rng, lines=moving
+            )
             for name, rng in zip(FLIPSETS, rng.spawn(2), strict=True)
         },
         quality=quality,

@@ -47,7 +47,7 @@ def marginals(side: Side, space: Space) -> Figure:
     return drawn
 
 
-def transparency(side: Side, space: Space, alpha: float) -> Figure:
+def transparency(side: Side, space: Space) -> Figure:
     """The two rankings of each flipset's transparency report."""
     present = _present(side)
     count = min(LINES, len(space.moving))
@@ -59,7 +59,7 @@ def transparency(side: Side, space: Space, alpha: float) -> Figure:
     for row, name in enumerate(present):
         for column, ranking in enumerate((MEAN, SIGN)):
             axes = drawn.add_subplot(len(present), 2, 2 * row + column + 1)
-            found = _lines(side, space, name, ranking, alpha)[:count]
+            found = _lines(side, space, name, ranking)[:count]
             every += found
             bars.draw(axes, found, ranking, FLIPSET_COLORS[name], "")
             axes.set_xlabel(
@@ -76,15 +76,13 @@ def _present(side: Side) -> list[str]:
     return [name for name in FLIPSETS if getattr(side.flips, name).any()]
 
 
-def _lines(side: Side, space: Space, flipset: str, ranking: str, alpha: float) -> list[Line]:
+def _lines(side: Side, space: Space, flipset: str, ranking: str) -> list[Line]:
     """One ranking of a flipset's report, the first line first."""
     report = side.reports[flipset]
     rank = getattr(report, RANKS[ranking])
-    value, low, high, p = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high", "_p_adjusted"))
+    value, low, high = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high"))
     return [
-        Line(
-            label_text(space.labels[j], LETTERS), value[j], low[j], high[j], int(rank[j]), p[j], alpha, value[j : j + 1]
-        )
+        Line(label_text(space.labels[j], LETTERS), value[j], low[j], high[j], int(rank[j]), value[j : j + 1])
         for j in np.argsort(rank, kind="stable")
         if not np.isnan(rank[j])
     ]

@@ -13,9 +13,9 @@ from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.numbers import fixed, percent, plain, span
 
 LINE = (
-    "mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "mean_shift_p", "mean_shift_p_adjusted", "rank_mean",
-    "mean_sign", "mean_sign_ci_low", "mean_sign_ci_high", "mean_sign_p", "mean_sign_p_adjusted", "rank_sign",
-)  # fmt: skip
+    *("mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "rank_mean"),
+    *("mean_sign", "mean_sign_ci_low", "mean_sign_ci_high", "rank_sign"),
+)
 """The numbers in a line of a transparency report, besides the feature's and its unit's."""
 
 
@@ -48,7 +48,7 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
             },
             "net": {"size": flips.net, "interval": side.intervals.net, "share": flips.net / n},
             "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
-            "transparency": {name: lines(side.reports[name], space, alpha) for name in FLIPSETS},
+            "transparency": {name: lines(side.reports[name], space) for name in FLIPSETS},
             "map": {
                 "healthy": quality.healthy,
                 "worst_ks": max(quality.ks.values()),
@@ -85,7 +85,7 @@ def noise(null: DealtSizes, sizes: Mapping[str, int], n: int, alpha: float) -> d
     }
 
 
-def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[str, Any]]:
+def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
     """The lines of a transparency report, from the largest mean shift down; features that do not move come last.
 
     ``mean_shift_standing`` and ``mean_sign_standing`` are :func:`~pipeline.audits.fliptest.transparency.standing`, None
@@ -93,8 +93,8 @@ def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[s
     """
 
     def standing_of(kind: str, j: int) -> str | None:
-        low, high, p = (float(getattr(report, f"{kind}_{end}")[j]) for end in ("ci_low", "ci_high", "p_adjusted"))
-        return None if np.isnan(p) else standing(low, high, p, alpha)
+        low, high = (float(getattr(report, f"{kind}_{end}")[j]) for end in ("ci_low", "ci_high"))
+        return None if np.isnan(report.rank_mean[j]) else standing(low, high)
 
     scale, shift = space.each("scale"), space.each("shift")
     order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
