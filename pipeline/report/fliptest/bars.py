@@ -32,10 +32,7 @@ TAIL = 0.002
 """Share of the group beyond either end of the axis: a few far values would leave the others a corner of it."""
 REACH = 1.6
 """Intervals are drawn up to so many times the longest bar or the furthest trial; an arrow says that they go on."""
-SAID: Mapping[Standing, str] = {
-    STANDS_OUT: STANDS_OUT,
-    NOISE: f"{NOISE}: interval covers 0",
-}
+SAID: Mapping[Standing, str] = {STANDS_OUT: STANDS_OUT, NOISE: f"{NOISE}: interval covers 0"}
 ACROSS = 4
 MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1.9, 0.17, 0.75, 0.17
 """Inches: a row of histograms, of several and alone; one line of a report, what is around them; a legend's line."""
