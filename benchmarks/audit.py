@@ -213,7 +213,7 @@ def infairness(problem: Problem) -> Outcome:
 
 def report(problem: Problem, outcomes: dict[str, Outcome]) -> None:
     """Print the limit and the table."""
-    (d, hidden), k = problem.parameters["w1"].shape, problem.metric.basis.shape[1]  # type: ignore[union-attr]
+    (d, hidden), k = problem.parameters["w1"].shape, problem.metric.basis.shape[1]
     # Two products with each weight matrix, forward and backward, and two with the basis of the sensitive subspace.
     operations = len(problem.y) * problem.steps * (2 * 2 * d * hidden + 2 * 2 * hidden * 2 + 2 * 2 * d * k)
     speed = {dtype: multiplication_speed(dtype) for dtype in ("float64", "float32")}

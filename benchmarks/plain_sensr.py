@@ -72,7 +72,6 @@ class PlainIterations:
         def tensor(values: Array) -> torch.Tensor:
             return torch.tensor(values[repetition], dtype=dtype)
 
-        assert metric.directions is not None
         self.plan, self.penalty, self.full_rate = plan, plan.initial_lambda, plan.full_rate
         self.features, self.label = tensor(data.features), torch.tensor(data.label[repetition])
         self.directions, self.complement = tensor(metric.directions), tensor(metric.matrix)

@@ -9,6 +9,7 @@ subspace is that of Yurochkin et al. 2020.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,14 +26,13 @@ RANK_TOLERANCE = 1e-8
 class FairMetric:
     """Squared distance (x - x')' matrix (x - x'); leading axes are repetitions.
 
-    ``matrix`` (..., d, d) is Sigma, symmetric positive semi-definite. ``basis`` (..., d, k) is the orthonormal basis U
-    of the sensitive subspace where Sigma = I - U U', else None. ``directions`` (..., m, d) are the directions that span
-    the subspace, as given or learned, neither normalised nor orthogonal (m >= k), or None.
+    ``matrix`` (..., d, d) is Sigma = I - U U', and ``basis`` (..., d, k) is U. ``directions`` (..., m, d) are the
+    directions that span the sensitive subspace, as given or learned, neither normalised nor orthogonal (m >= k).
     """
 
     matrix: Array
-    basis: Array | None = None
-    directions: Array | None = None
+    basis: Array
+    directions: Array
 
     @property
     def dimension(self) -> int:
@@ -41,23 +41,18 @@ class FairMetric:
 
     @property
     def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue of Sigma, over all repetitions: exactly 1 for a projector other than 0."""
-        if self.basis is not None:
-            return float(self.basis.shape[-1] < self.dimension)
-        return float(np.linalg.eigvalsh(self.matrix).max())
+        """The largest eigenvalue of Sigma: exactly 1, or 0 where every direction is sensitive."""
+        return float(self.basis.shape[-1] < self.dimension)
 
     def operator(self, like: Any) -> Callable[..., Any]:
         """(v, factor = 1) -> a new array factor * v Sigma, for v (..., n, d) of the kind, device and dtype of ``like``.
 
-        Through the basis where there is one, v - (v U) U': 4 d k operations a point instead of 2 d^2.
+        Through the basis, v - (v U) U': 4 d k operations a point instead of 2 d^2.
         Raises ValueError where ``like`` is not floating point.
         """
         if not (like.dtype.kind == "f" if isinstance(like, np.ndarray) else like.is_floating_point()):
             raise ValueError(f"expected floating-point features, found {like.dtype}: convert them")
-        if self.basis is None:
-            matrix = _as(self.matrix, like)
-            return lambda v, factor=1.0: v @ (factor * matrix)
-        basis = _as(self.basis, like)
+        basis = self.basis.astype(like.dtype) if isinstance(like, np.ndarray) else like.new_tensor(self.basis)
         transposed = basis.swapaxes(-1, -2)
         if not isinstance(like, np.ndarray) and like.ndim == 2:
             # Torch does this in one pass over v.
@@ -74,10 +69,8 @@ class FairMetric:
     def squared_distance(self, x: Array, other: Array) -> Array:
         """(x - x')' Sigma (x - x') for points (..., n, d): shape (..., n), never below 0."""
         difference = np.asarray(x) - np.asarray(other)
-        penalised = self.operator(difference)(difference)
         # A projector is idempotent, so its quadratic form is the squared length: exact zero stays zero.
-        form = (penalised**2 if self.basis is not None else difference * penalised).sum(axis=-1)
-        return np.maximum(form, 0.0)
+        return (self.operator(difference)(difference) ** 2).sum(axis=-1)
 
 
 def from_directions(directions: Array) -> FairMetric:
@@ -166,8 +159,7 @@ def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetri
         learn(features, {name: values[r] for name, values in batch.protected.items()}, sensitive_inputs)
         for r, features in enumerate(batch.features)
     ]
-    bases = [metric.basis for metric in metrics if metric.basis is not None]
-    ranks = sorted({basis.shape[1] for basis in bases})
+    ranks = sorted({metric.basis.shape[1] for metric in metrics})
     if len(ranks) > 1:
         raise ValueError(
             f"the sensitive subspaces of the repetitions have dimensions {ranks}: some protected attributes are "
@@ -175,26 +167,19 @@ def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetri
         )
     return FairMetric(
         np.stack([metric.matrix for metric in metrics]),
-        np.stack(bases),
-        np.stack([metric.directions for metric in metrics if metric.directions is not None]),
+        np.stack([metric.basis for metric in metrics]),
+        np.stack([metric.directions for metric in metrics]),
     )
 
 
 def principal_angles(a: FairMetric, b: FairMetric) -> Array:
-    """Angles theta_1 <= theta_2 <= ... in degrees between two sensitive subspaces: (..., min(k_a, k_b)).
-
-    Raises ValueError for a metric without a basis.
-    """
+    """Angles theta_1 <= theta_2 <= ... in degrees between two sensitive subspaces: (..., min(k_a, k_b))."""
     from scipy.linalg import subspace_angles
 
-    if a.basis is None or b.basis is None:
-        raise ValueError("principal angles need two metrics with a sensitive subspace (a basis)")
     return np.rad2deg(subspace_angles(a.basis, b.basis))[..., ::-1]
 
 
 def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
-    import warnings
-
     from scipy.linalg import LinAlgWarning
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -212,10 +197,6 @@ def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
                 "standardise the features"
             ) from problem
     return np.asarray(regression.coef_[0])
-
-
-def _as(values: Array, like: Any) -> Any:
-    return values.astype(like.dtype, copy=False) if isinstance(like, np.ndarray) else like.new_tensor(values)
 
 
 def _rows(mask: Array) -> str:

@@ -11,7 +11,6 @@ from hypothesis.extra import numpy as arrays
 from scipy.special import expit
 
 from pipeline.fair_metric import (
-    FairMetric,
     from_directions,
     learn,
     learn_batch,
@@ -74,32 +73,27 @@ def test_the_metric_depends_on_the_span_alone(seed: int, factor: float) -> None:
     mixed = np.array([[1.0, 2.0], [-1.0, 0.5], [3.0, 1.0]]) @ directions
     metric = from_directions(mixed)
     np.testing.assert_allclose(metric.matrix, sigma, atol=1e-8)
-    assert metric.basis is not None
     assert metric.basis.shape == (5, 2)
 
 
 @pytest.mark.parametrize(("tilt", "rank"), [(0.0, 1), (1e-10, 1), (1e-6, 2)])
 def test_a_direction_adds_a_dimension_only_by_what_it_has_outside_the_others(tilt: float, rank: int) -> None:
     basis = from_directions(np.array([[1.0, 0, 0], [-5.0, 5 * tilt, 0]])).basis
-    assert basis is not None
     assert basis.shape == (3, rank)
 
 
-def test_without_directions_the_metric_is_euclidean_and_a_given_matrix_measures_its_quadratic_form() -> None:
+def test_without_directions_the_metric_is_euclidean() -> None:
     metric = from_directions(np.empty((0, 3)))
     np.testing.assert_array_equal(metric.matrix, np.eye(3))
     v = directions_of(3, d=3)
     np.testing.assert_array_equal(metric.operator(v)(v), v)
     assert metric.squared_distance(np.zeros(3), np.array([3.0, 4.0, 0])) == pytest.approx(25)
-    sigma = np.array([[2.0, 1], [1, 3]])
-    assert FairMetric(sigma).squared_distance(np.array([1.0, 1]), np.zeros(2)) == pytest.approx(2 + 1 + 1 + 3)
 
 
 def test_the_largest_eigenvalue_of_a_projector_is_exactly_one() -> None:
     # A rounding error above 1 would refuse the step sizes on the stability limit.
     assert all(from_directions(directions_of(seed)).largest_eigenvalue == 1.0 for seed in range(20))
     assert from_directions(np.eye(3)).largest_eigenvalue == 0.0
-    assert FairMetric(np.diag([0.1, 0.9])).largest_eigenvalue == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +114,6 @@ def test_basis_and_matrix_act_alike_on_arrays_and_tensors() -> None:
     v = np.random.default_rng(0).normal(size=(2, 4, 5))
     expected = v @ metric.matrix
     np.testing.assert_allclose(metric.operator(v)(v), expected, atol=1e-14)
-    np.testing.assert_allclose(FairMetric(metric.matrix).operator(v)(v), expected, atol=1e-14)
     single = torch.tensor(v, dtype=torch.float32)
     moved = metric.operator(single)(single)
     assert moved.dtype == torch.float32
@@ -196,16 +189,14 @@ def test_a_batch_is_learned_as_its_repetitions_are_whose_subspaces_have_one_dime
     for r in range(2):
         single = learn(x[r], protected[r])
         np.testing.assert_array_equal(stacked.matrix[r], single.matrix)
-        np.testing.assert_array_equal(stacked.directions[r], single.directions)  # type: ignore[index]
+        np.testing.assert_array_equal(stacked.directions[r], single.directions)
     groups["race"] = np.stack([protected[0]["race"], protected[1]["sex"]])
     with pytest.raises(ValueError, match=r"have dimensions \[1, 2\]"):
         learn_batch(Batch(np.stack(x), np.zeros((2, 400)), groups))
 
 
-def test_angles_are_those_between_turned_axes_and_need_a_subspace() -> None:
+def test_angles_are_those_between_turned_axes() -> None:
     assert principal_angles(rotated(10), rotated(55))[0] == pytest.approx(45)
-    with pytest.raises(ValueError, match="need two metrics with a sensitive subspace"):
-        principal_angles(FairMetric(np.eye(2)), rotated(5))
 
 
 # Group metrics: hand-counted values, symmetries, and rates over nobody.

@@ -36,8 +36,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.attacks.gradient_flow import Flow, Plan, closed_form_flow, points_of_each
-from pipeline.models import architecture, mlp
+from pipeline.attacks.gradient_flow import BLOCK_ROWS, Flow, Plan, gradient_flow_in_blocks, points_of_each
+from pipeline.models import architecture
 from pipeline.types import Array, Classifier
 
 SAFE = 0.999
@@ -48,9 +48,6 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 def relu_flow(parameters: Mapping[str, Array], x0: Array, label: Array, plan: Plan) -> Flow:
     """The flow of :func:`pipeline.attacks.gradient_flow.gradient_flow` for R networks of ``pipeline.models.mlp``.
 
-    A metric without a sensitive basis (Sigma is no projector) does not act on the hidden units alone; then the same
-    flow is computed by the plain loop with the closed-form gradient, in blocks of rows.
-
     Parameters: ``parameters`` w1 (R, d, H), b1 (R, H), w2 (R, H, 2), b2 (R, 2); ``x0`` (R or 1, n, d) and ``label``
     (R or 1, n) in {0, 1}; the metric of the ``plan`` one for all or one for each repetition; what is raised, as there.
     Returns a Flow with x (R, n, d), losses (R, len(record), n).
@@ -58,8 +55,6 @@ def relu_flow(parameters: Mapping[str, Array], x0: Array, label: Array, plan: Pl
     w1 = np.asarray(parameters["w1"], dtype=float)
     repetitions, _, hidden = w1.shape
     x0, label = points_of_each(repetitions, x0, label)
-    if plan.metric.basis is None:
-        return closed_form_flow(mlp.loss_and_gradient, parameters, x0, label, plan)
     plan.check()
     etas = np.ascontiguousarray(plan.step_sizes, dtype=float)
     rhos = 1.0 - 2.0 * plan.regularization * etas
@@ -211,4 +206,6 @@ def unfair_map(classifier: Classifier, features: Array, label: Array, plan: Plan
         return relu_flow(classifier.parameters, features, label, plan)
     model = architecture(classifier.architecture)
     x0, y = points_of_each(classifier.repetitions, features, label)
-    return closed_form_flow(model.loss_and_gradient, classifier.parameters, x0, y, plan)
+    return gradient_flow_in_blocks(
+        lambda rows: lambda x: model.loss_and_gradient(classifier.parameters, x, y[..., rows]), x0, plan, BLOCK_ROWS
+    )

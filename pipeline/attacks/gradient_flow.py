@@ -3,7 +3,7 @@
 Source: Maity et al. 2021, "Statistical inference for individual fairness", eq. 2.6 to 2.8.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,9 +15,6 @@ from pipeline.types import Array
 Schedule = Literal["constant", "power"]
 LossAndGradient = Callable[[Any], tuple[Any, Any]]
 """x (..., n, d) -> loss (..., n) of each point's own label, gradient (..., n, d) of each point's loss in x."""
-ClosedForm = Callable[[Mapping[str, Array], Array, Array], tuple[Array, Array]]
-"""(parameters, x, y) -> loss, gradient: ``loss_and_gradient`` of an architecture in ``pipeline.models``."""
-
 Bounds = tuple[Array, Array]
 """Smallest and largest admissible values of each feature, (d,) each; -inf and inf where there is none."""
 
@@ -153,15 +150,6 @@ def gradient_flow_in_blocks(
         raise ValueError(f"expected block_rows >= 1, found {block_rows}")
     blocks = [slice(start, start + block_rows) for start in range(0, x0.shape[-2], block_rows)]
     return concatenated([gradient_flow(loss_and_gradient_of(rows), x0[..., rows, :], plan, bounds) for rows in blocks])
-
-
-def closed_form_flow(
-    loss_and_gradient: ClosedForm, parameters: Mapping[str, Array], x0: Array, label: Array, plan: Plan
-) -> Flow:
-    """:func:`gradient_flow` of R classifiers on points (R, n, d) with labels (R, n), in blocks of rows."""
-    return gradient_flow_in_blocks(
-        lambda rows: lambda x: loss_and_gradient(parameters, x, label[..., rows]), x0, plan, BLOCK_ROWS
-    )
 
 
 def points_of_each(repetitions: int, x0: Array, label: Array) -> tuple[Array, Array]:

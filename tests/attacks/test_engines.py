@@ -87,13 +87,8 @@ def test_units_that_never_move_do_no_harm() -> None:
 
 def test_repetitions_have_their_own_networks_points_and_metrics() -> None:
     metrics: list[Any] = [metric_of(2, seed=seed) for seed in (1, 2)]
-    stack = FairMetric(np.stack([m.matrix for m in metrics]), np.stack([m.basis for m in metrics]))
+    stack = FairMetric(*(np.stack([getattr(m, name) for m in metrics]) for name in ("matrix", "basis", "directions")))
     assert_computed(network(3, repetitions=2), points(4, repetitions=2), planned("remembering", stack))
-
-
-@pytest.mark.parametrize("schedule", ["remembering", "decaying"])
-def test_a_metric_without_a_subspace_takes_the_plain_loop(schedule: str) -> None:
-    assert_computed(network(3), points(4), planned(schedule, FairMetric(np.diag([1.0, 0.5, 0.2, 0.1, 0.0]))))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

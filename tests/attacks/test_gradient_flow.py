@@ -21,7 +21,8 @@ from tests.attacks.builders import mixture, network, points
 LAMBDA, TIME = 1.5, 2.0
 IN_3D = from_directions(np.array([[1.0, 1, 0]]))
 ONES = from_directions(np.ones((1, 5)))
-SIGMA = np.array([[1.0, 0.3, 0], [0.3, 0.5, 0.1], [0, 0.1, 0.2]])
+SENSITIVE = np.array([[1.0, 0.3, -0.5]])
+OBLIQUE = from_directions(SENSITIVE)
 PUBLISHED = Plan(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 400), [400])
 
 
@@ -66,14 +67,14 @@ def test_theorem_2_2_the_error_is_linear_in_the_step_and_within_its_bound(smooth
     for steps in (50, 100, 200):
         h = TIME / steps
         times = np.linspace(0, TIME, steps + 1)
-        path = exact_flow(hook, x0, SIGMA, LAMBDA, times)
+        path = exact_flow(hook, x0, OBLIQUE.matrix, LAMBDA, times)
         error = np.zeros(x0.shape[:-1])
         for k in range(1, steps + 1, 7):
-            flow = gradient_flow(hook, x0, Plan(FairMetric(SIGMA), LAMBDA, np.full(k, h), [k]))
+            flow = gradient_flow(hook, x0, Plan(OBLIQUE, LAMBDA, np.full(k, h), [k]))
             error = np.maximum(error, np.linalg.norm(flow.x - path[k], axis=-1))
         errors.append(error)
         # The Hessian of the loss is p (1 - p) w w', at most w w' / 4 and not negative.
-        lipschitz = max(w @ w / 4, 2 * LAMBDA * np.linalg.eigvalsh(SIGMA)[-1])
+        lipschitz = max(w @ w / 4, 2 * LAMBDA)
         slopes = np.gradient(path, times, axis=0)
         m = np.abs(np.gradient(slopes, times, axis=0)).max(axis=(0, -1)) * 1.01
         bound = h * m * np.sqrt(3) / (2 * lipschitz) * (np.exp(lipschitz * TIME) - 1)
@@ -86,28 +87,28 @@ def test_theorem_a_1_the_ratio_moves_little_when_the_metric_does(smooth) -> None
     # The theorem's bound (e^{LT}, a diameter, a root of the misspecification) is thousands of times what happens, so it
     # would hold for a wrong flow. This is its argument with the constants of the case. Let e_k be how far apart the
     # iterates x_k, x'_k of two metrics are. The Hessian of the loss is between 0 and w w' / 4, so
-    #   |e_k+1| <= (1 + eta (|w|^2 / 4 - 2 lambda mu')) |e_k| + 2 lambda eta |Sigma - Sigma'| |x_k - x_0|,
-    # mu' the smallest eigenvalue of Sigma', and the ratio changes by at most |w| |e_N| / l(x_0).
+    #   |e_k+1| <= (1 + eta |w|^2 / 4) |e_k| + 2 lambda eta |Sigma - Sigma'| |x_k - x_0|,
+    # and the ratio changes by at most |w| |e_N| / l(x_0).
     hook, x0, w = smooth
     steps, eta = 50, 0.04
 
-    def attacked(sigma: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        flow = gradient_flow(hook, x0, Plan(FairMetric(sigma), LAMBDA, np.full(count, eta), [count]))
+    def attacked(metric: FairMetric, count: int) -> tuple[np.ndarray, np.ndarray]:
+        flow = gradient_flow(hook, x0, Plan(metric, LAMBDA, np.full(count, eta), [count]))
         return flow.losses[..., -1, :] / flow.original_loss, np.linalg.norm(flow.x - x0, axis=-1)
 
-    ratio, _ = attacked(SIGMA, steps)
-    lengths = [np.zeros_like(ratio)] + [attacked(SIGMA, count)[1] for count in range(1, steps)]
+    ratio, _ = attacked(OBLIQUE, steps)
+    lengths = [np.zeros_like(ratio)] + [attacked(OBLIQUE, count)[1] for count in range(1, steps)]
     changes = []
     for tilt in (0.2, 0.02, 0.002):
-        other = SIGMA + tilt * np.diag([0, 1.0, -0.5])
-        growth = 1 + eta * (w @ w / 4 - 2 * LAMBDA * np.linalg.eigvalsh(other)[0])
+        other = from_directions(SENSITIVE + tilt * np.array([0, 1.0, -0.5]))
+        growth = 1 + eta * w @ w / 4
         apart = np.zeros_like(ratio)
         for length in lengths:
-            apart = growth * apart + 2 * LAMBDA * eta * np.linalg.norm(SIGMA - other, 2) * length
+            apart = growth * apart + 2 * LAMBDA * eta * np.linalg.norm(OBLIQUE.matrix - other.matrix, 2) * length
         bound = np.linalg.norm(w) * apart / hook(x0)[0]
         change = np.abs(attacked(other, steps)[0] - ratio)
         assert (change <= bound).all()
-        assert (change > bound / 10).all()
+        assert (change > bound / 30).all()
         changes.append(change.max())
     # The dependence is in fact smooth: a tenth of the misspecification is a tenth of the change.
     np.testing.assert_allclose(np.array(changes[:-1]) / changes[1:], 10, rtol=0.3)
@@ -182,8 +183,7 @@ def test_a_point_without_gradient_stays_where_it_is() -> None:
     # A penalty written as a norm would have gradient 0 / 0 at x0.
     x0 = np.random.default_rng(0).normal(size=(4, 2))
     still = lambda x: (np.ones(x.shape[:-1]), np.zeros_like(x))  # noqa: E731
-    metric = FairMetric(np.diag([0.1, 0.9]))
-    flow = gradient_flow(still, x0, Plan(metric, 10.0, step_schedule("constant", 0.05, 0, 5), [5]))
+    flow = gradient_flow(still, x0, Plan(rotated(30), 10.0, step_schedule("constant", 0.05, 0, 5), [5]))
     np.testing.assert_array_equal(flow.x, x0)
     assert flow.non_finite == 0
 
@@ -195,9 +195,9 @@ def test_step_schedules() -> None:
 
 @pytest.mark.parametrize(("share", "grows"), [(0.99, False), (1.01, True)])
 def test_the_stability_limit_is_where_the_penalty_amplifies(share: float, grows: bool) -> None:
-    metric = FairMetric(np.diag([4.0, 1.0]))
-    eta = share / (10.0 * 4.0)
-    displacement = np.array([1e-3, 0.0])
+    metric = rotated(0)
+    eta = share / 10.0
+    displacement = np.array([0.0, 1e-3])
     for _ in range(2000):
         displacement = displacement - 2 * 10.0 * eta * metric.operator(displacement)(displacement)
     assert (np.linalg.norm(displacement) > 1) == grows

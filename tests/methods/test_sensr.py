@@ -86,7 +86,6 @@ def test_iterates_are_those_of_automatic_differentiation(case: str, directions: 
     """For the learned metric, of two attributes and with their two columns, and for drawn ones."""
     dataset = population(sensitive_inputs=directions == 4)
     setting = Setting(dataset, drawn_metric(dataset, directions) if directions in (0, 3) else None, **CASES[case])
-    assert setting.metric.directions is not None
     assert setting.metric.directions.shape[1] == directions
     curve, parameters, facts = setting.run()
     assert setting.moved(parameters) > 0.005
@@ -168,7 +167,6 @@ def test_sensr_is_flatter_along_the_sensitive_directions_than_the_baseline() -> 
     plain = baseline.fit(dataset, baseline.Config(**shared, steps=400), rngs)
     fair = sensr.fit(dataset, sensr.Config(**values), rngs)
     x, metric = dataset.batch("test").features, fair_metric.learn_batch(dataset.batch("test"))
-    assert metric.basis is not None
     axes = np.moveaxis(metric.basis, -1, 0)
 
     def sensitivity(parameters: dict[str, Array]) -> Array:

@@ -103,8 +103,6 @@ class CompiledIterations:
 def _packed(
     data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, kind: np.dtype[Any], r: int
 ) -> Repetition:
-    assert metric.basis is not None
-    assert metric.directions is not None
     n, d = data.features.shape[1:]
     width, height = _multiple(d + 1, UNROLL), _multiple(plan.hidden_units, UNROLL)
     # Without a sensitive direction there is one of length 0, which moves nothing.

@@ -53,8 +53,6 @@ def fair_metric(
         metric = given_directions(numbers, origin, names, units)
         called = [f"direction {place}" for place in range(len(np.atleast_2d(numbers)))]
         facts = {"source": "given", "path": origin, "sha256": path and sha256(path), "rows": None, "levels": {}}
-    assert metric.directions is not None
-    assert metric.basis is not None
     loadings = metric.directions / np.abs(metric.directions).max(axis=1, keepdims=True)
     loadings /= np.linalg.norm(loadings, axis=1, keepdims=True)
     return metric, {
@@ -77,7 +75,6 @@ def learned(rows: Rows, units: Units) -> tuple[FairMetric, dict[str, float]]:
         raise ValueError("expected features beside the sensitive columns to learn the fair metric from, found none")
     points = units.inward(rows.features)
     metric = learn(points, rows.sensitive, rows.sensitive_inputs)
-    assert metric.directions is not None
     found = zip(rows.sensitive.items(), metric.directions, strict=False)
     return metric, {name: float(roc_auc_score(group, points @ direction)) for (name, group), direction in found}
 
