@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 SHOWN = 5
 """How many rows, values or columns an error names before it only counts the rest."""
@@ -12,18 +12,11 @@ UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but for the line's end, and those that reverse what follows."""
 
 
-class Columned(Protocol):
-    """A data frame, or anything else with named columns."""
-
-    @property
-    def columns(self) -> Iterable[Any]:
-        """The names of the columns in their order."""
-
-
-def check_columns(table: Columned, names: Iterable[str], asked_by: str, source: str) -> None:
+def check_columns(table: Any, names: Iterable[str], asked_by: str, source: str) -> None:
     """ValueError for a name that is no column of the table, with the nearest that is one.
 
-    ``asked_by`` is what names the columns, such as an option; ``source`` is what the message calls the table.
+    ``table`` is a data frame, or whatever else has ``columns``; ``asked_by`` is what names them, such as an option;
+    ``source`` is what the message calls the table.
     """
     existing = list(table.columns)
     for name in names:

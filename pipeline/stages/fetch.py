@@ -18,9 +18,8 @@ from pipeline import io
 from pipeline.datasets.download import TWIN, fetch
 from pipeline.datasets.source import Unavailable, fingerprint
 from pipeline.workflow import plugins, stage
-from pipeline.workflow.availability import MIRROR, choices, copies, reachable, sources, twins, without_files
+from pipeline.workflow.availability import ASKED, MIRROR, choices, copies, reachable, sources, twins, without_files
 
-SOURCES = ("auto", "official", "twin")
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
 NOTHING = {
     "simulated": "nothing to fetch, it is drawn",
@@ -36,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         __doc__,
         arguments,
         dataset={"help": "a dataset of conf/dataset"},
-        source={"choices": SOURCES, "default": "auto", "help": "auto: official files, else what there is"},
+        source={"choices": ASKED, "default": "auto", "help": "auto: official files, else what there is"},
         raw={"type": Path, "help": "folder of the dataset's raw files"},
         output={"type": Path, "help": "where the manifest goes (.json)"},
     )

@@ -18,6 +18,8 @@ from pipeline.workflow.plugins import load
 RAW = Path("data/raw")
 RECORD = "manifest.json"
 MIRROR = "DATA_MIRROR"
+ASKED = ("auto", "official", "twin")
+"""What ``DATA_SOURCE`` may ask for."""
 STAND_INS = ("twin", "absent", "lossy")
 """Origins that the published files take the place of."""
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")

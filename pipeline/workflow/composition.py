@@ -121,31 +121,33 @@ def section(conf: Path, group: str, name: str) -> DictConfig:
 @functools.cache
 def experiment(conf: Path, study: str) -> dict[str, Any]:
     """The declaration of a study or a sweep."""
+    folder = folder_of(conf, study)
+    source = f"conf/{folder}/{study}.yaml"
+    written = plain(OmegaConf.load(conf / folder / f"{study}.yaml"))
+    check_keys(written, KEYS[folder], source)
+    grid = written.get("grid")
+    if not grid:
+        raise ValueError(f"{source} has no grid: give it blocks of dataset, method and audit")
+    if not isinstance(grid, dict) or not all(isinstance(block, dict) for block in grid.values()):
+        raise ValueError(f"{source}: write each block of grid as name: {{key: value, ...}}")
+    for name in (study, *map(str, grid)):
+        if not NAME.fullmatch(name):
+            raise ValueError(f"{source}: {name!r} names files: expected letters, digits and _ alone")
+    return {"name": study, **written}
+
+
+def folder_of(conf: Path, study: str) -> str:
+    """``experiment`` or ``sweep``, whichever folder of ``conf`` declares it; ValueError where neither does."""
     for folder in KEYS:
-        path = conf / folder / f"{study}.yaml"
-        if path.is_file():
-            written = plain(OmegaConf.load(path))
-            check_keys(written, KEYS[folder], f"conf/{folder}/{study}.yaml")
-            declaration = {"name": study, **written}
-            if not declaration.get("grid"):
-                raise ValueError(f"conf/{folder}/{study}.yaml has no grid: give it blocks of dataset, method and audit")
-            blocks = declaration["grid"].values() if isinstance(declaration["grid"], dict) else [None]
-            if not all(isinstance(block, dict) for block in blocks):
-                raise ValueError(f"conf/{folder}/{study}.yaml: write each block of grid as name: {{key: value, ...}}")
-            for name in (study, *map(str, declaration["grid"])):
-                if not NAME.fullmatch(name):
-                    raise ValueError(
-                        f"conf/{folder}/{study}.yaml: {name!r} names files: expected letters, digits and _ alone"
-                    )
-            return declaration
-    known = [*declared(conf, "experiment"), *declared(conf, "sweep")]
+        if study in declared(conf, folder):
+            return folder
+    known = [name for folder in KEYS for name in declared(conf, folder)]
     raise ValueError(f"there is no study {study!r}{nearest(study, known)}. There are: {', '.join(known)}")
 
 
 def place_of(conf: Path, study: str, block: str) -> str:
     """Where a block of a study or a sweep is written, for messages."""
-    folder = "sweep" if study in declared(conf, "sweep") else "experiment"
-    return f"conf/{folder}/{study}.yaml, block {block!r}"
+    return f"conf/{folder_of(conf, study)}/{study}.yaml, block {block!r}"
 
 
 def declared(conf: Path, folder: str) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class Workflow:
         self.conf = Path(conf)
         self.scale = scale
         self.source = source
-        if source not in ("auto", "official", "twin"):
+        if source not in availability.ASKED:
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.resources = Resources.read(self.conf, scale)
         self.overrides = tuple(map(of_user, overrides))
@@ -80,9 +80,8 @@ class Workflow:
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
         """The invocation that ``snakemake --config`` and the environment ask for.
 
-        Keys and variables: scale, SCALE; study, STUDY (several with spaces or commas); source, DATA_SOURCE; tracker,
-        TRACKER; and set, a list of group.name.key=value parted by semicolons. The command line wins over the
-        environment. Raises ValueError for another key.
+        Keys and variables are those of :data:`INVOCATION`: study may name several, with spaces or commas, and set is a
+        list of group.name.key=value parted by semicolons. The command line wins. Raises ValueError for another key.
         """
         if unknown := sorted(set(config) - set(INVOCATION)):
             hint = nearest(unknown[0], INVOCATION)
@@ -232,25 +231,21 @@ class Workflow:
         point = self._points["audit"][names]
         return [self.file("transport", *self.place(point, "transport"))] if point.transport else []
 
-    def blocks_of(self, study: str, scale: str) -> list[str]:
-        """The blocks of a study's grid that a scale runs, in order."""
-        return list(dict.fromkeys(point.block for point in self._run(study, scale)))
-
     @property
     def referenced(self) -> tuple[str, ...]:
-        """The studies that have a reference of every block that its scale runs."""
+        """The studies that have a reference."""
         return tuple(name for name in composition.declared(self.conf, "experiment") if self.has_reference(name))
 
     def has_reference(self, study: str, root: Path = ROOT) -> bool:
-        """Whether the study has a reference of all the blocks that its scale runs."""
+        """Whether the study has a reference, of all the blocks of its grid that the reference's scale runs."""
         path = root / REFERENCES / study / "manifest.json"
         if not path.is_file():
             return False
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        return set(manifest["blocks"]) == set(self.blocks_of(study, manifest["scale"]))
+        return set(manifest["blocks"]) == {point.block for point in self._run(study, manifest["scale"])}
 
     def reference_files(self, study: str) -> list[str]:
-        """The files of a study's reference; none where it has none, or not of every block."""
+        """The files of a study's reference; none where it has none."""
         found = sorted((ROOT / REFERENCES / study).rglob("*")) if study in self.referenced else []
         return [str(path.relative_to(ROOT)) for path in found if path.is_file()]
 

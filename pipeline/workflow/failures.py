@@ -36,7 +36,10 @@ def account(dag: Any, failed: Iterable[Any], artefacts: Mapping[str, Sequence[st
     missing = {job for job in dag.needrun_jobs(exclude_finished=True) if job.output}
     failed = {job for one in failed for job in (one.jobs if one.is_group() else [one])} & missing
     journal = _journal(root / JOURNAL)
-    because = {job: sorted(_title(one) for one in _upstream(job, dag) & failed) for job in missing - failed}
+    because = {
+        job: sorted(_title(one) for one in failed.intersection(dag.bfs(dag.dependencies, job)))
+        for job in missing - failed
+    }
     return {
         "failed": [{**_named(job), **_why(job, journal, root)} for job in sorted(failed, key=_title)],
         "not_run": [{**_named(job), "because": because[job]} for job in sorted(because, key=_title)],
@@ -131,18 +134,6 @@ def _journal(path: Path) -> dict[str, dict[str, Any]]:
         return {}
     entries = [json.loads(line) for line in lines]
     return {entry["outputs"][0]: entry for entry in entries if entry["outputs"]}
-
-
-def _upstream(job: Any, dag: Any) -> set[Any]:
-    """Every job that ``job`` waits for."""
-    reached: set[Any] = set()
-    pending = [job]
-    while pending:
-        for earlier in dag.dependencies[pending.pop()]:
-            if earlier not in reached:
-                reached.add(earlier)
-                pending.append(earlier)
-    return reached
 
 
 def _title(job: Any) -> str:

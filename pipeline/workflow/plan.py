@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeline.workflow.config import Workflow
 
 PREPARING = 1000
-"""Seconds by which data are prepared before anything is made of them; no job has more of its own."""
+"""Seconds by which data, which much waits for, come before all but the longest jobs."""
 
 
 class Plan:

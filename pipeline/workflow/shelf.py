@@ -2,7 +2,7 @@
 
 - ``manifest.json``: where the numbers come from, see :func:`pipeline.stages.artefacts.manifest_of`.
 - ``config.json.gz``: the resolved configuration of every point.
-- ``rows/<block>.parquet``: the tidy rows of a block.
+- ``rows/<block>.parquet``, or ``rows/<block>_1.parquet`` and so on: the tidy rows of a block.
 - ``datasets_1.zip``, ``classifiers_1.zip``, ``audits_1.zip``, and ``_2`` and so on: what :mod:`pipeline.io` writes, of
   data sets their description.
 """
@@ -16,14 +16,13 @@ import zipfile
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from pipeline import io
 from pipeline.report.inputs import Inputs
 from pipeline.types import Classifier, Described
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LIMIT = 1_000_000
 """Bytes of a file."""
@@ -34,7 +33,7 @@ DATE = (1980, 1, 1, 0, 0, 0)
 def save_reference(inputs: Inputs, manifest: Mapping[str, Any], folder: Path | str) -> None:
     """Write a study's reference in place of an earlier one, the manifest last.
 
-    Raises ValueError for a block's rows, or a single value, that do not fit into a file.
+    Raises ValueError for a single value that does not fit into a file.
     """
     folder = Path(folder)
     (folder / "manifest.json").unlink(missing_ok=True)
@@ -49,8 +48,6 @@ def save_reference(inputs: Inputs, manifest: Mapping[str, Any], folder: Path | s
 
 def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
     """A study's reference and its manifest. Raises ValueError where there is none."""
-    import pandas as pd
-
     folder = Path(folder)
     if not (folder / "manifest.json").is_file():
         raise ValueError(f"{folder} holds no reference: make one of a finished run, make reference STUDY={folder.name}")
@@ -106,7 +103,8 @@ def _save_shelf(values: Mapping[str, Any], stem: Path) -> None:
         with io.written(path) as temporary_path, zipfile.ZipFile(temporary_path, "w") as archive:
             for key, content in shelf:
                 archive.writestr(zipfile.ZipInfo(f"{key}.npz", DATE), content)
-        _check(path)
+        if path.stat().st_size > LIMIT:
+            raise ValueError(f"{path} has {path.stat().st_size:,} bytes, expected at most {LIMIT:,}: keep less of it")
 
 
 def _load_shelf(stem: Path, load: Callable[[Path], Any]) -> dict[str, Any]:
@@ -121,15 +119,8 @@ def _load_shelf(stem: Path, load: Callable[[Path], Any]) -> dict[str, Any]:
     return found
 
 
-def _check(path: Path) -> None:
-    if path.stat().st_size > LIMIT:
-        raise ValueError(f"{path} has {path.stat().st_size:,} bytes, expected at most {LIMIT:,}: keep less of it")
-
-
 def save_list(found: pd.DataFrame, study: str, path: Path | str) -> None:
     """Put a study's verdicts or claims in place of its earlier ones in the list of all, with ten significant digits."""
-    import pandas as pd
-
     path = Path(path)
     own = found.assign(study=study)
     others = load_list(path).query("study != @study") if path.is_file() else own.iloc[:0]
@@ -142,6 +133,4 @@ def save_list(found: pd.DataFrame, study: str, path: Path | str) -> None:
 
 def load_list(path: Path | str) -> pd.DataFrame:
     """The verdicts or the claims of every reference."""
-    import pandas as pd
-
     return pd.read_csv(path, dtype={"row": str, "column": str})

@@ -35,8 +35,9 @@ def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() ->
 
 def test_a_reference_is_whole_with_the_blocks_that_its_scale_runs(tmp_path: Path) -> None:
     workflow, study = Workflow(), "robustness_bias"
-    laptop, workstation = (workflow.blocks_of(study, scale) for scale in ("laptop", "workstation"))
-    assert set(laptop) < set(workstation)
+    scales = (Workflow(scale) for scale in ("laptop", "workstation"))
+    laptop, workstation = ({point.block for point in one.points(study)} for one in scales)
+    assert laptop < workstation
     assert not workflow.has_reference(study, tmp_path)
     for scale, is_whole in (("laptop", True), ("workstation", False)):
         manifest = {"scale": scale, "blocks": dict.fromkeys(laptop)}
