@@ -35,14 +35,9 @@ class FairMetric:
     directions: Array
 
     @property
-    def dimension(self) -> int:
-        """The number d of features."""
-        return int(self.matrix.shape[-1])
-
-    @property
     def largest_eigenvalue(self) -> float:
         """The largest eigenvalue of Sigma: exactly 1, or 0 where every direction is sensitive."""
-        return float(self.basis.shape[-1] < self.dimension)
+        return float(self.basis.shape[-1] < self.basis.shape[-2])
 
     def operator(self, like: Any) -> Callable[..., Any]:
         """(v, factor = 1) -> a new array factor * v Sigma, for v (..., n, d) of the kind, device and dtype of ``like``.

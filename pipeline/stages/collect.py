@@ -1,14 +1,18 @@
 """Gather a study's audits into one frame of tidy rows: ``AuditResult... -> rows``."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from pipeline import io
-from pipeline.types import AuditResult
 from pipeline.workflow import stage
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pipeline.types import AuditResult
 
 FIRST = (
     "study", "block", "dataset", "origin", "method", "audit", "scale", "repetition", "statistic", "value",
@@ -20,6 +24,8 @@ def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study:
 
     Settings that only some audits have are NaN elsewhere (text: missing). Raises ValueError for no audits.
     """
+    import pandas as pd
+
     if not audits:
         raise ValueError(f"study {study!r} has no audits to collect: its grid is empty")
     frames = []
