@@ -21,7 +21,7 @@ from tests.attacks.builders import mixture, network, points
 LAMBDA, TIME = 1.5, 2.0
 IN_3D = from_directions(np.array([[1.0, 1, 0]]))
 ONES = from_directions(np.ones((1, 5)))
-SENSITIVE = np.array([[1.0, 0.3, -0.5]])
+SENSITIVE = np.ones((1, 3))
 OBLIQUE = from_directions(SENSITIVE)
 PUBLISHED = Plan(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 400), [400])
 
@@ -100,7 +100,7 @@ def test_theorem_a_1_the_ratio_moves_little_when_the_metric_does(smooth) -> None
     lengths = [np.zeros_like(ratio)] + [attacked(OBLIQUE, count)[1] for count in range(1, steps)]
     changes = []
     for tilt in (0.2, 0.02, 0.002):
-        other = from_directions(SENSITIVE + tilt * np.array([0, 1.0, -0.5]))
+        other = from_directions(SENSITIVE + tilt * w)
         growth = 1 + eta * w @ w / 4
         apart = np.zeros_like(ratio)
         for length in lengths:
@@ -108,7 +108,7 @@ def test_theorem_a_1_the_ratio_moves_little_when_the_metric_does(smooth) -> None
         bound = np.linalg.norm(w) * apart / hook(x0)[0]
         change = np.abs(attacked(other, steps)[0] - ratio)
         assert (change <= bound).all()
-        assert (change > bound / 30).all()
+        assert (change > bound / 10).all()
         changes.append(change.max())
     # The dependence is in fact smooth: a tenth of the misspecification is a tenth of the change.
     np.testing.assert_allclose(np.array(changes[:-1]) / changes[1:], 10, rtol=0.3)
