@@ -9,6 +9,7 @@ subspace is that of Yurochkin et al. 2020.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,15 +36,10 @@ class FairMetric:
     directions: Array | None = None
 
     @property
-    def dimension(self) -> int:
-        """The number d of features."""
-        return int(self.matrix.shape[-1])
-
-    @property
     def largest_eigenvalue(self) -> float:
         """The largest eigenvalue of Sigma, over all repetitions: exactly 1 for a projector other than 0."""
         if self.basis is not None:
-            return float(self.basis.shape[-1] < self.dimension)
+            return float(self.basis.shape[-1] < self.basis.shape[-2])
         return float(np.linalg.eigvalsh(self.matrix).max())
 
     def operator(self, like: Any) -> Callable[..., Any]:
@@ -193,8 +189,6 @@ def principal_angles(a: FairMetric, b: FairMetric) -> Array:
 
 
 def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
-    import warnings
-
     from scipy.linalg import LinAlgWarning
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
