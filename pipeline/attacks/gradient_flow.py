@@ -41,9 +41,10 @@ class Plan:
     def ends_stable(self) -> bool:
         """Whether the last step of the penalty's own dynamics, x <- x - 2 lambda eta Sigma (x - x0), amplifies nothing.
 
-        That is |1 - 2 lambda eta mu| <= 1, mu the largest eigenvalue of Sigma. A decaying schedule may begin beyond the limit: the early growth is finite
-        and dies out once the steps are small. A schedule on the limit, lambda eta mu = 1, passes: the penalty reflects
-        x - x0, so that losses and T_n depend on whether the number of steps is odd or even.
+        That is |1 - 2 lambda eta mu| <= 1, with mu the largest eigenvalue of Sigma. A decaying schedule may begin
+        beyond the limit: the early growth is finite and dies out once the steps are small. A schedule on the limit,
+        lambda eta mu = 1, passes: the penalty reflects x - x0, so that losses and T_n depend on whether the number of
+        steps is odd or even.
         """
         return bool(self.regularization * self.step_sizes[-1] * self.metric.largest_eigenvalue <= 1.0)
 

@@ -70,7 +70,7 @@ def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Gene
     extremes = extreme(studentized(permuted), studentized(observed), "two-sided").sum(axis=-1)
     return {
         "studentized": {"rejected": monte_carlo_p(extremes, config.draws) <= config.alpha},
-        "exact": {"rejected": table_p(tables, name, method="exact", rng=rng) <= config.alpha},
+        "exact": {"rejected": table_p(tables, name, "exact", config.draws, rng) <= config.alpha},
         "": {
             "difference": difference,
             "estimate_a": observed.value[0],

@@ -68,15 +68,14 @@ def test_with_few_positives_studentising_fails_and_within_outcome_holds() -> Non
     rng = np.random.default_rng(3)
     drawn = sampled((1000, 100), (0.8, 0.2), (0.8, 0.8), 0.8, 2000, rng)
 
-    def level(method: Any, smoothing: float = 0.0) -> float:
-        p = table_p(drawn, "fnr", method=method, rng=rng, draws=399, smoothing=smoothing)
-        return float((p <= 0.05).mean())
+    def level(test: str) -> float:
+        return float((table_p(drawn, "fnr", test, 399, rng) <= 0.05).mean())
 
-    published, smoothed = level("studentized"), level("studentized", 1.0)
+    published, smoothed = level("studentized"), level("studentized_smoothed")
     assert smoothed < published - 0.015
     assert near(published, 0.090, 2000)
-    for method, expected in (("unstudentized", 0.314), ("bootstrap", 0.101), ("exact", 0.032)):
-        assert near(level(method), expected, 2000), method
+    for test, expected in (("unstudentized", 0.314), ("bootstrap", 0.101), ("exact", 0.032)):
+        assert near(level(test), expected, 2000), test
 
 
 def test_section_2_3_the_wrong_group_is_named_with_probability_at_most_half_alpha() -> None:
@@ -86,21 +85,21 @@ def test_section_2_3_the_wrong_group_is_named_with_probability_at_most_half_alph
     assert at_most(studentised, 0.025, 800)
 
 
-@pytest.mark.parametrize("method", ["exact", "studentized", "unstudentized"])
-def test_many_tables_at_once_are_the_tests_one_by_one(method: Any) -> None:
+@pytest.mark.parametrize("test", ["exact", "studentized_smoothed", "unstudentized"])
+def test_many_tables_at_once_are_the_tests_one_by_one(test: str) -> None:
     drawn = sampled((300, 100), (0.5, 0.3), (0.8, 0.7), 0.75, 5, np.random.default_rng(8))
-    together = table_p(drawn, "precision", method=method, rng=np.random.default_rng(1), draws=4000)
+    together = table_p(drawn, "precision", test, 4000, np.random.default_rng(1))
     for table, p in zip(drawn, together, strict=True):
         counts, rng = Counts.of_decisions(table, ("a", "b")), np.random.default_rng(2)
-        alone = permutation_test(counts, "precision", rng=rng, method=method, draws=4000)
-        assert alone.p_value == pytest.approx(p, abs=1e-12 if method == "exact" else 0.045)
+        alone = permutation_test(counts, "precision", rng=rng, method=test.removesuffix("_smoothed"), draws=4000)
+        assert alone.p_value == pytest.approx(p, abs=1e-12 if test == "exact" else 0.045)
 
 
 @pytest.mark.parametrize("method", ["lift", "bootstrap"])
 def test_the_shortcut_and_the_basic_bootstrap_of_a_table_are_those_of_its_rows(method: Any) -> None:
     rng, (n_a, n_b) = np.random.default_rng(8), (300, 100)
     tables = sampled((n_a, n_b), (0.5, 0.3), (0.8, 0.7), 0.75, 3, rng)
-    for table, p in zip(tables, table_p(tables, "precision", method=method, rng=rng, draws=4000), strict=True):
+    for table, p in zip(tables, table_p(tables, "precision", method, 4000, rng), strict=True):
         group, label, decision = (np.repeat(part, table.ravel()) for part in np.indices(table.shape).reshape(3, -1))
 
         def difference(rows: Array, group: Array, label: Array = label, decision: Array = decision) -> float:
