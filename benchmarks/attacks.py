@@ -34,7 +34,7 @@ import importlib
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -47,6 +47,7 @@ from pipeline import io
 from pipeline.attacks import Distances, Execution, smoothing
 from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
 from pipeline.datasets import digits
+from pipeline.datasets.image_files import Held, resized
 from pipeline.methods import standard
 from pipeline.models import networks
 from pipeline.models.networks.imagenet import torchvision
@@ -145,9 +146,12 @@ def posed(options: argparse.Namespace) -> Subject:
 
 
 def enlarged_digits() -> ImageDataset:
-    """The digits at 32 x 32 pixels."""
-    values = {**study_settings("dataset", "digits"), "interpolation": "bilinear"}
-    return digits.prepare(digits.parse(), configure(digits, values), generators("benchmark", repetitions=1), "bundled")
+    """The digits at 32 x 32 pixels, interpolated in 15 steps between two greys."""
+    rows, config = digits.parse(), configure(digits, study_settings("dataset", "digits"))
+    assert isinstance(rows.pictures, Held)
+    finer = replace(rows, pictures=Held(resized(15 * rows.pictures.images, config.image_size)))
+    prepared = digits.prepare(finer, config, generators("benchmark", repetitions=1), "bundled")
+    return replace(prepared, maximum=15 * digits.MAXIMUM)
 
 
 def trained(dataset: ImageDataset) -> Classifier:

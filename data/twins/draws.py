@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from data.twins.preserved import FEWEST
+from pipeline.transport.plan import whole_counts
 from pipeline.types import Array
 
 
@@ -21,10 +22,7 @@ def drawn_cells(cells: pd.Series, n: int, rng: np.random.Generator) -> tuple[Arr
 
     Cells come in fixed proportion (largest remainders) and random order, so that group sizes and base rates are kept.
     """
-    exact = n * cells.to_numpy(dtype=float) / cells.sum()
-    sizes = np.floor(exact).astype(np.int64)
-    sizes[np.argsort(sizes - exact, kind="stable")[: n - sizes.sum()]] += 1
-    cell = rng.permutation(np.repeat(np.arange(len(cells)), sizes))
+    cell = rng.permutation(np.repeat(np.arange(len(cells)), whole_counts(cells.to_numpy(), n)))
     return cell, cells.index.to_frame(index=False).iloc[cell].reset_index(drop=True)
 
 

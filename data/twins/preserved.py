@@ -4,7 +4,8 @@ For all rows and for each value of each root column: a number's mean and standar
 For each pair of columns, numbers cut at the official deciles: Cramer's V = sqrt( chi^2 / (n (min(r, c) - 1)) ) with
 chi^2 = sum (O - E)^2 / E over the r x c table of counts O and of E = (row sum)(column sum) / n.
 
-Nothing is drawn from, or stored, that counts too few of the people behind the official data. No row is stored, and
+No official row is stored, and no number that is stored, or that a twin is drawn from, counts too few of the people
+behind the official data:
 
 - counts of the root table are rounded to multiples of :data:`FEWEST`, so a cell of fewer than half of that vanishes;
 - a category of fewer than :data:`FEWEST` rows is merged into the commonest one;

@@ -32,8 +32,8 @@ class Execution:
     """How an attack runs; none of it changes the result, but for rounding.
 
     ``batch_size`` points go together (None: what suits the device). ``device`` is where the network is; None: where its
-    first parameter is, or where the images are for a network that is a plain function. ``keep_adversarial``
-    False saves their memory.
+    first parameter is, or where the images are for a network that is a plain function. ``keep_adversarial`` False saves
+    the memory of the images found.
     """
 
     batch_size: int | None = None

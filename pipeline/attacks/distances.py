@@ -18,8 +18,6 @@ from pipeline.types import Array
 CPU_BATCH = 32
 """Points attacked together on a processor: as many as its cache serves well."""
 GPU_BATCH = 256
-
-
 DEFAULT = Execution()
 
 

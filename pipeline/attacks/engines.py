@@ -90,8 +90,7 @@ def relu_flow(parameters: Mapping[str, Array], x0: Array, label: Array, plan: Pl
         losses[r, lost], original[r, lost] = np.nan, np.nan
         across, along = penalised_moves @ w.T, (free_moves - penalised_moves) @ sensitive.T
         x[r] = x0[r] + across + along @ basis.T
-    non_finite = (~np.isfinite(x).all(axis=-1)).sum(axis=-1)
-    return Flow(x, np.ascontiguousarray(losses.swapaxes(-1, -2)), original, non_finite)
+    return Flow(x, np.ascontiguousarray(losses.swapaxes(-1, -2)), original)
 
 
 @cache

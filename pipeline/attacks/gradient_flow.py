@@ -35,19 +35,15 @@ class Plan:
     record: Sequence[int]
 
     @property
-    def rates(self) -> Array:
-        """lambda eta mu of each step (N,), with mu the largest eigenvalue of Sigma."""
-        return self.regularization * np.asarray(self.step_sizes) * self.metric.largest_eigenvalue
-
-    @property
     def ends_stable(self) -> bool:
         """Whether the last step of the penalty's own dynamics, x <- x - 2 lambda eta Sigma (x - x0), amplifies nothing.
 
-        That is |1 - 2 lambda eta mu| <= 1. A decaying schedule may begin beyond the limit: the early growth is finite
-        and dies out once the steps are small. A schedule on the limit, lambda eta mu = 1, passes: the penalty reflects
-        x - x0, so that losses and T_n depend on whether the number of steps is odd or even.
+        That is |1 - 2 lambda eta mu| <= 1, with mu the largest eigenvalue of Sigma. A decaying schedule may begin
+        beyond the limit: the early growth is finite and dies out once the steps are small. A schedule on the limit,
+        lambda eta mu = 1, passes: the penalty reflects x - x0, so that losses and T_n depend on whether the number of
+        steps is odd or even.
         """
-        return bool(self.rates[-1] <= 1.0)
+        return bool(self.regularization * self.step_sizes[-1] * self.metric.largest_eigenvalue <= 1.0)
 
     def check(self) -> None:
         """Raise ValueError for a bad record, a negative regularization and a schedule that ends unstable."""
@@ -69,15 +65,13 @@ class Plan:
 class Flow:
     """The attacked points and the losses on the way.
 
-    ``x`` (..., n, d) are the last iterates, of the same kind as the points that went in. ``losses``
-    (..., len(record), n) and ``original_loss`` (..., n) are NumPy float64. ``non_finite`` (...) counts the points whose
-    last iterate is NaN or infinite.
+    ``x`` (..., n, d) are the last iterates, of the same kind as the points that went in, and not finite where an
+    iterate was not. ``losses`` (..., len(record), n) and ``original_loss`` (..., n) are NumPy float64.
     """
 
     x: Any
     losses: Array
     original_loss: Array
-    non_finite: Array
 
 
 def step_schedule(kind: Schedule, step_size: float, power: float, steps: int) -> Array:
@@ -130,8 +124,7 @@ def gradient_flow(loss_and_gradient: LossAndGradient, x0: Any, plan: Plan, bound
             x = project(change)
         if len(plan.step_sizes) in plan.record:
             losses.append(as_float64(loss_and_gradient(x)[0]))
-        non_finite = (~np.asarray(as_numpy((x - x == 0).all(-1)))).sum(axis=-1)
-    return Flow(x, np.stack(losses, axis=-2), original_loss, non_finite)
+    return Flow(x, np.stack(losses, axis=-2), original_loss)
 
 
 def gradient_flow_in_blocks(
@@ -173,7 +166,6 @@ def concatenated(flows: Sequence[Flow]) -> Flow:
         x,
         np.concatenate([flow.losses for flow in flows], axis=-1),
         np.concatenate([flow.original_loss for flow in flows], axis=-1),
-        np.asarray(np.sum([flow.non_finite for flow in flows], axis=0)),
     )
 
 

@@ -116,7 +116,7 @@ def certify(
     with evaluation(model):
         selected = most_voted(votes, plan)
         lower, _ = estimated(votes, plan, np.flatnonzero(selected == y.cpu().numpy()), selected)
-    distance = radius(np.nan_to_num(lower), sigma) * float(scale.min())
+    distance = radius(lower, sigma) * float(scale.min())
     return Distances(distance, np.zeros(len(x), dtype=bool), None, network.forward_passes)
 
 
@@ -171,10 +171,8 @@ def most_voted(votes: Votes, plan: SamplePlan) -> Array:
 
 
 def estimated(votes: Votes, plan: SamplePlan, points: Array, selected: Array) -> tuple[Array, Array]:
-    """The lower limit of P(class = selected) (n,), NaN for points not asked for, and how many samples it took (n,)."""
-    lower, drawn = np.full(len(selected), np.nan), np.zeros(len(selected), dtype=np.int64)
-    lower[points] = 0.0
-    hits = np.zeros(len(selected), dtype=np.int64)
+    """The lower limit of P(class = selected) (n,), 0 for points not asked for, and how many samples it took (n,)."""
+    lower, (drawn, hits) = np.zeros(len(selected)), np.zeros((2, len(selected)), dtype=np.int64)
     before = 0
     for size in plan.sizes:
         for asked, classes in votes.cast(points, ESTIMATION, before, size):

@@ -7,7 +7,8 @@ F are the first training rows and V the others; what is kept is the fit on F at 
 that are best. The intercept b is not penalised. Source: DiCiccio et al. 2020, section 5.
 """
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, NamedTuple
@@ -59,22 +60,19 @@ def fits(data: Batch, config: Config, weight: Array | None = None) -> list[Fit]:
     return [chosen(x, y, config, w) for x, y, w in zip(data.features, data.label, weights, strict=True)]
 
 
-def classifier(
-    method: str, dataset: Dataset, found: Sequence[Fit], facts: Mapping[str, Array] | None = None
-) -> Classifier:
+def classifier(method: str, dataset: Dataset, found: Sequence[Fit]) -> Classifier:
     """The regressions as one classifier.
 
-    Facts, beside those given: ``inverse_penalty`` (the C chosen), ``validation_auc``, and ``at_edge``, 1 where C is an
-    end of the list.
+    Facts: ``inverse_penalty`` (the C chosen), ``validation_auc``, and ``at_edge``, 1 where C is an end of the list.
     """
-    of_fits = {
+    facts = {
         "inverse_penalty": np.array([one.inverse_penalty for one in found]),
         "validation_auc": np.array([one.validation_auc for one in found]),
         "at_edge": np.array([float(one.at_edge) for one in found]),
     }
     coef, intercept = np.stack([one.coef for one in found]), np.array([one.intercept for one in found])
     parameters = logistic_mixture.regressions(coef, intercept)
-    return Classifier.of(method, dataset, "logistic_mixture", parameters, facts=of_fits | dict(facts or {}))
+    return Classifier.of(method, dataset, "logistic_mixture", parameters, facts=facts)
 
 
 def chosen(x: Array, y: Array, config: Config, weight: Array | None = None) -> Fit:
@@ -82,8 +80,6 @@ def chosen(x: Array, y: Array, config: Config, weight: Array | None = None) -> F
 
     ``weight`` (n,): of the rows.
     """
-    import warnings
-
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score

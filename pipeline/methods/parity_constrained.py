@@ -18,13 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.methods.linear_regression import SMALLEST_EIGENVALUE
 from pipeline.models import logistic_mixture
 from pipeline.types import Array, Classifier, Dataset, Generators
 
 TOLERANCE = 1e-8
 MAXIMUM_ITERATIONS = 1000
-SMALLEST_VARIANCE = 1e-10
-"""Directions in which the features vary less than this share of the most varied one are taken for dependent."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def independent(x: Array, basis: Array) -> Array:
     """The part of ``basis`` (d, f) along which the rows of x (n, d) vary, orthonormal too: (d, g), g <= f."""
     along = (x - x.mean(axis=0)) @ basis
     variances, directions = np.linalg.eigh(along.T @ along)
-    return basis @ directions[:, variances > SMALLEST_VARIANCE * variances.max(initial=0.0)]
+    return basis @ directions[:, variances > SMALLEST_EIGENVALUE * variances.max(initial=0.0)]
 
 
 def unpenalised(x: Array, y: Array) -> tuple[Array, float]:

@@ -131,7 +131,6 @@ class Training:
 
         ``turn`` batches of the epoch are done, over which ``sums`` go; the generators have then ``drawn`` so far.
         """
-
         self.network.train()
         order = torch.from_numpy(self.train)[torch.randperm(len(self.train))].to(self.device)
         parts = batches(order, self.settings.batch_size)

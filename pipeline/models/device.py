@@ -24,13 +24,11 @@ def visible_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def tensors(
-    arrays: Mapping[str, np.ndarray], device: torch.device | None = None, dtype: torch.dtype | None = None
-) -> dict[str, torch.Tensor]:
-    """Copies of the arrays on a device, the CPU by default; ``dtype`` None keeps each array's own."""
+def tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    """Copies of the arrays on the CPU."""
     import torch
 
-    return {name: torch.tensor(values, dtype=dtype, device=device) for name, values in arrays.items()}
+    return {name: torch.tensor(values) for name, values in arrays.items()}
 
 
 def arrays(parameters: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:

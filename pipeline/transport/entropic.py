@@ -24,9 +24,9 @@ from typing import Annotated
 
 import numpy as np
 
-from pipeline.fields import Checked, NonNegative, Positive, at_least, one_of
+from pipeline.fields import Checked, NonNegative, Positive, at_least
 from pipeline.models import stacked
-from pipeline.transport.cost import COSTS, cost_matrix
+from pipeline.transport.cost import CostName, cost_matrix
 from pipeline.types import Array, TransportMap
 
 BLOCK = 200_000
@@ -50,7 +50,7 @@ class Config(Checked, of="transport"):
     ``quantiles``: the number of levels at which quantile functions are compared.
     """
 
-    cost: Annotated[str, one_of(COSTS)]
+    cost: CostName
     tie_break: NonNegative
     regularization: Positive
     centres: Annotated[int, at_least(2)]

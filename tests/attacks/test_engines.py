@@ -45,7 +45,6 @@ def assert_same(one: Flow, other: Flow, tolerance: float = 1e-9) -> None:
     np.testing.assert_allclose(one.x, other.x, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(one.losses, other.losses, rtol=tolerance)
     np.testing.assert_allclose(one.original_loss, other.original_loss, rtol=tolerance)
-    np.testing.assert_array_equal(one.non_finite, other.non_finite)
 
 
 def assert_computed(parameters: Parameters, data: tuple[np.ndarray, np.ndarray], plan: Plan) -> None:
@@ -168,10 +167,10 @@ def test_every_kind_of_classifier_is_attacked_along_the_flow(kind: str) -> None:
     assert_same(found, expected)
 
 
-def test_points_of_a_diverging_network_are_counted() -> None:
+def test_points_without_a_finite_start_have_neither_loss_nor_iterate() -> None:
     x, y = points(2)
     x[0, 3] = np.nan
     engine = relu_flow(network(1), x, y, REMEMBERING)
-    assert engine.non_finite.tolist() == [1]
+    assert np.flatnonzero(~np.isfinite(engine.x[0]).all(axis=-1)).tolist() == [3]
     assert np.isnan(engine.losses[0, :, 3]).all()
     assert np.isfinite(np.delete(engine.losses, 3, axis=-1)).all()

@@ -185,7 +185,6 @@ def test_a_point_without_gradient_stays_where_it_is() -> None:
     still = lambda x: (np.ones(x.shape[:-1]), np.zeros_like(x))  # noqa: E731
     flow = gradient_flow(still, x0, Plan(rotated(30), 10.0, step_schedule("constant", 0.05, 0, 5), [5]))
     np.testing.assert_array_equal(flow.x, x0)
-    assert flow.non_finite == 0
 
 
 def test_step_schedules() -> None:
@@ -216,7 +215,8 @@ def test_on_the_limit_the_end_depends_on_the_parity_of_the_steps() -> None:
 
 def test_a_schedule_may_begin_beyond_the_limit_and_not_end_there() -> None:
     # The published simulation: lambda eps / t^(2/3) = 2 / t^(2/3) exceeds 1 for t = 1, 2.
-    assert ((PUBLISHED.rates > 1).sum(), PUBLISHED.ends_stable) == (2, True)
+    assert [replace(PUBLISHED, step_sizes=PUBLISHED.step_sizes[:t]).ends_stable for t in (2, 3)] == [False, True]
+    assert PUBLISHED.ends_stable
     with pytest.raises(ValueError, match="is unstable"):
         replace(PUBLISHED, step_sizes=PUBLISHED.step_sizes[:2], record=[2]).check()
 
@@ -255,7 +255,8 @@ def test_one_set_of_points_serves_many_classifiers() -> None:
     np.testing.assert_array_equal(shared.losses, copied.losses)
 
 
-def test_iterates_that_are_not_finite_are_counted() -> None:
+def test_iterates_that_are_not_finite_stay_so() -> None:
     x0 = np.array([[0.0, 1], [1, 1], [2, 1]])
     exploding = lambda x: (x[..., 0], x * np.array([[0.0], [1], [1e200]]) ** 2)  # noqa: E731
-    assert gradient_flow(exploding, x0, Plan(rotated(0), 1.0, np.full(3, 0.5), [3])).non_finite == 1
+    flow = gradient_flow(exploding, x0, Plan(rotated(0), 1.0, np.full(3, 0.5), [3]))
+    assert np.isfinite(flow.x).all(axis=-1).tolist() == [True, True, False]

@@ -124,9 +124,9 @@ def test_a_bad_setting_is_named(changes: dict[str, Any], message: str) -> None:
 # Handwritten digits: always there, and enlarged as the docstring says.
 
 
-def enlarged(size: int = 8, interpolation: str = "nearest", test_points: int | None = None) -> ImageDataset:
+def enlarged(size: int = 8, test_points: int | None = None) -> ImageDataset:
     points: dict[str, Any] = {"train_points": None, "test_points": test_points}
-    data: ImageDataset = prepared("digits", digits.parse(), image_size=size, interpolation=interpolation, **points)
+    data: ImageDataset = prepared("digits", digits.parse(), image_size=size, **points)
     return data
 
 
@@ -148,22 +148,6 @@ def test_by_the_nearest_pixel_a_change_is_as_many_times_longer_as_the_image_is_w
     np.testing.assert_array_equal(large.images, small.images.repeat(4, axis=2).repeat(4, axis=3))
     a, b = (np.linalg.norm(np.diff(data.pixels(data.test[0][:2]), axis=0)) for data in (small, large))
     assert b == pytest.approx(4 * a)
-
-
-def test_interpolated_pixels_have_finer_steps_in_the_same_range() -> None:
-    small, large, same = enlarged(), enlarged(32, "bilinear"), enlarged(8, "bilinear")
-    assert large.maximum == 240
-    rows = np.arange(len(small.label))
-    a, b = small.pixels(rows), large.pixels(rows)
-    assert b.max() <= 1
-    # The pixel i of 32 lies at (i + 1/2) / 4 - 1/2 among the 8, and is weighed linearly between its two neighbours.
-    place = np.clip((np.arange(32) + 0.5) / 4 - 0.5, 0, 7)
-    weight = np.maximum(1 - np.abs(place[:, None] - np.arange(8)), 0)
-    np.testing.assert_allclose(b, weight @ a @ weight.T, atol=1.01 / 240)
-    assert len(np.unique(large.images)) > 200
-    # At the size that they have nothing is interpolated.
-    np.testing.assert_array_equal(same.images, small.images)
-    assert same.maximum == 16
 
 
 # Images out of archives and folders: read where they are, when asked for, and nothing damaged passes for whole.

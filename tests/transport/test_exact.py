@@ -318,8 +318,8 @@ def test_exact_distances_are_of_the_plan_that_the_cost_chooses_and_weigh_both_gr
     assert found == {"l1": 4.5, "squared_l1": 20.5}
     assert quality.mean_distance(x, y) == 20.5
     assert quality.mean_distance(x, y, "l1") == 4.5
-    found = quality.exact_distances(np.array([[0.0]]), np.array([[1.0], [3.0]]), report=("l1",))
-    assert found == {"l1": 2.0}
+    found = quality.exact_distances(np.array([[0.0]]), np.array([[1.0], [3.0]]))
+    assert found == {"l1": 2.0, "squared_l1": 5.0}
 
 
 def test_distances_healthy_maps_and_nearest_values_by_hand() -> None:

@@ -10,7 +10,7 @@ X counts the marked among m drawn without replacement from N units, K of which a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -36,15 +36,8 @@ COUNTS_AT_ONCE = 2**21
 """Counts of one group held in memory at a time: a table with many kinds is permuted in parts of a block."""
 
 
-class Window(NamedTuple):
-    """Consecutive integers x and log P(X = x) - log P(X = mode)."""
-
-    x: Array
-    log_weight: Array
-
-
-def window(marked: int, total: int, size: int) -> Window:
-    """log P(X = x) - log P(X = mode) for all x within sqrt(m' UNDERFLOW / 2) of the mode.
+def window(marked: int, total: int, size: int) -> tuple[Array, Array]:
+    """All x within sqrt(m' UNDERFLOW / 2) of the mode, and log P(X = x) - log P(X = mode), (w,) each.
 
     By Hoeffding's bound P(|X - EX| >= t) <= 2 exp(-2 t^2 / m'), with m' the least of m, N - m, K and N - K, what is
     left out underflows: the cost grows with the root of the number of units. Sums of the logarithms of
@@ -59,7 +52,7 @@ def window(marked: int, total: int, size: int) -> Window:
     steps = np.log((marked - k) / (k + 1)) + np.log((size - k) / (total - marked - size + k + 1))
     below = mode - x[0]
     downward, upward = -np.cumsum(steps[:below][::-1])[::-1], np.cumsum(steps[below:])
-    return Window(x, np.concatenate([downward, [0.0], upward]))
+    return x, np.concatenate([downward, [0.0], upward])
 
 
 def draw(marked: Array, others: Array, size: Array, rng: np.random.Generator) -> Array:

@@ -17,14 +17,7 @@ from typing import Annotated
 
 import numpy as np
 
-from pipeline.audits.permutation.simulations import (
-    TESTS,
-    Population,
-    all_tested,
-    rejections,
-    sampled,
-    simulated,
-)
+from pipeline.audits.permutation.simulations import TESTS, Population, all_tested, rejections, sampled, simulated
 from pipeline.fields import Checked, Count, Counts, Share, Shares, one_of, some_of
 from pipeline.types import AuditResult, Classifier, Dataset
 

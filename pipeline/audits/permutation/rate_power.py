@@ -44,18 +44,14 @@ def sample_size(difference: float, variances: tuple[float, float], *, alpha: flo
 
 
 def power_of(
-    difference: float | Array,
-    variances: tuple[float, float],
-    sizes: tuple[float | Array, float | Array],
-    *,
-    alpha: float = 0.05,
+    difference: float | Array, variances: tuple[float, float], sizes: tuple[float | Array, float | Array], alpha: float
 ) -> Array:
     """The chance to reject and name the right group, for a true difference."""
     return np.asarray(ndtr(np.abs(difference) / _deviation(variances, sizes) - ndtri(1 - alpha / 2)))
 
 
 def detectable(
-    variances: tuple[float | Array, float | Array], sizes: tuple[float | Array, float | Array], *, alpha: float = 0.05
+    variances: tuple[float | Array, float | Array], sizes: tuple[float | Array, float | Array], alpha: float
 ) -> Array:
     """The difference detected with probability one half in groups of these sizes."""
     return np.asarray(ndtri(1 - alpha / 2) * _deviation(variances, sizes))

@@ -18,7 +18,7 @@ import numpy as np
 from pipeline.audits.inference import corrected
 from pipeline.audits.permutation.rate_power import detectable
 from pipeline.audits.permutation.scores import RATES, named_attributes, scores_of, threshold_tables
-from pipeline.audits.permutation.simulations import TESTS, tested
+from pipeline.audits.permutation.simulations import TESTS, table_p
 from pipeline.fields import Checked, Count, Counts, Probability, Share, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
@@ -100,7 +100,7 @@ def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random
     enough = np.asarray((kinds >= config.smallest_cell).all(axis=(-1, -2)))
     p = np.full(enough.shape, np.nan)
     if enough.any():
-        p[enough] = tested(tables[enough], metric, test, config.draws, rng)
+        p[enough] = table_p(tables[enough], metric, test, config.draws, rng)
     adjusted = np.stack([corrected(of_sample, "holm") for of_sample in p])
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = kinds[..., 0] / kinds.sum(axis=-1)

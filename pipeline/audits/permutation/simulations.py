@@ -7,19 +7,27 @@ counts. What is drawn depends on the generators and on the order of the populati
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from pipeline.audits.permutation.draws import split
 from pipeline.audits.permutation.exact import Rates, exact_p
-from pipeline.audits.permutation.metrics import Rate, metric_named
-from pipeline.audits.permutation.monte_carlo import Settings, extreme, monte_carlo_p
+from pipeline.audits.permutation.monte_carlo import extreme, monte_carlo_p
 from pipeline.audits.permutation.rows import RankedRows
+from pipeline.audits.permutation.scores import RATES
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
-TableTest = Literal["exact", "studentized", "unstudentized", "lift", "bootstrap"]
+TESTS = {
+    "unstudentized": ("unstudentized", 0.0),
+    "studentized": ("studentized", 0.0),
+    "studentized_smoothed": ("studentized", 1.0),
+    "exact": ("exact", 0.0),
+    "lift": ("lift", 0.0),
+    "bootstrap": ("bootstrap", 0.0),
+}
+"""Method and smoothing: ``studentized`` has Wald's variance, as published; ``studentized_smoothed`` adds one each."""
 DRAWS_AT_ONCE = 2**20
 
 TOGETHER = 16
@@ -28,19 +36,11 @@ TOGETHER = 16
 PERMUTATIONS_AT_ONCE = 128
 
 
-def table_p(
-    tables: Array,
-    metric: str,
-    *,
-    method: TableTest,
-    rng: np.random.Generator,
-    draws: int = 1000,
-    smoothing: float = 1.0,
-) -> Array:
+def table_p(tables: Array, metric: str, test: str, draws: int, rng: np.random.Generator) -> Array:
     """Two-sided p-values of a rate in S tables group x label x prediction: tables (S, 2, 2, 2) -> (S,).
 
-    The tests are those of ``permutation_test``, by the same names, and two to compare them with. With D the difference
-    of the rate between the groups and D* the same after a permutation of their labels:
+    The tests are those of ``permutation_test`` and two to compare them with, by their names in :data:`TESTS`. With D
+    the difference of the rate between the groups and D* the same after a permutation of their labels:
 
     - ``lift``: D over its standard deviation in samples with replacement of all rows, against D* over its own standard
       deviation over the permutations (the shortcut of section 5, as in the authors' library LiFT).
@@ -49,11 +49,7 @@ def table_p(
     A table is permuted ``draws`` times, by draws of its counts, and resampled as often. NaN where a group has no rows
     for the rate. Source: DiCiccio et al. 2020.
     """
-    rate = metric_named(metric)
-    if not isinstance(rate, Rate):
-        raise ValueError(f"expected a rate, found {rate.name}: many tables at once are tested for rates only")
-    Settings(draws=draws, smoothing=smoothing)
-    kinds = rate.split(tables)
+    kinds, (method, smoothing) = RATES[metric].split(tables), TESTS[test]
     if method == "exact":
         return np.array([_exact(*row) for row in kinds.reshape(len(kinds), 6).tolist()])
     p, at_once = np.full(len(kinds), np.nan), max(1, DRAWS_AT_ONCE // draws)
@@ -71,7 +67,7 @@ def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -
     return exact_p(rates).two_sided if rates.m_a and rates.m_b else float("nan")
 
 
-def _resampled(kinds: Array, method: TableTest, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
+def _resampled(kinds: Array, method: str, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
     """From counts of kinds (S, 2, 3) with rows for the rate in both groups."""
     groups = np.moveaxis(kinds, 1, 0)
     observed = statistic(groups)
@@ -100,7 +96,7 @@ def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Ar
     return rng.multinomial(total[..., None], share[..., None, :], size=(*total.shape, draws))
 
 
-def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int = 1000) -> dict[str, Array]:
+def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int) -> dict[str, Array]:
     """Two-sided p-values (S,) of the difference, ``unstudentized`` and ``studentized`` by DeLong's variance.
 
     Of S samples of n rows each, ``label`` and ``group`` (S, n) of 0 and 1 in ascending order of score, no two of which
@@ -153,15 +149,6 @@ def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: in
 
 NUMBERS_AT_ONCE = 2**20
 """Of samples, in memory."""
-TESTS: dict[str, tuple[TableTest, float]] = {
-    "unstudentized": ("unstudentized", 0.0),
-    "studentized": ("studentized", 0.0),
-    "studentized_smoothed": ("studentized", 1.0),
-    "exact": ("exact", 0.0),
-    "lift": ("lift", 0.0),
-    "bootstrap": ("bootstrap", 0.0),
-}
-"""Method and smoothing: ``studentized`` has Wald's variance, as published; ``studentized_smoothed`` adds one each."""
 
 Row = dict[str, Any]
 
@@ -252,12 +239,6 @@ def sampled(
     return np.stack([np.stack([passed, n - ones - passed], -1), np.stack([ones - caught, caught], -1)], -2)
 
 
-def tested(tables: Array, metric: str, test: str, draws: int, rng: np.random.Generator) -> Array:
-    """Two-sided p-values (S,) of a test in :data:`TESTS`; NaN where a group has no rows that the metric is of."""
-    method, smoothing = TESTS[test]
-    return table_p(tables, metric, method=method, rng=rng, draws=draws, smoothing=smoothing)
-
-
 def all_tested(config: Any, tables: Array, rng: np.random.Generator) -> dict[str, Array]:
     """The p-values (S,) of the tests of a rate that ``config`` names, by test."""
-    return {test: tested(tables, config.metric, test, config.draws, rng) for test in config.tests}
+    return {test: table_p(tables, config.metric, test, config.draws, rng) for test in config.tests}

@@ -4,8 +4,9 @@ A *unit* is what a permutation moves: a row, or all rows of a person. Units of o
 sees, so a sample is known by its counts of each kind, an array (..., U), and a statistic is a function of them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,10 +33,8 @@ def freedom(n: Array) -> Array:
     return np.where(n > 1, n - 1, np.nan)
 
 
-class Statistic(Protocol):
-    """Counts of each kind of unit (..., U) -> metric and variance (...)."""
-
-    def __call__(self, counts: Array) -> MetricEstimate: ...
+Statistic = Callable[[Array], MetricEstimate]
+"""Counts of each kind of unit (..., U) -> metric and variance (...)."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class RatioOfSums:
     .. math:: v = \frac{n}{n-1} \frac{\sum (a_u - f b_u)^2}{(\sum b_u)^2}, \qquad n = \#\{b_u \ne 0\}.
 
     With b = 1 this is the variance of a mean, s^2 / n with n - 1 in s^2; with sums over the rows of a person for (a, b)
-    the variance robust to clusters; with weights that of a weighted mean. ``parts`` (U, 2) holds (a_u, b_u).
+    the variance robust to clusters. ``parts`` (U, 2) holds (a_u, b_u).
     """
 
     parts: Array

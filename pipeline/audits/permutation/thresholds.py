@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from pipeline.audits.permutation.draws import split
-from pipeline.audits.permutation.monte_carlo import bound, extreme, furthest, monte_carlo_p
+from pipeline.audits.permutation.monte_carlo import extreme, furthest, monte_carlo_p
 from pipeline.audits.permutation.scores import RATES, named_attributes, scores_of, threshold_tables
 from pipeline.audits.permutation.simulations import table_p
 from pipeline.audits.permutation.statistics import Proportion, studentized
@@ -70,13 +70,13 @@ def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Gene
     extremes = extreme(studentized(permuted), studentized(observed), "two-sided").sum(axis=-1)
     return {
         "studentized": {"rejected": monte_carlo_p(extremes, config.draws) <= config.alpha},
-        "exact": {"rejected": table_p(tables, name, method="exact", rng=rng) <= config.alpha},
+        "exact": {"rejected": table_p(tables, name, "exact", config.draws, rng) <= config.alpha},
         "": {
             "difference": difference,
             "estimate_a": observed.value[0],
             "estimate_b": observed.value[1],
             "n_a": kinds[:, 0, :2].sum(axis=-1),
             "n_b": kinds[:, 1, :2].sum(axis=-1),
-            "percentile_95": bound(furthest(np.abs(permuted.difference), config.alpha), np.ones_like(difference)),
+            "percentile_95": furthest(np.abs(permuted.difference), config.alpha),
         },
     }

@@ -93,8 +93,8 @@ def network(
     Its weights are drawn from torch's global generator; those of convolutions have their channels last, which is faster
     on a GPU and, for most networks, on a CPU. ``input_size``: the side that pictures are resized to inside, None for
     their own. Its attribute ``pretrained`` says whether it began from ImageNet weights. Raises ValueError for an
-    unknown architecture, labels without a class, images that are not square or too small, and weights that are required
-    and cannot be had.
+    unknown architecture, labels without a class, images that are not square or too small, and a file of weights that
+    cannot be read.
     """
     import torch
 

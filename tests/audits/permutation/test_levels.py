@@ -68,15 +68,14 @@ def test_with_few_positives_studentising_fails_and_within_outcome_holds() -> Non
     rng = np.random.default_rng(3)
     drawn = sampled((1000, 100), (0.8, 0.2), (0.8, 0.8), 0.8, 2000, rng)
 
-    def level(method: Any, smoothing: float = 0.0) -> float:
-        p = table_p(drawn, "fnr", method=method, rng=rng, draws=399, smoothing=smoothing)
-        return float((p <= 0.05).mean())
+    def level(test: str) -> float:
+        return float((table_p(drawn, "fnr", test, 399, rng) <= 0.05).mean())
 
-    published, smoothed = level("studentized"), level("studentized", 1.0)
+    published, smoothed = level("studentized"), level("studentized_smoothed")
     assert smoothed < published - 0.015
     assert near(published, 0.090, 2000)
-    for method, expected in (("unstudentized", 0.314), ("bootstrap", 0.101), ("exact", 0.032)):
-        assert near(level(method), expected, 2000), method
+    for test, expected in (("unstudentized", 0.314), ("bootstrap", 0.101), ("exact", 0.032)):
+        assert near(level(test), expected, 2000), test
 
 
 def test_section_2_3_the_wrong_group_is_named_with_probability_at_most_half_alpha() -> None:
@@ -86,21 +85,21 @@ def test_section_2_3_the_wrong_group_is_named_with_probability_at_most_half_alph
     assert at_most(studentised, 0.025, 800)
 
 
-@pytest.mark.parametrize("method", ["exact", "studentized", "unstudentized"])
-def test_many_tables_at_once_are_the_tests_one_by_one(method: Any) -> None:
+@pytest.mark.parametrize("test", ["exact", "studentized_smoothed", "unstudentized"])
+def test_many_tables_at_once_are_the_tests_one_by_one(test: str) -> None:
     drawn = sampled((300, 100), (0.5, 0.3), (0.8, 0.7), 0.75, 5, np.random.default_rng(8))
-    together = table_p(drawn, "precision", method=method, rng=np.random.default_rng(1), draws=4000)
+    together = table_p(drawn, "precision", test, 4000, np.random.default_rng(1))
     for table, p in zip(drawn, together, strict=True):
         counts, rng = Counts.of_decisions(table, ("a", "b")), np.random.default_rng(2)
-        alone = permutation_test(counts, "precision", rng=rng, method=method, draws=4000)
-        assert alone.p_value == pytest.approx(p, abs=1e-12 if method == "exact" else 0.045)
+        alone = permutation_test(counts, "precision", rng=rng, method=test.removesuffix("_smoothed"), draws=4000)
+        assert alone.p_value == pytest.approx(p, abs=1e-12 if test == "exact" else 0.045)
 
 
 @pytest.mark.parametrize("method", ["lift", "bootstrap"])
 def test_the_shortcut_and_the_basic_bootstrap_of_a_table_are_those_of_its_rows(method: Any) -> None:
     rng, (n_a, n_b) = np.random.default_rng(8), (300, 100)
     tables = sampled((n_a, n_b), (0.5, 0.3), (0.8, 0.7), 0.75, 3, rng)
-    for table, p in zip(tables, table_p(tables, "precision", method=method, rng=rng, draws=4000), strict=True):
+    for table, p in zip(tables, table_p(tables, "precision", method, 4000, rng), strict=True):
         group, label, decision = (np.repeat(part, table.ravel()) for part in np.indices(table.shape).reshape(3, -1))
 
         def difference(rows: Array, group: Array, label: Array = label, decision: Array = decision) -> float:
@@ -280,10 +279,10 @@ def test_power_is_the_level_without_a_difference_and_the_formulas_with_one() -> 
 def test_size_power_and_difference_are_inverses_and_four_times_the_rows_see_half_the_difference() -> None:
     variances = (float(rate_variance(0.3, 0.8)), float(rate_variance(0.2, 0.2)))
     rows = sample_size(0.1, variances, alpha=0.05, power=0.9)
-    assert power_of(0.1, variances, (rows, rows)) == pytest.approx(0.9, abs=1e-3)
-    assert power_of(-0.1, variances, (rows, rows)) == power_of(0.1, variances, (rows, rows))
+    up, down = (power_of(difference, variances, (rows, rows), alpha=0.05) for difference in (0.1, -0.1))
+    assert up == down == pytest.approx(0.9, abs=1e-3)
     half = sample_size(0.1, variances, alpha=0.05, power=0.5)
-    assert detectable(variances, (half, half)) == pytest.approx(0.1, rel=1e-2)
+    assert detectable(variances, (half, half), alpha=0.05) == pytest.approx(0.1, rel=1e-2)
     rows_of_each = np.array([500, 2000])
-    seen = detectable(variances, (rows_of_each, rows_of_each))
+    seen = detectable(variances, (rows_of_each, rows_of_each), alpha=0.05)
     assert seen[0] / seen[1] == pytest.approx(2)

@@ -91,7 +91,7 @@ def test_sample_sizes_have_the_power_they_promise(inputs: Inputs) -> None:
         for difference in DIFFERENCES:
             rows = table.cell(f"{difference:g} ({power:g})", "Adult", "gender", "recall (TPR)")
             bernoulli = (f[0] * (1 - f[0]), f[1] * (1 - f[1]))
-            reached = power_of(difference, bernoulli, (rows * of[0], rows * of[1]))
+            reached = power_of(difference, bernoulli, (rows * of[0], rows * of[1]), alpha=0.05)
             assert float(reached) == pytest.approx(power, abs=0.002)
 
 
