@@ -13,19 +13,19 @@ UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def check_columns(table: Any, names: Iterable[str], asked_by: str, source: str) -> None:
-    """ValueError for a name that is no column of the table, with the nearest that is one.
+    """ValueError for names that are no columns of the table, with the nearest that are.
 
     ``table`` is a data frame, or whatever else has ``columns``; ``asked_by`` is what names them, such as an option;
     ``source`` is what the message calls the table.
     """
     existing = list(table.columns)
-    for name in names:
-        if name not in existing:
-            commas = " (are its columns separated by something other than commas?)"
-            hint = commas if len(existing) == 1 else nearest(name, existing)
-            raise ValueError(
-                f"{asked_by} names {name!r}, but {source} has no such column{hint}. It has: {listed(existing)}"
-            )
+    if absent := [name for name in names if name not in existing]:
+        commas = " (are its columns separated by something other than commas?)"
+        hint = commas if len(existing) == 1 else "".join(nearest(name, existing) for name in absent[:SHOWN])
+        raise ValueError(
+            f"{asked_by} names {listed(list(map(repr, absent)), SHOWN)}, but {source} has no such column{hint}. "
+            f"It has: {listed(existing)}"
+        )
 
 
 def check_distinct(names: Sequence[str], source: object) -> None:

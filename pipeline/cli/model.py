@@ -236,7 +236,14 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
         _check_trusted(path, trust_pickle, "a pickled model", "save it with skops.io.dump")
         import joblib
 
-        return _unpickled(path, lambda: joblib.load(path)), "pickled model"
+        importable_from(Path.cwd())
+        try:
+            return joblib.load(path), "pickled model"
+        except Exception as error:
+            raise ValueError(
+                f"{path} cannot be unpickled ({reason(error)}). A pickle needs the very module "
+                "that defined its class: run where that can be imported, or give path/to/file.py:name"
+            ) from error
     if path.suffix != ".skops":
         return _network_in(path, trust_pickle, computing.device)
     skops = _extra("skops.io", path, "sklearn")
@@ -258,17 +265,6 @@ def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> No
             f"{path} is {what}. A pickle can run any program when it is opened, so it is not opened "
             f"unasked: if you trust its maker add --trust-pickle; better, {better}, or give path/to/file.py:name"
         )
-
-
-def _unpickled(path: Path, load: Callable[[], Any]) -> Any:
-    importable_from(Path.cwd())
-    try:
-        return load()
-    except Exception as error:
-        raise ValueError(
-            f"{path} cannot be unpickled ({reason(error)}). A pickle needs the very module "
-            "that defined its class: run where that can be imported, or give path/to/file.py:name"
-        ) from error
 
 
 def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[torch.nn.Module, str]:

@@ -257,7 +257,7 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
         remedy = next((text for words, text in REMEDIES if any(word in message for word in words)), "")
         raise ValueError(
             f"the model failed on {len(inputs)} {form.given}: {reason(error)}. "
-            f"{remedy.format(precision=form.precision, remedy=form.remedy) or form.remedy}"
+            f"{remedy.format(precision=form.precision) or form.remedy}"
         ) from error
 
 

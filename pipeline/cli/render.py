@@ -143,8 +143,10 @@ def content(document: Result, in_folder: bool) -> dict[str, Any]:
         "audit": document.audit,
         "schema": document.schema,
         "verdict": {
-            **{"outcome": verdict.outcome, "reason": verdict.reason},
-            **{**verdict.facts, "sentence": verdict.sentence},
+            "outcome": verdict.outcome,
+            "reason": verdict.reason,
+            **verdict.facts,
+            "sentence": verdict.sentence,
         },
         "caveats": [caveat.text for caveat in document.caveats],
         "options": {} if document.settings is None else stated(document.settings),

@@ -129,7 +129,7 @@ class Network(Options, title="model"):
     )
     output_kind: OutputKind = option(
         "what the model returns: (n, K) scores of the classes, or (n,) or (n, 1) of class 1 (default: read off the "
-        "values, and said in the verdict)",
+        "values, and said beside the verdict)",
         "auto",
     )
 

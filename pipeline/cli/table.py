@@ -15,10 +15,10 @@ from pipeline.cli import settings as options
 from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.seeds import generators
 from pipeline.tabulate.duckdb_engine import opened
-from pipeline.tabulate.levels import in_order, level_name
+from pipeline.tabulate.levels import in_order, level_name, where
 from pipeline.tabulate.rows import Values, doubles, grouped, labelled
 from pipeline.tabulate.rows import numeric as numbers_in
-from pipeline.tabulate.table import FAULTS, FIRST, MISSING_TEXTS, Faulty, Place, Score
+from pipeline.tabulate.table import FAULTS, MISSING_TEXTS, Faulty, Place, Score
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class Source:
         Columns named in ``text`` stay text; ``missing`` says what stands for a missing value in a CSV, beside the empty
         cell. Raises ValueError as :mod:`pipeline.tabulate` does, and for a file without rows.
         """
+        if not path.is_file():
+            raise ValueError(f"there is no file {path}: give the path of a CSV or Parquet file")
         with opened(path, missing=MISSING_TEXTS if missing is None else ("", *missing)) as found:
             check_columns(found, text, "--text", found.name)
             table = found.frame(text)
@@ -69,7 +71,7 @@ class Source:
         else:
             bounds = Score(faulty.column, faulty.low, faulty.high)
             wrong = doubles(column, bounds)[1] == FAULTS.index(faulty.fault)
-        return [Place(int(row), None, value) for row, value in column[wrong][:FIRST].items()]
+        return [Place(int(row), None, value) for row, value in column[wrong][:SHOWN].items()]
 
 
 def sha256(path: Path) -> str:
@@ -189,8 +191,20 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
             "model expects them (pandas.get_dummies of text, days of a date), or leave them out, --drop "
             f"{','.join(wrong)}"
         )
+    if not gaps and (told := missing_in(replace(source, table=table[list(names)]))):
+        raise ValueError(f"{source.name}: {told}: {FILL}")
     bounds = (Score(name, -LARGEST, LARGEST) for name in names)
     return np.column_stack([numbers_in(source, one, "feature", table[one.column], gaps) for one in bounds])
+
+
+def missing_in(source: Source) -> str:
+    """Which columns have gaps, and where the first of them has; empty where none has."""
+    counts = source.table.isna().sum()
+    if not (names := [str(name) for name in source.table if counts[name]]):
+        return ""
+    at = where(source.places(Faulty(names[0], "missing")), int(counts[names[0]]), len(source.table), values=False)
+    others = f"; so are values of {listed(list(map(repr, names[1:])), SHOWN)}" if names[1:] else ""
+    return f"column {names[0]!r} (feature) is missing in {at}{others}"
 
 
 def two_classes(source: Source, column: str, positive: str | None) -> tuple[Array, tuple[str, str]]:

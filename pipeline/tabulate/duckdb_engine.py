@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.messages import check_distinct
+from pipeline.messages import SHOWN, check_distinct
 from pipeline.tabulate import sql
 from pipeline.tabulate.source import Files, header, local_files, parquet_header
-from pipeline.tabulate.table import FAULTS, FIRST, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
+from pipeline.tabulate.table import FAULTS, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -153,12 +153,12 @@ class DuckTable:
         found: list[Place] = []
         for path in self._files.paths if self._files else (None,):
             numbered = f"SELECT {column.raw}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
-            rows = self._asked(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {FIRST}")
+            rows = self._asked(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {SHOWN}")
             several = self._files is not None and len(self._files.paths) > 1
             found += [Place(row, Path(path).name if path and several else None, value) for row, value in rows]
-            if len(found) >= FIRST:
+            if len(found) >= SHOWN:
                 break
-        return found[:FIRST]
+        return found[:SHOWN]
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         selected = ", ".join(map(self._dialect.name, columns))

@@ -155,10 +155,9 @@ def number_of(value: Any) -> float | None:
 
 def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
     """ValueError for a column that the table lacks, with the nearest that it has; ``columns`` by their role."""
-    for role, column in columns.items():
-        if column is not None:
-            check_columns(table, (column,), role, table.name)
     named = [column for column in columns.values() if column is not None]
+    lacking = [role for role, column in columns.items() if column is not None and column not in table.columns]
+    check_columns(table, named, listed(lacking), table.name)
     if twice := sorted({column for column in named if named.count(column) > 1}):
         roles = [role for role, column in columns.items() if column in twice]
         raise ValueError(f"column {twice[0]!r} is given as {' and as '.join(roles)}: it can only be one of them")

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipeline.messages import SHOWN, not_installed
 from pipeline.tabulate import sql
 from pipeline.tabulate.source import CSV
-from pipeline.tabulate.table import FAULTS, FIRST, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
+from pipeline.tabulate.table import FAULTS, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -50,10 +51,7 @@ def unavailable() -> str | None:
         with _without_its_warnings():
             import pyspark  # noqa: F401
     except ImportError:
-        return (
-            "pyspark is not installed: pip install --editable '.[spark]' in the project's folder (or use the engine "
-            "duckdb)"
-        )
+        return f"{not_installed('the engine spark', 'pyspark', 'spark')} (or use the engine duckdb)"
     home = os.environ.get("JAVA_HOME")
     if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
         return f"Spark needs {JAVA}, and there is none: {INSTALL}"
@@ -170,9 +168,9 @@ class SparkTable:
         if condition is None:
             return []
         if not self._from_files:
-            found = self._done(self._rows.where(condition).selectExpr(column.raw).limit(FIRST).collect)
+            found = self._done(self._rows.where(condition).selectExpr(column.raw).limit(SHOWN).collect)
             return [Place(None, None, value) for (value,) in found]
-        rows = self._placed().where(condition).orderBy(*PLACE).selectExpr(*PLACE, column.raw).limit(FIRST)
+        rows = self._placed().where(condition).orderBy(*PLACE).selectExpr(*PLACE, column.raw).limit(SHOWN)
         before = self._rows_before_blocks()
         several = len({file for file, _ in before}) > 1
         return [

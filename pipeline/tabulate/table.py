@@ -91,8 +91,6 @@ def reading(
     return Bins(score, low, high, bins)
 
 
-FIRST = 5
-"""How many faulty rows an error names."""
 MISSING_TEXTS = ("", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 """What stands for a missing value in a CSV file; the columns of a CSV file are text, whatever engine reads it."""
 

@@ -91,6 +91,7 @@ def spoil_desk() -> None:
     rows = np.arange(len(table))
     spoilt: dict[str, dict[str, Any]] = {
         "missing": {"merit": table["merit"].where(~np.isin(rows, [1, 3]))},
+        "gaps": {name: table[name].where(~np.isin(rows, [1, 3])) for name in ("merit", "proxy")},
         "infinite": {"merit": table["merit"].where(rows != 2, np.inf)},
         "words": {"hired": np.where(table["hired"] == 1, "yes", "no")},
         "men": {"sex": "male"},

@@ -444,7 +444,7 @@ def test_limits_that_the_engine_does_not_take_are_said(folder: Path) -> None:
 
 def test_a_missing_spark_is_said_with_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
-    with pytest.raises(ValueError, match=r"pyspark is not installed: pip install --editable '\.\[spark\]' in the pro"):
+    with pytest.raises(ValueError, match=r"pyspark, which is not installed: pip install --editable '\.\[spark\]'"):
         contingency(folder / "whole.csv", engine="spark", **ASKED)
     monkeypatch.setitem(__import__("sys").modules, "pyspark", np)  # anything that imports
     monkeypatch.setenv("PATH", str(folder))

@@ -14,6 +14,7 @@ import numpy as np
 from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator, times_drawn
 from pipeline.audits.permutation.metrics import UserMetric
 from pipeline.audits.permutation.statistics import MetricEstimate, RatioOfSums, of_moments
+from pipeline.messages import reason
 from pipeline.types import Array
 
 WEIGHTS_AT_ONCE = 2**22
@@ -198,8 +199,11 @@ class UserRows:
 
     def __post_init__(self) -> None:
         inside = self.group[self.unit] == 0
-        some = self._call(np.flatnonzero(inside), np.ones(inside.sum()))
-        masked = self._call(np.arange(len(self.label)), inside.astype(float))
+        try:
+            some = self._call(np.flatnonzero(inside), np.ones(inside.sum()))
+            masked = self._call(np.arange(len(self.label)), inside.astype(float))
+        except Exception as error:
+            raise ValueError(f"metric {self.metric.name!r} fails on the rows of a group: {reason(error)}") from error
         if not np.isclose(some, masked, rtol=1e-6, equal_nan=True):
             raise ValueError(
                 f"metric {self.metric.name!r} gives {some:.6g} for the rows of a group, but {masked:.6g} when the "

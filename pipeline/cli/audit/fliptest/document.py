@@ -285,19 +285,14 @@ def _report(report: Sequence[Entry]) -> Table:
 
 
 def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Settings) -> dict[str, Any]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    poor, lost = [], []
     for side in sides:
-        quality, source, target = side.quality, side.way.source.level, side.way.target.level
-        known = {"where": f"from {source} to {target}", "source": source, "target": target, "most": WORST_HEALTHY_KS}
-        worst = sorted(name for name, distance in quality.ks.items() if distance > WORST_HEALTHY_KS)
-        named = listed([f"{name} ({quality.ks[name]:.2f})" for name in worst], SHOWN)
+        source, target = side.way.source.level, side.way.target.level
+        worst = [f"{name} ({ks:.2f})" for name, ks in sorted(side.quality.ks.items()) if ks > WORST_HEALTHY_KS]
+        known = {"where": f"from {source} to {target}", "target": target, "most": WORST_HEALTHY_KS}
+        poor += [{**known, "named": listed(worst, SHOWN)}] if worst else []
         missing = len(side.way.points) - len(side.kept)
-        said: list[tuple[str, Any, dict[str, Any]]] = [
-            ("poor_map", worst, {"named": named}),
-            ("no_image", missing, {"missing": missing}),
-        ]
-        for condition, holds, quantities in said:
-            found.setdefault(condition, []).extend([{**known, **quantities}] if holds else [])
+        lost += [{"missing": missing, "source": source}] if missing else []
     real = all(side.real for side in sides)
     snapped = (
         " Whole numbers are the nearest that exist, and categories have the target group's shares "
@@ -305,7 +300,8 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
     )
     return {
         "flips_are_to_be_read": True,
-        **found,
+        "poor_map": poor,
+        "no_image": lost,
         "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
         "exact_map": real,
         "missing_values": bool(space.gaps) and {"missing": listed(space.gaps, SHOWN)},

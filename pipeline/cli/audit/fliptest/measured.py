@@ -54,7 +54,7 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
                 "worst_ks": max(quality.ks.values()),
                 "ks": dict(quality.ks),
                 "real_people": side.real,
-                **{name: value for name, value in vars(quality).items() if name != "ks"},
+                "distance": quality.distance,
                 "facts": dict(side.facts),
             },
         }

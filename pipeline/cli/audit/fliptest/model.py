@@ -10,11 +10,10 @@ from scipy.special import softmax
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.model import Computing, Model
 from pipeline.cli.probe import BLOCK_ROWS, array_of, check_alone, check_finite, row_form
-from pipeline.cli.table import FILL, Source, numeric
+from pipeline.cli.table import FILL, Source, missing_in, numeric
 from pipeline.messages import SHOWN, listed
 from pipeline.models.outputs import ROUNDING
-from pipeline.tabulate.levels import level_name, where
-from pipeline.tabulate.table import Faulty
+from pipeline.tabulate.levels import level_name
 from pipeline.types import Array
 
 WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"
@@ -106,12 +105,8 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple
     try:
         output = checked(raw, frame, "row")
     except ValueError as error:
-        if counts := {name: int(n) for name, n in frame.isna().sum().items() if n}:
-            name, count = next(iter(counts.items()))
-            at = where(source.places(Faulty(str(name), "missing")), count, len(frame), values=False)
-            raise ValueError(
-                f"{error}. In {path} column {name!r} is missing in {at}: if the model takes no missing values, {FILL}"
-            ) from error
+        if told := missing_in(source):
+            raise ValueError(f"{error}. In {path} {told}: if the model takes no missing values, {FILL}") from error
         raise
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
     threshold, columns = asked.threshold, output.shape[1] if output.ndim == 2 else 0

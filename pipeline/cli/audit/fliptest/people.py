@@ -60,7 +60,6 @@ def read_groups(data: Source, asked: Settings) -> Groups:
     table, path = data.table, data.name
     apart = () if asked.id is None else (asked.id,)
     check_columns(table, apart, "--id", path)
-    check_columns(table, (asked.group,), "--group", path)
     names = feature_names(
         data, replace(asked, drop=(*asked.drop, *apart)), asked.label, [asked.group], "--group", asked.include_group
     )

@@ -287,15 +287,14 @@ def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Ta
     clipped = f", {test['clipped']:,} clipped" if test["clipped"] else ""
     left_out = f", {test['non_finite']:,} more not finite and left out" if test["non_finite"] else ""
     balanced = "-" if results["balanced_accuracy"] is None else f"{results['balanced_accuracy']:.3f}"
-    nobody = " No row is misclassified before the attack: error rates have no ratio."
+    unknown = results["error_rate_ratio"]["T_n"] is None
+    nobody = " No row is misclassified before the attack: error rates have no ratio." if unknown else ""
     return (
         Table((*map(Column, heads), last), tuple(rows)),
         Text("S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."),
         Text(
             f"{test['n']:,} ratios, {test['below_one']:,} of them below 1{clipped}{left_out}. The model's accuracy on "
-            f"these rows is {results['accuracy']:.3f}, balanced {balanced}."
-            + nobody
-            * (results["error_rate_ratio"]["T_n"] is None)
+            f"these rows is {results['accuracy']:.3f}, balanced {balanced}.{nobody}"
         ),
     )
 

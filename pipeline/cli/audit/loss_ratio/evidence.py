@@ -137,9 +137,9 @@ def bounds_of(asked: str, rows: Rows, people: Admissible) -> Bounds | None:
     table = Source.read(path)
     check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
     features = table.table["feature"].tolist()
-    strange = [str(name) for name in features if name not in rows.names]
-    if strange:
-        raise ValueError(f"{path}: there is no feature {strange[0]!r}{nearest(strange[0], rows.names)}")
+    if strange := [str(name) for name in features if name not in rows.names]:
+        told = listed(list(map(repr, strange)), SHOWN)
+        raise ValueError(f"{path}: there is no feature {told}{nearest(strange[0], rows.names)}")
     low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
     places = [rows.names.index(name) for name in features]
     low[places], high[places] = numeric(table, ("low", "high")).T

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from pipeline.audits.loss_ratio.ratio_tests import RatioTest
+from pipeline.cli.numbers import level
 from pipeline.report.style import INK, METHODS, WARNING, new_figure
 
 WIDE = 3.0
@@ -17,8 +18,9 @@ def figure(steps: Sequence[int], test: RatioTest) -> Figure:
     """The ``test`` at each of the ``steps``, to be drawn and saved within :func:`pipeline.report.style.paper`."""
     drawn = new_figure(2.6)
     axes, color = drawn.subplots(), METHODS["baseline"].color
-    level = f"{100 * (1 - test.alpha):g} %"
-    axes.fill_between(steps, test.ci_low, test.ci_high, color=color, alpha=0.2, linewidth=0, label=f"{level} interval")
+    axes.fill_between(
+        steps, test.ci_low, test.ci_high, color=color, alpha=0.2, linewidth=0, label=f"{level(test.alpha)} interval"
+    )
     axes.plot(steps, test.mean, color=color, label="$S_n$")
     axes.plot(steps, test.statistic, color=INK, linestyle="-.", label="$T_n$")
     axes.axhline(test.delta, color=WARNING, linestyle="--", label=f"tolerance {test.delta:g}")

@@ -99,7 +99,8 @@ def planned(asked: Settings) -> Plan:
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
         raise ValueError(
-            f"--metric {unknown[0]}: expected one of {', '.join(KNOWN)}; or path/to/file.py:name for one of your own"
+            f"--metric {','.join(unknown)}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for one of "
+            "your own"
         )
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
     metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
@@ -354,9 +355,8 @@ def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list
     found = numbers(table, [score, column])
 
     def test(plan: Plan) -> list[Finding]:
-        settings = {**plan.asked.some("method", "alpha", "resampling_risk"), "alternative": plan.alternative()}
         rng, names = plan.rng(column, CORRELATION), (score, column)
-        made = correlation_test(found[score], found[column], rng=rng, names=names, draws=plan.draws, **settings)
+        made = correlation_test(found[score], found[column], rng=rng, names=names, **vars(plan.testing()))
         return [Finding(column, "correlation of the score", made, "every row", table.size(), (column, CORRELATION))]
 
     return test
@@ -364,17 +364,13 @@ def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list
 
 def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
     """Over all hypotheses of the run; max-T has been done for each metric, and a correlation is alone in its own."""
-    placed = list(findings)
     if correction == "max_t":
-        alone = (finding.test.metric == CORRELATION for finding in findings)
         return tuple(
-            replace(finding, adjusted=finding.test.p_value) if one else finding
-            for finding, one in zip(findings, alone, strict=True)
+            replace(one, adjusted=one.test.p_value) if one.test.metric == CORRELATION else one for one in findings
         )
-    known = [position for position, finding in enumerate(findings) if finding.test.p_value is not None]
-    if known:
-        p = np.array([findings[position].test.p_value for position in known], dtype=float)
-        adjusted = corrected_once(p, [findings[position].hypothesis for position in known], correction)
-        for position, value in zip(known, adjusted.tolist(), strict=True):
-            placed[position] = replace(findings[position], adjusted=value)
-    return tuple(placed)
+    known = [finding for finding in findings if finding.test.p_value is not None]
+    if not known:
+        return tuple(findings)
+    p = np.array([finding.test.p_value for finding in known], dtype=float)
+    adjusted = iter(corrected_once(p, [finding.hypothesis for finding in known], correction).tolist())
+    return tuple(one if one.test.p_value is None else replace(one, adjusted=next(adjusted)) for one in findings)

@@ -26,10 +26,6 @@ from pipeline.cli.table import Source, check_classes
 from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
 
-WHOSE = {
-    "paper": "all images of a group, those classified wrongly at distance 0",
-    "correct": "the images classified correctly alone",
-}
 SHOWN_LEVELS = 12
 SMALL = 0.01
 """Smaller numbers have two digits, so that they fit their column."""
@@ -147,14 +143,13 @@ def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
     """
     found, label, alpha = first.entry, subjects.points.label, asked.alpha
     count = found["images"]
-    trivial = None if label is None else float(np.unique(label, return_counts=True)[1].max() / count)
-    accuracy = None if label is None else found["n_correct"] / count
+    known: dict[str, Any] = {"accuracy": None, "gain": None}
+    if label is not None:
+        accuracy, trivial = found["n_correct"] / count, float(np.unique(label, return_counts=True)[1].max() / count)
+        known = {"accuracy": accuracy, "gain": accuracy - trivial, "percent": 100 * accuracy, "trivial": 100 * trivial}
     comparisons = sum(len(np.unique(one.comparisons)) for one in subjects.points.partitions)
     quantities = {
-        "accuracy": accuracy,
-        "gain": None if accuracy is None or trivial is None else accuracy - trivial,
-        "percent": None if accuracy is None else 100 * accuracy,
-        "trivial": None if trivial is None else 100 * trivial,
+        **known,
         "attack": found["attack"],
         "failed": 100 * found["failed"] / max(1, found["n_correct"]),
         "saturated": 100 * subjects.classifier.saturated / count,
@@ -269,14 +264,14 @@ def _sections(
             "right: share classified correctly; median: of their distances; sigma: how much larger the mean distance "
             f"of the group is than that of all others, up to T = {_number(entry['budget'])}, with its interval "
             "(bootstrap); p: of permutations, adjusted (Holm) over all groups of this attack; sigma*: the same of "
-            f"{WHOSE['paper']}."
+            "all images of a group, those classified wrongly at distance 0."
         )
         figure = Figure(
             f"curves_{entry['attack']}",
             "Curves I_P",
             "The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
-            f"the boundary; in brackets the number of its images and sigma. Of {WHOSE['correct']}, by "
-            f"{settings_text(entry)}.",
+            "the boundary; in brackets the number of its images and sigma. Of the images classified correctly alone, "
+            f"by {settings_text(entry)}.",
             "pipeline.cli.audit.robustness_bias.figures:curves",
             (one, images),
         )

@@ -14,7 +14,7 @@ import torch
 
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.table import Source
-from pipeline.messages import SHOWN, check_columns, listed, nearest
+from pipeline.messages import SHOWN, check_columns, listed, nearest, reason
 from pipeline.tabulate.rows import Values
 from pipeline.types import Array
 
@@ -28,8 +28,6 @@ COLOURS = (1, 3)
 COLUMNS = ("file", "filename", "file_name", "image", "path")
 """Columns that are taken for the file names without being told."""
 FORMS = "(n, c, h, w), (n, h, w, c) or (n, h, w) with 1 or 3 channels, uint8 or floating in [0, 1]"
-AT_ONCE = 1024
-"""Images looked at together."""
 Shape = tuple[int, int, int]
 
 
@@ -41,14 +39,13 @@ class Unreadable(Exception):
 class Images:
     """n images of one ``shape`` (c, h, w), called ``names`` (n,).
 
-    ``raw`` gives one of them, (c, h', w') float32 in [0, 1], or raises :class:`Unreadable`; ``resized`` says whether
-    it is brought to the shape's size then. ``unreadable`` are those known to be so before they are read, with reasons.
+    ``raw`` gives one of them, (c, h', w') float32 in [0, 1], or raises :class:`Unreadable`. ``unreadable`` are those
+    known to be so before they are read, with reasons.
     """
 
     names: tuple[str, ...]
     shape: Shape
     raw: Callable[[int], Array]
-    resized: bool
     unreadable: dict[int, str]
 
     def one(self, point: int) -> Array:
@@ -57,7 +54,7 @@ class Images:
         Resized bilinearly, averaged first where it shrinks.
         """
         pixels = self.raw(point)
-        if not self.resized or pixels.shape == self.shape:
+        if pixels.shape == self.shape:
             return pixels
         made = torch.nn.functional.interpolate(
             torch.from_numpy(pixels)[None], self.shape[1:], mode="bilinear", align_corners=False, antialias=True
@@ -66,7 +63,7 @@ class Images:
 
     def pixels(self, points: Array) -> Array:
         """The images of these numbers, (m, c, h, w). Raises Unreadable."""
-        return np.stack([self.one(int(point)) for point in points]) if len(points) else np.zeros((0, *self.shape))
+        return np.stack([self.one(int(point)) for point in points])
 
 
 def in_array(source: Source, asked: Settings, array: Array) -> Images:
@@ -85,14 +82,13 @@ def in_array(source: Source, asked: Settings, array: Array) -> Images:
     if pixels.dtype != np.uint8 and pixels.dtype.kind != "f":
         raise ValueError(f"{path}: expected images of uint8 or floating numbers, found {pixels.dtype}: convert them")
     scale = np.float32(HIGHEST if pixels.dtype == np.uint8 else 1)
-    for start in range(0, len(pixels) if pixels.dtype.kind == "f" else 0, AT_ONCE):
-        part = pixels[start : start + AT_ONCE]
-        if not (finite := np.isfinite(part).all(axis=(1, 2, 3))).all():
+    if pixels.dtype.kind == "f":
+        if not (finite := np.isfinite(pixels).all(axis=(1, 2, 3))).all():
             raise ValueError(
-                f"{path}: image {start + int(finite.argmin())} (counted from 0) has pixels that are missing or "
+                f"{path}: image {int(finite.argmin())} (counted from 0) has pixels that are missing or "
                 "infinite: mend such images, or leave them out"
             )
-        low, high = float(part.min()), float(part.max())
+        low, high = float(pixels.min()), float(pixels.max())
         if not (low >= 0 and high <= 1):
             raise ValueError(
                 f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}: divide by the "
@@ -108,7 +104,6 @@ def in_array(source: Source, asked: Settings, array: Array) -> Images:
         names=tuple(str(row) for row in range(len(pixels))),
         shape=(int(pixels.shape[1]), int(height), int(width)),
         raw=lambda point: np.ascontiguousarray(pixels[point], dtype=np.float32) / scale,
-        resized=asked.resize is not None,
         unreadable={},
     )
 
@@ -150,7 +145,6 @@ def in_folder(source: Source, asked: Settings) -> tuple[str, Images]:
         names=tuple(names),
         shape=(count, height, width),
         raw=lambda point: _decoded(path / names[point], count),
-        resized=asked.resize is not None,
         unreadable=unreadable,
     )
 
@@ -160,7 +154,7 @@ def _decoded(file: Path, channels: int) -> Array:
         try:
             values = np.asarray(image.convert("L" if channels == 1 else "RGB"), dtype=np.float32) / np.float32(HIGHEST)
         except (OSError, ValueError, SyntaxError, EOFError) as error:
-            raise Unreadable(f"damaged: {_told(error)}") from error
+            raise Unreadable(f"damaged: {reason(error)}") from error
     return values[None] if channels == 1 else np.ascontiguousarray(values.transpose(2, 0, 1))
 
 
@@ -173,14 +167,10 @@ def _opened(file: Path) -> Image.Image:
         # Pillow's own words for bytes of no known format would be the path once more.
         raise Unreadable("neither PNG nor JPEG inside") from error
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise Unreadable(_told(error)) from error
+        raise Unreadable(reason(error)) from error
     if image.mode.startswith("I"):
         raise Unreadable("16 bits a pixel: write it with 8")
     return image
-
-
-def _told(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
 
 
 def file_names(source: Source, column: str, path: Path) -> list[str]:
