@@ -246,6 +246,7 @@ def test_a_part_is_refuted_at_a_level_adjusted_for_the_parts() -> None:
     [
         (claim({**of("low")}), "give one of less_than"),
         (claim({**of("low"), "abov": 1}), "no key 'abov'"),
+        ({"says": "q is low", "parts": []}, "claim 1 lacks source, artefact"),
     ],
 )
 def test_a_claim_that_cannot_be_read_says_why(spoilt: dict[str, Any], match: str) -> None:
