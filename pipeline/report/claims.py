@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ from scipy.stats import norm, spearmanr
 from pipeline.messages import check_keys
 from pipeline.report import words
 from pipeline.report.numbers import Estimate, interval, number
-from pipeline.report.rules import shares, wilson
+from pipeline.report.rules import shares, with_wilson
 from pipeline.report.settings import by_repetition, select
 
 LEVEL = 0.05
@@ -155,15 +155,21 @@ def _text(part: Found) -> str:
 
 
 def check(claims: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ValueError for a claim or a part with an unknown key, or without exactly one region."""
+    """Raise ValueError for a claim or a part with an unknown or a missing key, or without exactly one region."""
     for place, claim in enumerate(claims, start=1):
-        check_keys(claim, CLAIM_KEYS, f"claim {place}")
+        _check_keys(claim, CLAIM_KEYS, ("says", "source", "artefact", "parts"), f"claim {place}")
         for part in (*claim.get("provided", ()), *claim["parts"]):
             where = f"claim {place}, part {part.get('label')!r}"
-            check_keys(part, PART_KEYS, where)
+            _check_keys(part, PART_KEYS, ("label", "of"), where)
             regions = [name for name in (*REGIONS, *COMPARED) if name in part]
             if len(regions) != 1:
                 raise ValueError(f"{where}: give one of {', '.join((*COMPARED, *REGIONS))}, found {regions}")
+
+
+def _check_keys(given: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], where: str) -> None:
+    check_keys(given, known, where)
+    if missing := [key for key in needed if key not in given]:
+        raise ValueError(f"{where} lacks {', '.join(missing)}")
 
 
 def decide(claims: Sequence[Mapping[str, Any]], measured: pd.DataFrame) -> list[Decision]:
@@ -245,7 +251,7 @@ class _Quantity:
         of_many = [_share(rows, self.part.get("share_of", "simulations")) for rows in self.rows]
         if all(of_many):
             one, *others = (share for share in of_many if share)
-            return _less(one, others[0], level) if others else _with_wilson(one, level)
+            return _less(one, others[0], level) if others else with_wilson(one, level)
         errors = [rows["error"] for rows in self.rows if "error" in rows and rows["error"].notna().all()]
         if len(errors) == len(self.rows):
             value = sides[0].mean() - (sides[1].mean() if len(sides) > 1 else 0.0)
@@ -256,7 +262,7 @@ class _Quantity:
         if "counted" in self.part:
             region = Region.of(self.part["counted"])
             inside = np.array([float(region.holds(value, value)) for value in sides[0]])
-            return _with_wilson(Estimate.share(inside), level)
+            return with_wilson(Estimate.share(inside), level)
         if len(sides) == 2 and all(side.isin([0.0, 1.0]).all() for side in sides):
             one, other = (Estimate.share(side.to_numpy(float)) for side in sides)
             return _less(one, other, level)
@@ -269,11 +275,6 @@ class _Quantity:
 def _less(one: Estimate, other: Estimate, level: float) -> Estimate:
     gap = shares(other, one, 0.0, level)
     return Estimate(gap.difference, n=one.n, low=gap.low, high=gap.high)
-
-
-def _with_wilson(share: Estimate, level: float) -> Estimate:
-    low, high = wilson(share, level)
-    return replace(share, low=low, high=high)
 
 
 def _values(rows: pd.DataFrame, part: Mapping[str, Any]) -> pd.Series:

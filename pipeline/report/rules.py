@@ -25,7 +25,7 @@ Equivalence: the whole interval lies within a margin about 0, for a mean one pub
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.stats import f as fisher
 from scipy.stats import fisher_exact, norm, ttest_ind_from_stats
@@ -107,6 +107,12 @@ def wilson(share: Estimate, level: float) -> tuple[float, float]:
     middle, size = p + z**2 / (2 * n), 1 + z**2 / n
     # At shares of 0 and 1 an end is that share, but for rounding.
     return max((middle - half) / size, 0.0), min((middle + half) / size, 1.0)
+
+
+def with_wilson(share: Estimate, level: float) -> Estimate:
+    """The share with its Wilson interval."""
+    low, high = wilson(share, level)
+    return replace(share, low=low, high=high)
 
 
 def equality(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:

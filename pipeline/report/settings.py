@@ -20,8 +20,8 @@ GROUPS = ("dataset", "method", "transport", "audit")
 """Of a point; not every point has a transport map."""
 
 NEUTRAL = (
-    *("method.engine", "method.threads", "transport.engine", "transport.threads", "dataset.interpolation"),
-    *("audit.examples", "audit.bootstraps", "audit.permutations", "audit.noise_deals", "audit.noise_people"),
+    *("method.threads", "transport.threads", "audit.examples"),
+    *("audit.bootstraps", "audit.permutations", "audit.noise_deals", "audit.noise_people"),
 )
 """Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is."""
 

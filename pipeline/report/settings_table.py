@@ -1,8 +1,12 @@
 """The settings of a study as they are configured for the run: a line for each value, and where it holds."""
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, given_of
@@ -11,6 +15,7 @@ from pipeline.report.settings import NEUTRAL, text_of, values
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
 
+CONF = Path(__file__).parents[2] / "conf"
 HEADS = {"dataset": "Data", "method": "Model", "transport": "Map", "audit": "Audit", "repetitions": "Repetitions"}
 LONG = 8
 """A list of more numbers is shown by its first, its last and their count."""
@@ -21,7 +26,7 @@ PLACES = [fields for size in range(1, 5) for fields in combinations(range(4), si
 
 
 def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> Table:
-    """Every configured value but those that no number depends on.
+    """Every configured value but those that no number depends on, and those of a reference that are settings no more.
 
     Where values of a setting differ, each has a line with the places that have it. Values that no part of a place tells
     apart, as of what is varied within one, share a line. Raises ValueError where nothing is configured.
@@ -30,9 +35,9 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> T
     for point in inputs.points:
         place = _place(point)
         for key, value in values(point):
-            if key not in NEUTRAL:
-                group = key.split(".")[0]
-                setting = list(HEADS).index(group), _part(group, point), key.split(".", 1)[-1]
+            group, _, name = key.partition(".")
+            if key not in NEUTRAL and (not name or _is_known(group, point[group]["name"], name.split(".")[0])):
+                setting = list(HEADS).index(group), _part(group, point), name or key
                 found.setdefault(setting, {}).setdefault(_cell(value), []).append(place)
     if not found:
         raise ValueError(f"study {inputs.study!r} has no configured points: is the grid empty?")
@@ -40,6 +45,13 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> T
     columns = (Column("value", show="parameter"), Column("where", show="text"))
     said = ("As configured for this run.", *notes)
     return Table("Settings of the study.", ("Part", "Setting"), columns, tuple(rows), stamp, notes=said)
+
+
+@functools.cache
+def _is_known(group: str, file: str, key: str) -> bool:
+    """Whether ``conf/<group>/<file>.yaml`` has the key still; of what has no file there every key is known."""
+    path = CONF / group / f"{file}.yaml"
+    return not path.is_file() or key in yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def _part(group: str, point: Mapping[str, Any]) -> str:

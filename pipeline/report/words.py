@@ -165,6 +165,8 @@ DISTANCES = {
     SMOOTHING: MethodStyle("randomized smoothing", "#00875F", "D", (0, (1, 1.2))),
 }
 """The distances to the decision boundary: exact, by the attacks, and certified."""
+ESTIMATES = (DEEPFOOL, CARLINI_WAGNER, FMN, SMOOTHING)
+"""Of them those that any network has."""
 UNITS = "L2, pixels in [0, 1]"
 """Of every distance between images."""
 

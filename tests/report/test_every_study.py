@@ -115,6 +115,14 @@ def test_the_settings_in_the_text_are_those_of_the_table_of_settings(study: str)
         assert line["ours"] in shown or text_of(line["ours"]) in shown, line["column"]
 
 
+def test_a_setting_that_a_reference_alone_has_is_not_shown() -> None:
+    usual = studies.usual("permutation_tests")
+    older = {path: {**each, "audit": {**each["audit"], "of_old": 1}} for path, each in usual.config["sections"].items()}
+    table = artefacts.build("table_settings", replace(usual, config={**usual.config, "sections": older}))
+    assert isinstance(table, Table)
+    assert table.rows == studies.made("permutation_tests")["table_settings"].rows  # type: ignore[union-attr]
+
+
 # A claim is confirmed by intervals inside its region, refuted by one outside, and undecided in between.
 
 
@@ -238,6 +246,7 @@ def test_a_part_is_refuted_at_a_level_adjusted_for_the_parts() -> None:
     [
         (claim({**of("low")}), "give one of less_than"),
         (claim({**of("low"), "abov": 1}), "no key 'abov'"),
+        ({"says": "q is low", "parts": []}, "claim 1 lacks source, artefact"),
     ],
 )
 def test_a_claim_that_cannot_be_read_says_why(spoilt: dict[str, Any], match: str) -> None:

@@ -46,7 +46,7 @@ from scipy.stats import binom, rankdata
 
 from pipeline.audits.inference import corrected
 from pipeline.report import words as w
-from pipeline.report.fliptest.trials import FirstTrial
+from pipeline.report.fliptest.trials import BOTH, FirstTrial
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.permutation_tests.methods import over_splits
@@ -95,7 +95,6 @@ KNOWN = list(w.ATTRIBUTES)
 KEYS = ["dataset", "attribute", "method", "measure", "repetition"]
 BOTH_WAYS = ["dataset", "attribute", "method"]
 """What both directions of a map have in common."""
-BOTH = (w.POSITIVE, w.NEGATIVE)
 
 
 @dataclass(frozen=True)

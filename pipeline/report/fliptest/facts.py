@@ -16,7 +16,8 @@ from pipeline.types import Array
 
 FEWEST = 3
 """Draws of which a variance has an error."""
-LAW_CLASSIFIER = "logistic"
+LAW_CLASSIFIER, SSL_REGRESSION = "logistic", "linear_regression"
+AGE = "age at latest arrest"
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
@@ -35,16 +36,17 @@ def _of_the_list(inputs: Inputs) -> Iterator[dict[str, Any]]:
     dataset = inputs.datasets.get(w.SSL)
     if dataset is None:
         return
-    for feature, value in reports.with_race(dataset).items():
+    (correlations,) = dataset.correlations.values()
+    for feature, value in zip(dataset.feature_names, map(float, correlations), strict=True):
         place = {"block": DATA, "dataset": w.SSL, "origin": dataset.origin, "feature": feature}
         yield {**place, "statistic": "r_with_race", "value": value}
-    if reports.REGRESSION not in inputs.classifiers:
+    regression = inputs.classifiers.get(f"{w.SSL}/{SSL_REGRESSION}")
+    if regression is None:
         return
-    table = reports.weights_by_split(inputs)
-    age = w.feature_named(reports.AGE, list(table.columns), w.SSL)
-    place = {"block": "ssl_regression", "dataset": w.SSL, "method": "linear_regression", "origin": dataset.origin}
-    for repetition, line in table.iterrows():
-        values = {"weight_of_age": line[age], "largest_other_weight": line.drop(age).abs().max()}
+    age = dataset.feature_names.index(w.feature_named(AGE, dataset.feature_names, w.SSL))
+    place = {"block": "ssl_regression", "dataset": w.SSL, "method": SSL_REGRESSION, "origin": dataset.origin}
+    for repetition, weights in enumerate(np.asarray(regression.parameters["coef"], float)):
+        values = {"weight_of_age": weights[age], "largest_other_weight": np.abs(np.delete(weights, age)).max()}
         for statistic, value in values.items():
             yield {**place, "repetition": repetition, "statistic": statistic, "value": float(value)}
 

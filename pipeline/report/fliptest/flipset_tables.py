@@ -4,9 +4,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
@@ -16,11 +13,8 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number, p_value, spread
 from pipeline.report.style import ordered
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
-from pipeline.types import Described
 
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
-REGRESSION = f"{w.SSL}/linear_regression"
-AGE = "age at latest arrest"
 AUDIT, ROOT = "subgroups", "all rows"
 HELD_OUT = "held out"
 SEARCH = "FairTest's search"
@@ -133,18 +127,6 @@ def table_flipsets(inputs: Inputs) -> Table:
             by_chance(inputs, {place.block for place in listed}),
         ),
     )  # fmt: skip
-
-
-def weights_by_split(inputs: Inputs) -> pd.DataFrame:
-    """Weights of the least squares, one row for each split and one column for each feature."""
-    coef = np.asarray(inputs.classifiers[REGRESSION].parameters["coef"], float)
-    return pd.DataFrame(coef, columns=list(inputs.datasets[w.SSL].feature_names))
-
-
-def with_race(dataset: Described) -> dict[str, float]:
-    """Pearson's correlation of each feature with being in the first group, over the people of both groups."""
-    (correlations,) = dataset.correlations.values()
-    return dict(zip(dataset.feature_names, map(float, correlations), strict=True))
 
 
 @registry.table(place=5)

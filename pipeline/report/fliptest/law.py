@@ -140,15 +140,10 @@ def _published(found: Sequence[Place]) -> list[Place]:
     return [place for place in found if place.transport in PUBLISHED_MAPS]
 
 
-def _scores(place: Place) -> list[float]:
-    """Mean predictions for people, for their counterparts and for the target group, in the first trial."""
-    first = place.first
-    return [float(np.nanmean(scores)) for scores in (first.score, first.score_image, first.target_score)]
-
-
 def _moved(place: Place) -> str:
-    before, after, target = _scores(place)
-    label = place.style.label
+    """Mean predictions for people, for their counterparts and for the target group, in the first trial."""
+    first, label = place.first, place.style.label
+    before, after, target = map(np.nanmean, (first.score, first.score_image, first.target_score))
     return (
         f"{label[0].upper()}{label[1:]}: mean prediction {before:.2f} before and {after:.2f} after; "
         f"{place.groups[1]} have {target:.2f}."

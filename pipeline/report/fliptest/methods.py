@@ -30,8 +30,8 @@ def audited(inputs: Inputs) -> dict[tuple[str, str], list[Place]]:
     found: dict[tuple[str, str], list[Place]] = {}
     for place in trials.places(inputs, block=BLOCK):
         found.setdefault((place.dataset, place.attribute), []).append(place)
-    known = [*w.ATTRIBUTES]
-    order = sorted(found, key=lambda pair: (pair[0], known.index(pair[1]) if pair[1] in known else 9))
+    known = w.attributes_in(attribute for _, attribute in found)
+    order = sorted(found, key=lambda pair: (pair[0], known.index(pair[1])))
     methods = in_order([place.method for listed in found.values() for place in listed])
     return {pair: sorted(found[pair], key=lambda place: methods.index(place.method)) for pair in order}
 

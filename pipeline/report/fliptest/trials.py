@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.fliptest.intervals import over_trials
-from pipeline.audits.fliptest.transparency import STANDS_OUT, Standing, ranks, standing
+from pipeline.audits.fliptest.transparency import STANDS_OUT, Standing, standing
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.numbers import DASH, Estimate, number
 from pipeline.report.style import MethodStyle
-from pipeline.types import Array, AuditResult
+from pipeline.types import Array
 
 FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
 BOTH = (w.POSITIVE, w.NEGATIVE)
@@ -75,15 +75,14 @@ class Line:
     """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset and over the trials.
 
     ``value`` with the interval of :mod:`pipeline.audits.fliptest.intervals` (over maps and people; over people alone
-    where there is one trial), ``rank`` by its absolute value. ``trials`` (T,) are the values of the single trials, NaN
-    where the flipset is empty. Shifts are in the units of :attr:`Place.units`.
+    where there is one trial). ``trials`` (T,) are the values of the single trials, NaN where the flipset is empty.
+    Shifts are in the units of :attr:`Place.units`.
     """
 
     feature: str
     value: float
     low: float
     high: float
-    rank: int
     trials: Array
 
     @property
@@ -187,24 +186,18 @@ class Place:
         return Estimate.mean(100 * (self.counts["", f"positives_{side}"] / self.counts["", f"n_{side}"]))
 
     @property
-    def audit(self) -> AuditResult | None:
-        """The audit with its arrays; None where it is not at hand."""
+    def arrays(self) -> Mapping[str, Array]:
+        """Those of the audit. Raises ValueError where it is not at hand."""
         for point in self.inputs.points:
             if point["audit"]["name"] == FLIPTEST:
                 dataset, method, transport = (str(point[part]["name"]) for part in ("dataset", "method", "transport"))
                 # A block with one attribute need not name it.
                 attribute = self.attribute and str(point["transport"]["attribute"])
                 names = (point["block"], dataset, method, transport, given_of(point), attribute)
-                if names == (self.block, self.dataset, self.method, self.transport, self.given, self.attribute):
-                    return self.inputs.audits.get(point["goes_by"].audit)
-        return None
-
-    @property
-    def arrays(self) -> Mapping[str, Array]:
-        """Those of the audit. Raises ValueError where it is not at hand."""
-        if self.audit is None:
-            raise ValueError(f"there is no audit of {self}: found {sorted(self.inputs.audits)}")
-        return self.audit.arrays
+                own = (self.block, self.dataset, self.method, self.transport, self.given, self.attribute)
+                if names == own and point["goes_by"].audit in self.inputs.audits:
+                    return self.inputs.audits[point["goes_by"].audit].arrays
+        raise ValueError(f"there is no audit of {self}: found {sorted(self.inputs.audits)}")
 
     @property
     def first(self) -> FirstTrial:
@@ -245,10 +238,8 @@ class Place:
                 unit = scale.get(feature, 1.0)
                 line = over_trials(value / unit, low / unit, high / unit, shared, alpha)
                 left, right = np.clip([line.low, line.high], -furthest, furthest).tolist()
-                found.append(Line(feature, line.value, left, right, 0, value / unit))
-        order = ranks(np.array([line.value for line in found]))
-        made = [replace(line, rank=int(place_in_ranking)) for line, place_in_ranking in zip(found, order, strict=True)]
-        return sorted(made, key=lambda line: (line.rank, line.feature))
+                found.append(Line(feature, line.value, left, right, value / unit))
+        return sorted(found, key=lambda line: (-abs(line.value), line.feature))
 
 
 def places(inputs: Inputs, **setting: str) -> list[Place]:

@@ -91,11 +91,6 @@ def shown_steps(inputs: Inputs, dataset: str, wanted: int = STATED_STEPS) -> int
     return int(below[-1] if len(below) else recorded[0])
 
 
-def both_steps(inputs: Inputs, dataset: str) -> list[int]:
-    """What stands for the steps of the authors' code and for those that the paper states."""
-    return list(dict.fromkeys(shown_steps(inputs, dataset, wanted) for wanted in (RELEASED_STEPS, STATED_STEPS)))
-
-
 def steps_note(inputs: Inputs, *datasets: str) -> str:
     """The footnote that says after how many steps of the attack the statistics are taken, and what the paper states."""
     texts = []

@@ -15,8 +15,8 @@ from pipeline.report.table import Column, Table, tabulated
 
 BLOCK = "validity"
 TESTS = {"loss": "loss ratio", "error": "error-rate ratio"}
-MONTE_CARLO = 0.95
-"""Level of the interval for the error of the simulation itself."""
+NEAR, MONTE_CARLO = 0.95, 0.95
+"""A share, and the level of the interval for the simulation's own error of it."""
 
 
 @registry.table(place=7)
@@ -26,6 +26,7 @@ def table_validity(inputs: Inputs) -> Table:
     """
     rows = inputs.select(block=BLOCK, statistic="rejection_rate")
     draws = int(rows["draws"].iloc[0])
+    error = float(norm.ppf((1 + MONTE_CARLO) / 2) * np.sqrt(NEAR * (1 - NEAR) / draws))
     population = int(inputs.select(block=BLOCK, statistic="population")["value"].max())
 
     def column(name: str, statistic: str, group: str = "", **more: float) -> Column:
@@ -55,7 +56,7 @@ def table_validity(inputs: Inputs) -> Table:
         stamp=inputs.stamp(BLOCK),
         notes=(
             f"Shares of {draws:,} samples drawn with replacement from {population:,} simulated points, whose "
-            f"ratio is known. The simulation's own error of a share near 0.95 is \u00b1{_half_width(0.95, draws):.3f}.",
+            f"ratio is known. The simulation's own error of a share near {NEAR:g} is \u00b1{error:.3f}.",
             _setting(inputs),
             "At delta = truth the share rejected is the Type I error, nominally 0.05; below it is the power.",
             "Undefined: samples in which nobody is misclassified, so that no error-rate ratio exists; they neither "
@@ -76,7 +77,3 @@ def _setting(inputs: Inputs) -> str:
         + ", ".join(f"{label} {number(float(truths[test]))}" for test, label in TESTS.items())
         + "."
     )
-
-
-def _half_width(share: float, draws: int) -> float:
-    return float(norm.ppf((1 + MONTE_CARLO) / 2) * np.sqrt(share * (1 - share) / draws))

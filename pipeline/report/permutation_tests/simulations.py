@@ -9,11 +9,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import binom
 
-from pipeline.audits.permutation.monte_carlo import wilson
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
+from pipeline.report.rules import with_wilson
 from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter
 from pipeline.report.table import Cell, Column, Table, tabulated
@@ -70,11 +70,8 @@ def table_1(inputs: Inputs) -> Table:
 def rate(rows: pd.DataFrame) -> Estimate:
     """The simulated share of rejections of one test in one setting, of one row, with its Wilson interval."""
     (line,) = rows.to_dict("records")
-    share, simulations = float(line["value"]), int(line["simulations"])
-    if math.isnan(share):
-        return Estimate(share)
-    low, high = wilson(round(share * simulations), simulations, CONFIDENCE)
-    return Estimate(share, n=simulations, low=low, high=high)
+    share = Estimate(float(line["value"]), n=int(line["simulations"]))
+    return Estimate(math.nan) if math.isnan(share.value) else with_wilson(share, CONFIDENCE)
 
 
 def count(rows: pd.DataFrame, column: str) -> str:

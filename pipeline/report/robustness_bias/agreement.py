@@ -17,7 +17,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.study import LEVEL, NOT_RUN, Audited, Points
-from pipeline.report.rules import wilson
+from pipeline.report.rules import with_wilson
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
 
@@ -71,15 +71,14 @@ class Comparison:
         return one.block == self.block and one.network in (own if self.networks is None else self.networks)
 
 
-BOUNDS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
 OF_ATTACKS = ((w.DEEPFOOL, w.CARLINI_WAGNER), (w.FMN, w.DEEPFOOL))
 COMPARISONS = (
-    *(Comparison(study.LINEAR, (w.EXACT, w.LAST), (name, w.LAST), (w.LOGISTIC,)) for name in BOUNDS),
+    *(Comparison(study.LINEAR, (w.EXACT, w.LAST), (name, w.LAST), (w.LOGISTIC,)) for name in w.ESTIMATES),
     *(Comparison(study.NETWORKS, (one, w.LAST), (other, w.LAST), w.CONVOLUTIONAL) for one, other in OF_ATTACKS),
     *(
         Comparison(study.NETWORKS, (name, moment), (name, w.LAST), w.CONVOLUTIONAL)
         for moment in (w.FIRST, w.MIDDLE)
-        for name in BOUNDS
+        for name in w.ESTIMATES
     ),
 )
 """What the paper compares, and the same of FMN and of smoothing."""
@@ -104,10 +103,7 @@ def counted(
     """
     one, other = pairs(inputs, found, comparison, datasets, denominator)
     equal = Estimate.share((np.sign(one) == np.sign(other))[np.isfinite(one - other)])
-    if not equal.n:
-        return equal
-    low, high = wilson(equal, LEVEL)
-    return replace(equal, low=low, high=high)
+    return with_wilson(equal, LEVEL) if equal.n else equal
 
 
 def differences(

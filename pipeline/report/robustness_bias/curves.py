@@ -165,7 +165,6 @@ def place(one: Audited, partition: str | None) -> str:
     return w.dataset_label(one.dataset) + (f", by {partition}" if partition else "")
 
 
-COLUMNS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
 PANEL = 1.12
 ACROSS, ROW = 3, 1.65
 """Panels in a row, and the height of one, inches."""
@@ -267,9 +266,9 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
     if not shown:
         return nothing(inputs, found, title)
     figure = new_figure(PANEL * len(shown) + 0.5)
-    grid = figure.subplots(len(shown), len(COLUMNS), squeeze=False, sharey=True)
+    grid = figure.subplots(len(shown), len(w.ESTIMATES), squeeze=False, sharey=True)
     for r, one in enumerate(shown):
-        for c, attack in enumerate(COLUMNS):
+        for c, attack in enumerate(w.ESTIMATES):
             axes = grid[r, c]
             if attack not in one.attacks:
                 say(axes, "not measured")

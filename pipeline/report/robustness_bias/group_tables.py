@@ -15,7 +15,6 @@ from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import Cell, Column, Row, Show, Table
 
-ESTIMATES = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
 LEVEL = 0.05
 ADJUSTED = "sigma_p_adjusted"
 OVER_NETWORKS: tuple[tuple[str, Show, str], ...] = (
@@ -41,7 +40,7 @@ def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -
 
     index = pd.MultiIndex.from_tuples(groups)
     columns: dict[str, Any] = {}
-    for attack in ESTIMATES:
+    for attack in w.ESTIMATES:
         having = [one for one in found if attack in one.attacks]
         sigma, given, p = (
             pd.DataFrame({one.network: one.table(attack, denominator=of)[key] for one in having}, index, dtype=float)
@@ -71,7 +70,7 @@ def table_sigma(inputs: Inputs) -> Table:
         Column("p adjusted", "Logistic regression, exact", "text", name="p, adjusted"),
         *(
             Column(f"{attack} {key}", f"Networks, {w.DISTANCES[attack].label}", show, 2, name)
-            for attack in ESTIMATES
+            for attack in w.ESTIMATES
             for key, show, name in OVER_NETWORKS
         ),
     )

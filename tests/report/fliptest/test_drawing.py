@@ -18,7 +18,7 @@ from pipeline.report.fliptest.trials import Line
 def line(feature: str, value: float) -> Line:
     """A line whose interval does not cover 0."""
     low, high = sorted((0.9 * value, 1.1 * value))
-    return Line(feature, value, low, high, 1, np.array([value]))
+    return Line(feature, value, low, high, np.array([value]))
 
 
 def test_a_few_far_values_do_not_stretch_the_axis_and_an_interval_that_dwarfs_the_bars_is_an_arrow() -> None:

@@ -82,7 +82,7 @@ def _lines(side: Side, space: Space, flipset: str, ranking: str) -> list[Line]:
     rank = getattr(report, RANKS[ranking])
     value, low, high = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high"))
     return [
-        Line(label_text(space.labels[j], LETTERS), value[j], low[j], high[j], int(rank[j]), value[j : j + 1])
+        Line(label_text(space.labels[j], LETTERS), value[j], low[j], high[j], value[j : j + 1])
         for j in np.argsort(rank, kind="stable")
         if not np.isnan(rank[j])
     ]
