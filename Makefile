@@ -37,7 +37,7 @@ help:
 	@echo 'make fetch       only get and verify the raw data'
 	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
 	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
-	@echo 'make soak        smoke runs that are killed at random: the same bytes each time? (MOMENTS=50 SEED=0 STUDY=name)'
+	@echo 'make soak        smoke runs that are killed at random: the same bytes each time? (KILLS=50 SEED=0 STUDY=name)'
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
 	@echo 'make test-gpu    whatever changes with the device, on a GPU and on the processor; without a GPU it says so'
@@ -121,11 +121,11 @@ test: $(READY)
 slow: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m slow
 
-# Not part of `test`: hours, with all studies. Continuous integration runs a tenth of the moments, on one study.
-MOMENTS ?= 50
+# Not part of `test`: hours, with all studies. Continuous integration runs a tenth of the kills, on one study.
+KILLS   ?= 50
 SEED    ?= 0
 soak: $(READY)
-	@$(ACTIVE) python -m tests.soak --moments $(MOMENTS) --seed $(SEED) --studies "$(filter-out all,$(STUDY))" --cores $(CORES)
+	@$(ACTIVE) python -m tests.soak --kills $(KILLS) --seed $(SEED) --studies "$(filter-out all,$(STUDY))" --cores $(CORES)
 
 # Not part of `test`: it installs Slurm from the distribution's packages, and takes some minutes.
 test-cluster: $(READY)

@@ -1,6 +1,6 @@
 """A harder life: runs of the workflow that are killed at random moments, and what that costs (``make soak``).
 
-    python -m tests.soak --moments 50 --seed 0 --studies "individual_fairness fliptest"
+    python -m tests.soak --kills 50 --seed 0 --studies "individual_fairness fliptest"
 
 A smoke run on the twins that nothing befalls gives the bytes. Copies of the project then run to the same end while, at
 moments drawn by the seed, at most a minute after the last, one of these happens:
@@ -8,7 +8,9 @@ moments drawn by the seed, at most a minute after the last, one of these happens
 - ``tree``: every process of the run is killed (-9), and the run is started again;
 - ``job``: one job is killed, the run ends as it sees fit, and is started again;
 - ``sleep``: every process is stopped for some seconds, as on a laptop that is closed, and goes on;
-- ``second``: the same command is given once more beside the run.
+- ``second``: the same command is given once more beside the run, which goes on.
+
+The soak ends with the run in which the last kill was.
 
 A run that is whole must hold the same bytes, and the next one begins from nothing. Jobs that were started again are
 counted, and those among them that had been done. A run that cannot be finished, and a byte that differs, end the soak
@@ -38,6 +40,7 @@ from tests.files import ROOT, environment, project_copy
 
 HARMS = ("tree", "tree", "tree", "job", "sleep", "second")
 """Drawn from with equal chances: a tree as often as the others together."""
+KILLS = ("tree", "job")
 APART = 60.0
 """Seconds between two moments of a run at most, so that a long one meets several."""
 ASLEEP = 12.0
@@ -62,31 +65,35 @@ class Run:
     repeated: Counter[str] = field(default_factory=Counter)
     attempts: int = 0
     seconds: float = 0.0
-    harm: str = ""
+    harms: list[str] = field(default_factory=list)
 
     @property
     def log(self) -> Path:
         """What the last attempt printed."""
         return self.project / f"attempt_{self.attempts}.log"
 
-    def attempt(self, harm: str = "", wait: float | None = None, rng: np.random.Generator | None = None) -> bool:
-        """Start or continue the run; do ``harm`` after ``wait`` seconds if it is still at work. Whether it is whole.
+    def attempt(self, rng: np.random.Generator | None = None, apart: float = 0.0) -> bool:
+        """Start or continue the run; with ``rng``, harm it until it is killed or ends. Whether it is whole.
 
-        What was done to it is then ``self.harm``, "" where nothing was.
+        A harm comes at most ``apart`` seconds after the last; what was done is then in ``self.harms``.
         """
         self.attempts += 1
+        self.harms = []
         begun = time.monotonic()
         process = self.begun(self.log)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(wait)
-        self.harm = ""
-        if process.poll() is None and harm == "second":
-            self.harm = harm
-            second = self.log.with_suffix(".second.log")
-            self.begun(second).wait()
-            self._count(second.read_text())
-        elif process.poll() is None:
-            self.harm = inflict(harm, process, rng or np.random.default_rng())
+        while rng and not set(KILLS) & set(self.harms):
+            harm, wait = str(rng.choice(HARMS)), rng.uniform(0, apart)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(wait)
+            if process.poll() is not None:
+                break
+            if harm == "second":
+                second = self.log.with_suffix(".second.log")
+                self.begun(second).wait()
+                self._count(second.read_text())
+                self.harms.append(harm)
+            else:
+                self.harms.append(inflict(harm, process, rng))
         process.wait()
         self.seconds += time.monotonic() - begun
         self._count(self.log.read_text())
@@ -160,24 +167,23 @@ def differing(found: dict[str, str], expected: dict[str, str]) -> list[str]:
     return [f"{name} {what[name in expected, name in found]}" for name in names]
 
 
-def soak(moments: int, seed: int, unharmed: Run) -> int:
+def soak(kills: int, seed: int, unharmed: Run) -> int:
     """Harm runs like the ``unharmed`` one, say what came of it; 1 if one could not be finished or has other bytes."""
     expected, jobs = unharmed.digests(), unharmed.started.total()
     _say(f"unharmed: {jobs} jobs, {len(expected)} files, {unharmed.seconds:.0f} s")
     rng, done, totals, lost = np.random.default_rng(seed), Counter[str](), Counter[str](), 0.0
-    while done.total() < moments:
+    while sum(done[harm] for harm in KILLS) < kills:
         totals["runs"] += 1
         copy = project_copy(unharmed.project.with_name(f"run_{totals['runs']}"), unharmed.project)
         run, quiet = Run(copy, unharmed.studies, unharmed.cores), 0
         whole = False
         while not whole:
-            harm = str(rng.choice(HARMS)) if done.total() < moments else ""
-            wait = float(rng.uniform(0, min(unharmed.seconds, APART))) if harm else None
-            whole = run.attempt(harm, wait, rng)
-            if run.harm:
-                done[run.harm] += 1
-                _say(f"moment {done.total()} of {moments}: {run.harm} after {wait:.0f} s of attempt {run.attempts}")
-            quiet = 0 if run.harm else quiet + 1
+            left = kills - sum(done[harm] for harm in KILLS)
+            whole = run.attempt(rng if left else None, min(unharmed.seconds, APART))
+            done.update(run.harms)
+            if run.harms:
+                _say(f"attempt {run.attempts}: {', '.join(run.harms)}; {sum(done[harm] for harm in KILLS)} kills")
+            quiet = 0 if run.harms else quiet + 1
             if quiet > MOST:
                 return _failed(run, f"it does not end in {MOST} attempts that nothing befell")
         if wrong := differing(run.digests(), expected):
@@ -188,9 +194,9 @@ def soak(moments: int, seed: int, unharmed: Run) -> int:
         lost += run.seconds - unharmed.seconds
         shutil.rmtree(run.project)
     _say(
-        f"{moments} moments ({', '.join(f'{harm} {done[harm]}' for harm in dict.fromkeys(HARMS))}) in "
+        f"{done.total()} moments ({', '.join(f'{harm} {done[harm]}' for harm in dict.fromkeys(HARMS))}) in "
         f"{totals['runs']} runs of {jobs} jobs: the same bytes each time. Started again: {totals['again']} jobs, of "
-        f"which {totals['repeated']} had been done. A moment cost {lost / max(moments, 1):.0f} s"
+        f"which {totals['repeated']} had been done. A moment cost {lost / max(done.total(), 1):.0f} s"
     )
     return 0
 
@@ -207,7 +213,7 @@ def _failed(run: Run, why: str) -> int:
 def main() -> int:
     """Read the options and soak in a folder that is removed if all is well."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--moments", type=int, default=50, help="at how many something happens")
+    parser.add_argument("--kills", type=int, default=50, help="of a run or a job; what else happens is not counted")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--studies", default="", help="with spaces between; all where none is named")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="of each run")
@@ -215,9 +221,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     unharmed = Run(project_copy(folder / "unharmed"), asked.studies, asked.cores)
     whole = unharmed.attempt()
-    status = (
-        soak(asked.moments, asked.seed, unharmed) if whole else _failed(unharmed, "nothing befell it, and it failed")
-    )
+    status = soak(asked.kills, asked.seed, unharmed) if whole else _failed(unharmed, "nothing befell it, and it failed")
     if not status:
         shutil.rmtree(folder)
     return status
