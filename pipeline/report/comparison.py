@@ -130,6 +130,8 @@ def check_published(published: pd.DataFrame) -> None:
                 f"published numbers, line {line}: a {entry['kind']} cannot be compared without {' and '.join(absent)}: "
                 "fill them in, or say why it is not run in the column status"
             )
+        if status == "reproduced" and entry["kind"] in ("mean", "variance") and entry["n"] < 2:
+            raise ValueError(f"published numbers, line {line}: a {entry['kind']} has no spread with n below 2")
 
 
 def estimate(rows: pd.DataFrame, kind: str) -> Estimate:

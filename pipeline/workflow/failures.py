@@ -85,7 +85,7 @@ def terminal(content: Mapping[str, Any]) -> str:
     lines = [f"missing: tables and figures of {one['study']}, {_reason(one['because'])}" for one in content["missing"]]
     count = len(content["failed"]) + len(content["not_run"])
     jobs = "1 job is" if count == 1 else f"{count} jobs are"
-    told = REPORT if _reported(content) else ACCOUNT
+    told = f"{REPORT}, {ACCOUNT}" if _reported(content) else ACCOUNT
     return "\n".join([*lines, f"{jobs} to be done still; what failed and why: {told}"])
 
 

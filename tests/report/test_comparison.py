@@ -274,6 +274,7 @@ def test_a_number_that_fits_but_was_made_otherwise_points_to_the_likelier_line()
     [
         ({"std": None}, "a mean .* without std"),
         ({"n": None}, "a mean .* without n"),
+        ({"n": 1}, "line 2: a mean has no spread with n below 2"),
         ({"kind": "proportion", "n": None}, "line 2: a proportion cannot be compared without n"),
         ({"kind": "run", "rounding": None}, "a run cannot be compared without rounding"),
         ({"kind": "guess"}, "line 2: kind 'guess'"),

@@ -158,7 +158,7 @@ def test_a_run_that_was_ended_from_outside_writes_no_account_and_without_room_it
     assert "ended from outside" in workflow.account_for({**ACCOUNT, "failed": []}, [], tmp_path)
     said = workflow.account_for(ACCOUNT, [], tmp_path)
     assert "No account could be written: [Errno 28] No space left on device" in said
-    assert "3 jobs are to be done still; what failed and why: results/report.html" in said
+    assert "3 jobs are to be done still; what failed and why: results/report.html, results/failures.json" in said
 
 
 # Tracking watches and never disturbs: no prompt, no wait for a network, no wandb where it is off, one run a job.

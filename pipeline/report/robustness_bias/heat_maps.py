@@ -33,13 +33,17 @@ ANNOTATED = 12
 LONG = 11
 """Letters of a name beyond which names are turned."""
 EXTREME = 0.98
-"""Quantile of |sigma| at which the colours end, if it is below ``LEAST``."""
+"""Quantile of |sigma| at which the colours end, if it is between ``LITTLE`` and ``LEAST``."""
+LITTLE = 0.25
+"""The colours end no earlier: what is small looks small."""
 LEAST = 1.0
 """-sigma of a group without any robust point, the least that there is; above 0 sigma has no end."""
 CELL, TITLE = (0.3, 0.145, 0.1), (0.3, 0.3, 0.24)
 """Heights, inches, of a network's row and of a panel's title: with numbers, in one strip, in two."""
 LABELS = 0.55
 """Height of the names of the groups."""
+BESIDE = 2.3
+"""Height, inches, from which the colours' ends can be named beside them."""
 LEVEL = 0.05
 MOMENTS = {w.FIRST: "first epoch", w.LAST: "last epoch"}
 UNDEFINED, FEW = "#bdbdbd", "#ececec"
@@ -183,9 +187,9 @@ def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
 
 
 def color_end(sigma: Array) -> float:
-    """Where the colours end on either side: a high quantile of |sigma|, at most 1, for sigma >= -1 has no upper end."""
+    """Where the colours end on either side: a high quantile of |sigma|, .25 to 1, for sigma >= -1 has no upper end."""
     largest = np.abs(sigma[np.isfinite(sigma)])
-    return min(LEAST, float(np.quantile(largest, EXTREME))) if largest.any() else LEAST
+    return float(np.clip(np.quantile(largest, EXTREME), LITTLE, LEAST)) if largest.any() else LEAST
 
 
 def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], scale: Normalize) -> Figure:
@@ -206,7 +210,8 @@ def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], sc
     extend = {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[beyond]
     shown = ScalarMappable(scale, COLORS)
     bar = figure.colorbar(shown, ax=list(grid.flat), extend=extend, fraction=0.03, pad=0.01, aspect=40)
-    bar.set_label(r"$\sigma(P)$: less robust $\leftarrow$ 0 $\rightarrow$ more robust")
+    ends = r": less robust $\leftarrow$ 0 $\rightarrow$ more robust" if height > BESIDE else ""
+    bar.set_label(rf"$\sigma(P)${ends}")
     return figure
 
 

@@ -60,7 +60,8 @@ def test_a_network_costs_its_passes_times_its_size(made_alone: Mapping[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("sigma", "end"), [([-1.0, 0.2, 11.7, np.nan], 1.0), ([-0.4, 0.4], 0.4), ([0.0, 0.0], 1.0), ([np.nan], 1.0)]
+    ("sigma", "end"),
+    [([-1.0, 0.2, 11.7, np.nan], 1.0), ([-0.4, 0.4], 0.4), ([-0.03, 0.02], 0.25), ([0.0, 0.0], 1.0), ([np.nan], 1.0)],
 )
 def test_colours_end_no_further_than_sigma_can_fall(sigma: list[float], end: float) -> None:
     """One group that is many times as robust must not make the worst one pale."""
