@@ -28,7 +28,7 @@ KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --un
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
 	@echo 'make test        prepare .venv if need be, then run the tests'
-	@echo 'make slow        the tests that take long and add little: every study from nothing'
+	@echo 'make slow        the tests that take long and add little: every study from nothing, Spark'
 	@echo
 	@echo 'make figures     every table and figure from the committed reference results, without data, in two minutes'
 	@echo '                 (NAME=fliptest/figure_2: those of one study); results/reference/report.html'
@@ -117,7 +117,7 @@ gallery: figures
 test: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m "not slow"
 
-# What takes long and adds little: every study from nothing, and what rests on that.
+# What takes long and adds little: every study from nothing, and what rests on that; what starts Spark.
 slow: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m slow
 

@@ -7,6 +7,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from snakemake_logger_plugin_progress import lines
 from snakemake_logger_plugin_progress.run import Job, Run
 from snakemake_logger_plugin_progress.screen import last_lines
@@ -99,6 +101,7 @@ def snakemake(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_workflow_is_followed_from_failure_to_success(tmp_path: Path) -> None:
     failed = snakemake(tmp_path, "--config", "bad=b")
     assert failed.returncode == 1
@@ -125,6 +128,7 @@ def test_a_workflow_is_followed_from_failure_to_success(tmp_path: Path) -> None:
     assert "Nothing to be done" in snakemake(tmp_path, "--config", "bad=none").stdout
 
 
+@pytest.mark.slow
 def test_quiet_silences_progress_and_no_error_and_a_dry_run_reads_as_snakemake_has_it(tmp_path: Path) -> None:
     said = snakemake(tmp_path, "--config", "bad=b", "--quiet", "all").stdout
     assert "start " not in said

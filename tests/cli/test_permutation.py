@@ -343,6 +343,7 @@ def counted(engine: str, **environment: str) -> subprocess.CompletedProcess[str]
     return subprocess.run([*command, *written], env=os.environ | quick | environment, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_a_session_of_its_own_gives_the_p_values_of_duckdb() -> None:
     if reason := unavailable():

@@ -10,6 +10,7 @@ from data.twins import make, subjects
 from pipeline import io
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["compas", "compas_all", "law", "ssl"])
 def test_the_shipped_rows_are_drawn_again(
     name: str, rows_of: Callable[[str], pd.DataFrame], official: Callable[..., Path], tmp_path: Path

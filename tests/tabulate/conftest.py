@@ -70,10 +70,11 @@ def spark() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests are distributed by groups, one process alone starts Spark."""
+    """What starts Spark is slow; where tests are distributed by groups, one process alone starts it."""
     for item in items:
         if "engine" in getattr(item, "fixturenames", ()) and "[spark" in item.name:
             item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=["duckdb", "spark"])

@@ -385,6 +385,7 @@ def test_what_a_killed_process_had_half_written_is_removed_and_what_another_writ
     assert {path.name for path in (tmp_path / "results").iterdir()} == set(names[2:])
 
 
+@pytest.mark.slow
 def test_a_run_at_work_is_respected_and_a_killed_one_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
