@@ -121,7 +121,7 @@ test: $(READY)
 slow: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m slow
 
-# Not part of `test`: hours, with all studies. Continuous integration runs a tenth of the kills, on one study.
+# Not part of `test`: an hour, with all studies. Continuous integration runs a tenth of the kills, on one study.
 KILLS   ?= 50
 SEED    ?= 0
 soak: $(READY)

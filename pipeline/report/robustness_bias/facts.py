@@ -138,7 +138,7 @@ def _less_robust(shown: Sequence[Audited]) -> Iterator[Fact]:
     """The share of networks under which a group of UTKFace is less robust than the others, at the last epoch."""
     faces = [one for one in shown if one.block == NETWORKS and one.dataset == w.UTKFACE]
     for attack in (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING):
-        values = [one.sigmas(attack) for one in faces if attack in one.attacks]
+        values = [sigmas for one in faces if not (sigmas := one.sigmas(attack)).empty]
         for partition, level in faces[0].groups if values else ():
             known = np.array([series[partition, level] for series in values])
             known = known[np.isfinite(known)]

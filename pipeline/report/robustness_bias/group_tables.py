@@ -41,7 +41,7 @@ def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -
     index = pd.MultiIndex.from_tuples(groups)
     columns: dict[str, Any] = {}
     for attack in w.ESTIMATES:
-        having = [one for one in found if attack in one.attacks]
+        having = [one for one in found if not one.table(attack).empty]
         sigma, given, p = (
             pd.DataFrame({one.network: one.table(attack, denominator=of)[key] for one in having}, index, dtype=float)
             for key, of in (("sigma", w.PAPER), ("sigma", w.CORRECT), (ADJUSTED, w.CORRECT))

@@ -8,7 +8,8 @@ A network *has learned* where Wilson's 95 % interval of its test accuracy lies a
 ``MARGIN``, and not below the accuracy of the logistic regression on the same data less ``MARGIN``, if it is not that
 itself. One that has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says
 so. A checkpoint before the last has no sigma where it is no better than the largest class, or less than half as
-accurate as the last; nor has a group of fewer than ``TOO_FEW`` correctly classified points.
+accurate as the last; nor has a group of fewer than ``TOO_FEW`` correctly classified points. Nor has one by randomized
+smoothing where the median radius of its correctly classified points is 0: under the noise it is another classifier.
 """
 
 import math
@@ -156,14 +157,26 @@ class Audited:
                 table[where[places], what[places]] = values[places]
         return {key: pd.DataFrame(table, index=groups, columns=statistics) for key, table in tables.items()}
 
+    @cached_property
+    def _medians(self) -> dict[tuple[str, float], float]:
+        """By distance and epoch: the median over the correctly classified points."""
+        rows = self.result.rows
+        kept = rows[(rows["statistic"] == "median_distance") & (rows["partition"].fillna("") == "")]
+        return dict(zip(zip(kept["attack"], kept["epoch"], strict=True), kept["value"], strict=True))
+
+    @cached_property
+    def lost_to_noise(self) -> bool:
+        """Whether most of what its last checkpoint classifies correctly is not certified at any radius."""
+        return not self.absent and self._medians.get((w.SMOOTHING, float(self.epochs[-1]))) == 0
+
     def table(self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER) -> pd.DataFrame:
         """One line for each group, one column for each statistic; without lines where it was not measured.
 
-        Of groups with too few points only the counts; nothing of a checkpoint that had not learned.
+        Of groups with too few points only the counts; nothing of a checkpoint that had not learned, or not under noise.
         """
         epoch = None if self.absent else self.epoch(moment)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
-        if epoch is None or found is None:
+        if epoch is None or found is None or self._medians.get((attack, float(epoch))) == 0:
             return NOTHING
         known = self.curve.get(epoch) if epoch != self.epochs[-1] else None
         if known is not None and not (self._beyond_the_largest_class(known) and known >= self.accuracy / 2):
@@ -302,6 +315,12 @@ def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
         told.append(f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})")
     if told:
         notes.append(f"Did not learn, and so in no number here: {'; '.join(dict.fromkeys(told))}.")
+    lost = [f"{w.NETWORKS[one.network]} on {w.dataset_label(one.dataset)}" for one in run(found) if one.lost_to_noise]
+    if lost:
+        notes.append(
+            "Smoothing leaves no radius to most points that are classified correctly, and so no σ, under "
+            f"{', '.join(dict.fromkeys(lost))}."
+        )
     return tuple(notes)
 
 

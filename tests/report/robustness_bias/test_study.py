@@ -74,9 +74,19 @@ def test_what_has_no_denominator_stands_in_both_tables() -> None:
         assert np.isnan(table.loc[("class", "0"), "failed"])
 
 
+def test_what_the_noise_leaves_no_radius_has_no_sigma_by_smoothing(inputs: Inputs) -> None:
+    """VGG19 at the laptop scale: its other distances stand, and a footnote says which is missing."""
+    found = study.audited(inputs, study.NETWORKS, w.UTKFACE)
+    for one in found:
+        lost = one.overall(w.SMOOTHING, "median_distance") == 0
+        assert lost == (one.network == "vgg19") == one.lost_to_noise == one.table(w.SMOOTHING).empty
+        assert not one.table(w.DEEPFOOL).empty
+    assert any("no radius to most points" in note and "VGG19 on UTKFace" in note for note in study.not_run(found))
+
+
 def test_rows_and_arrays_say_the_same(inputs: Inputs) -> None:
     """sigma of the rows is that of the kept distances of the attacked points, to both denominators."""
-    (one,) = study.audited(inputs, study.NETWORKS, w.UTKFACE)
+    (one,) = study.audited(inputs, study.NETWORKS, w.UTKFACE, "utk_classifier")
     points = study.at_points(inputs, one)
     for attack in (w.CARLINI_WAGNER, w.SMOOTHING):
         tried = points.tried[attack]
@@ -256,7 +266,7 @@ def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Input
         return [(r.block, r.dataset, r.method, r.here) for r in found if r.key == "method.weights"]
 
     assert from_scratch(1) == []
-    assert from_scratch(0) == [(study.NETWORKS, w.CIFAR10, "vgg19", "from scratch")]
+    assert from_scratch(0) == [(study.NETWORKS, data, "vgg19", "from scratch") for data in (w.CIFAR10, w.UTKFACE)]
 
 
 def test_the_stamp_is_of_what_was_run(alone: Inputs) -> None:
