@@ -19,7 +19,7 @@ import numpy as np
 
 from pipeline.fields import Checked, Count, at_least, one_of
 from pipeline.transport.between import Between, groups, levels
-from pipeline.transport.law_school import LOADINGS, FittedStudents, Students, estimates
+from pipeline.transport.law_school import LOADINGS, FittedStudents, Sampling, Students, estimates
 from pipeline.types import Array, Dataset, TransportMap
 
 SCORE, GRADE, OUTCOME = "LSAT", "UGPA", "ZFYA"
@@ -38,7 +38,7 @@ class Config(Checked, of="transport"):
     """How the model is fitted.
 
     ``inference``: map (the posterior's mode) or nuts (posterior means of ``chains`` times ``draws`` draws, after
-    ``warmup`` steps each that choose a chain's step size).
+    ``warmup`` steps each).
     """
 
     inference: Annotated[str, one_of(INFERENCES)]
@@ -63,7 +63,8 @@ def fit_dataset(
     dummies = independent_dummies(dataset)
     trials = _students(dataset, between, dummies, len(rngs))
     seeds = [int(rng.integers(SEEDS)) for rng in rngs]
-    found = estimates(trials, config, seeds)
+    sampling = Sampling(config.chains, config.warmup, config.draws) if config.inference == "nuts" else None
+    found = estimates(trials, sampling, seeds)
     columns = groups(dataset, between, len(rngs)).columns
     codes = levels(dataset, between.attribute, between.source)
     ends = [_fixed(dataset, between.attribute, columns, code) for code in codes]

@@ -26,19 +26,14 @@ curvature there for its metric: the posterior of a few coefficients given thousa
 its warm-up has a step size to find and nothing else.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    from pipeline.transport.counterfactual import Config
 
 Rows = tuple[Any, Any, Any, Any]
 """Grade, score, outcome (n,) and dummies (n, k) of n students, as JAX arrays."""
@@ -48,6 +43,8 @@ NODES = 8
 EQUATIONS = ("grade", "score", "outcome")
 LOADINGS = tuple(f"{name}_loading" for name in EQUATIONS)
 NUMBERS = (*LOADINGS, *(f"{name}_intercept" for name in EQUATIONS), "variance")
+
+
 STEEPEST = 1e-5
 """The search for the mode ends where no slope of the log density, per student, exceeds this."""
 MAXIMUM_ITERATIONS = 5000
@@ -140,6 +137,15 @@ def start(students: Students) -> Array:
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """NUTS: ``chains``, each with ``warmup`` steps that choose its step size and ``draws`` that are kept."""
+
+    chains: int
+    warmup: int
+    draws: int
+
+
+@dataclass(frozen=True)
 class FittedStudents:
     """Coefficients by name, as :func:`log_marginal` has them but ``sigma`` for the variance; facts by name."""
 
@@ -147,8 +153,8 @@ class FittedStudents:
     facts: Mapping[str, float]
 
 
-def estimates(trials: Sequence[Students], config: Config, seeds: Sequence[int]) -> list[FittedStudents]:
-    """The coefficients of every trial, as ``config`` says: the mode, or means of draws by NUTS.
+def estimates(trials: Sequence[Students], sampling: Sampling | None, seeds: Sequence[int]) -> list[FittedStudents]:
+    """The coefficients of every trial: means of draws as ``sampling`` says, or the mode where it is None.
 
     Facts: ``log_density`` and ``iterations`` of the mode; of the draws also ``divergences``, and over all coefficients
     the largest ``r_hat`` (1 where the chains agree) and the smallest ``effective_size``.
@@ -158,15 +164,15 @@ def estimates(trials: Sequence[Students], config: Config, seeds: Sequence[int]) 
     # Seconds of work: looking for accelerators takes longer, and complains of those that are not there.
     jax.config.update("jax_platforms", "cpu")
     with jax.enable_x64(True):
-        return [_estimate(students, config, seed) for students, seed in zip(trials, seeds, strict=True)]
+        return [_estimate(students, sampling, seed) for students, seed in zip(trials, seeds, strict=True)]
 
 
-def _estimate(students: Students, config: Config, seed: int) -> FittedStudents:
+def _estimate(students: Students, sampling: Sampling | None, seed: int) -> FittedStudents:
     rows = jax_rows(students)
     mode, facts = most_probable(rows, start(students))
-    if config.inference == "map":
+    if sampling is None:
         return FittedStudents(_summary(mode[None]), facts)
-    drawn, diverging = draws(rows, mode, config, seed)
+    drawn, diverging = draws(rows, mode, sampling, seed)
     flat = drawn.reshape(-1, drawn.shape[-1])
     return FittedStudents(_summary(flat), {**facts, "divergences": float(diverging.sum()), **diagnostics(drawn)})
 
@@ -199,7 +205,7 @@ def curvature(rows: Rows, flat: Array) -> Array:
     return (hessian + hessian.T) / 2
 
 
-def draws(rows: Rows, mode: Array, config: Config, seed: int) -> tuple[Array, Array]:
+def draws(rows: Rows, mode: Array, sampling: Sampling, seed: int) -> tuple[Array, Array]:
     """Vectors drawn by NUTS (chains, draws, p), turned to the side of the mode, and where it diverged (chains, draws).
 
     Chains start further apart than the posterior is wide, so that they can disagree.
@@ -209,9 +215,9 @@ def draws(rows: Rows, mode: Array, config: Config, seed: int) -> tuple[Array, Ar
     metric = np.linalg.inv(curvature(rows, mode))
     width = SPREAD * np.linalg.cholesky(metric)
     rng = np.random.default_rng(seed)
-    chain = _compiled_chain(config.warmup, config.draws)
+    chain = _compiled_chain(sampling.warmup, sampling.draws)
     found = []
-    for _ in range(config.chains):
+    for _ in range(sampling.chains):
         first = mode + width @ rng.standard_normal(len(mode))
         found.append(chain(jax.random.key(int(rng.integers(2**31))), first, rows, metric))
     drawn, diverging = (np.stack([np.asarray(each) for each in kept]) for kept in zip(*found, strict=True))

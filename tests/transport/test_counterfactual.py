@@ -20,6 +20,7 @@ from pipeline.transport.law_school import (
     LOADINGS,
     NODES,
     FittedStudents,
+    Sampling,
     Students,
     compiled_slope,
     curvature,
@@ -156,15 +157,14 @@ def test_facts_say_what_was_estimated(maps: TransportMap) -> None:
 def test_the_posterior_is_drawn_from_where_that_is_asked_for(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def recorded(trials: list[Any], asked_for: counterfactual.Config, seeds: list[int]) -> list[FittedStudents]:
-        asked.append((asked_for, len(seeds)))
-        return estimates(trials, MODE, seeds)
+    def recorded(trials: list[Any], sampling: Sampling | None, seeds: list[int]) -> list[FittedStudents]:
+        asked.append((sampling, len(seeds)))
+        return estimates(trials, None, seeds)
 
     monkeypatch.setattr(counterfactual, "estimates", recorded)
-    nuts = config(inference="nuts", chains=3, warmup=20, draws=30)
-    fitted(data, RACE, counterfactual, nuts, RNGS)
+    fitted(data, RACE, counterfactual, config(inference="nuts", chains=3, warmup=20, draws=30), RNGS)
     fitted(data, RACE, counterfactual, config(), RNGS)
-    assert asked == [(nuts, 2), (config(), 2)]
+    assert asked == [(Sampling(3, 20, 30), 2), (None, 2)]
 
 
 def test_data_without_the_law_schools_columns_are_refused(data: Dataset) -> None:
@@ -244,8 +244,7 @@ PLANTED: dict[str, Array] = {
     "sigma": np.array(0.25),
 }
 N = 1500
-SAMPLING = counterfactual.Config("nuts", chains=2, warmup=100, draws=150)
-MODE = replace(SAMPLING, inference="map")
+SAMPLING = Sampling(chains=2, warmup=100, draws=150)
 
 
 def simulated(seed: int, n: int = N) -> Students:
@@ -304,7 +303,7 @@ def students() -> Students:
 
 @pytest.fixture(scope="module")
 def modes(students: Students) -> list[FittedStudents]:
-    return estimates([students, simulated(1)], MODE, [0, 0])
+    return estimates([students, simulated(1)], None, [0, 0])
 
 
 def test_the_marginal_is_the_integral_over_u() -> None:
@@ -335,7 +334,7 @@ def test_turning_u_around_changes_nothing_and_rows_without_a_mode_are_refused(st
     assert log_density(turned, students) == pytest.approx(log_density(near(1), students), rel=1e-12)
     broken = Students(students.grade * np.nan, students.score, students.outcome, students.attributes)
     with pytest.raises(ValueError, match="L-BFGS finds no mode of the causal model"):
-        estimates([broken], MODE, [0])
+        estimates([broken], None, [0])
 
 
 def test_the_mode_is_what_was_planted_up_to_its_standard_error(modes: list[FittedStudents], students: Students) -> None:
@@ -349,7 +348,7 @@ def test_the_mode_is_what_was_planted_up_to_its_standard_error(modes: list[Fitte
 
 
 def test_a_trial_does_not_depend_on_the_others(modes: list[FittedStudents]) -> None:
-    alone = estimates([simulated(1)], MODE, [0])[0]
+    alone = estimates([simulated(1)], None, [0])[0]
     for name, value in alone.coefficients.items():
         np.testing.assert_array_equal(value, modes[1].coefficients[name])
 

@@ -172,8 +172,9 @@ def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
-    """``sigma`` of every group of UTKFace.
+    """``sigma`` of every group of UTKFace, of the logistic regression with its error over points.
 
+    Of networks what counts is how they differ from each other: theirs has none.
     ``first_bias``: the mean of |sigma| after the first epoch of a pretrained network less that of those from random
     weights.
     """
@@ -185,9 +186,10 @@ def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
             for group in table.index:
                 low, high = table.loc[group, "sigma_ci_low"], table.loc[group, "sigma_ci_high"]
                 own = {"attack": attack, "partition": group[0], "level": group[1], "denominator": w.PAPER}
-                value = {"value": float(table.loc[group, "sigma"]), "error": float(high - low) / ENDS}
-                if np.isfinite(list(value.values())).all():
-                    yield {**place, **own, "statistic": "sigma", **value}
+                value, error = float(table.loc[group, "sigma"]), float(high - low) / ENDS
+                known = {"error": error} if one.block == LINEAR else {}
+                if math.isfinite(value) and math.isfinite(error):
+                    yield {**place, **own, "statistic": "sigma", "value": value, **known}
     biases: dict[bool, list[float]] = {True: [], False: []}
     for one in faces:
         first = np.abs(one.sigmas(w.SMOOTHING, w.FIRST, w.CORRECT).to_numpy(float))

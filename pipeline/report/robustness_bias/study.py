@@ -318,8 +318,8 @@ def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
     lost = [f"{w.NETWORKS[one.network]} on {w.dataset_label(one.dataset)}" for one in run(found) if one.lost_to_noise]
     if lost:
         notes.append(
-            "Smoothing leaves no radius to most points that are classified correctly, and so no σ, under "
-            f"{', '.join(dict.fromkeys(lost))}."
+            f"Without σ by randomized smoothing: {', '.join(dict.fromkeys(lost))}. Most points that are classified "
+            "correctly have certified radius 0."
         )
     return tuple(notes)
 

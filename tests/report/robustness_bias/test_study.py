@@ -81,7 +81,7 @@ def test_what_the_noise_leaves_no_radius_has_no_sigma_by_smoothing(inputs: Input
         lost = one.overall(w.SMOOTHING, "median_distance") == 0
         assert lost == (one.network == "vgg19") == one.lost_to_noise == one.table(w.SMOOTHING).empty
         assert not one.table(w.DEEPFOOL).empty
-    assert any("no radius to most points" in note and "VGG19 on UTKFace" in note for note in study.not_run(found))
+    assert any("Without σ by randomized smoothing: VGG19 on UTKFace." in note for note in study.not_run(found))
 
 
 def test_rows_and_arrays_say_the_same(inputs: Inputs) -> None:

@@ -83,12 +83,13 @@ def in_array(source: Source, asked: Settings, array: Array) -> Images:
         raise ValueError(f"{path}: expected images of uint8 or floating numbers, found {pixels.dtype}: convert them")
     scale = np.float32(HIGHEST if pixels.dtype == np.uint8 else 1)
     if pixels.dtype.kind == "f":
-        if not (finite := np.isfinite(pixels).all(axis=(1, 2, 3))).all():
-            raise ValueError(
-                f"{path}: image {int(finite.argmin())} (counted from 0) has pixels that are missing or "
-                "infinite: mend such images, or leave them out"
-            )
         low, high = float(pixels.min()), float(pixels.max())
+        if not np.isfinite([low, high]).all():
+            first = next(place for place, one in enumerate(pixels) if not np.isfinite(one).all())
+            raise ValueError(
+                f"{path}: image {first} (counted from 0) has pixels that are missing or infinite: mend such images, "
+                "or leave them out"
+            )
         if not (low >= 0 and high <= 1):
             raise ValueError(
                 f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}: divide by the "
