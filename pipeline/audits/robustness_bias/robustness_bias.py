@@ -26,14 +26,19 @@ from pipeline.models import networks
 from pipeline.models.device import visible_device
 from pipeline.types import Array, AuditResult, Classifier, ImageDataset
 
+CHECKPOINTS = ("all", "last")
+OF_THE_AUDIT = ("points", "checkpoints")
+"""Settings of an attack that say of what it is made, not how."""
+
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
     """What is measured, of which points, and how precisely.
 
     ``attacks``: some of ``distances.NAMES``; the exact one is measured of linear networks alone.
-    ``checkpoints``: all, or the last. ``<attack>_points``: that attack is made on the first so many test points, None
-    for all; every other ``<attack>_...`` is a setting of the function in ``pipeline.attacks``, explained there.
+    ``checkpoints``: all, or the last; ``smoothing_checkpoints``, which of these are certified. ``<attack>_points``: that
+    attack is made on the first so many test points, None for all; every other ``<attack>_...`` is a setting of the
+    function in ``pipeline.attacks``, explained there.
     ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation
     that counts, None for the largest distance measured. Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples,
     p-values from ``permutations``. ``examples``: the attack whose images are kept of one example, None for none. Images
@@ -41,7 +46,7 @@ class Config(Checked, of="audit"):
     """
 
     attacks: Annotated[Sequence[str], some_of(distances.NAMES)]
-    checkpoints: Annotated[str, one_of(("all", "last"))]
+    checkpoints: Annotated[str, one_of(CHECKPOINTS)]
     exact_points: Count | None
     deepfool_points: Count | None
     deepfool_steps: int
@@ -55,6 +60,7 @@ class Config(Checked, of="audit"):
     fmn_points: Count | None
     fmn_steps: int
     fmn_start_steps: int
+    smoothing_checkpoints: Annotated[str, one_of(CHECKPOINTS)]
     smoothing_points: Count | None
     smoothing_sigma: float
     smoothing_scale: Annotated[str, one_of(distances.SCALES)]
@@ -76,16 +82,18 @@ class Config(Checked, of="audit"):
     def precision(self) -> Precision:
         return Precision(self.alpha, self.bootstraps, self.permutations)
 
-    def sample(self, attack: str, n: int) -> Array:
-        """Which of n test points an attack is made on, (n,) bool: the first so many."""
+    def sample(self, attack: str, n: int, last: bool) -> Array:
+        """Which of n test points an attack is made on, (n,) bool: the first so many, or none of this checkpoint."""
+        if attack == distances.SMOOTHING and self.smoothing_checkpoints == "last" and not last:
+            return np.zeros(n, dtype=bool)
         points = getattr(self, f"{attack}_points")
         return np.arange(n) < (n if points is None else points)
 
     def settings(self, attack: str) -> dict[str, Any]:
         """What the attack is made with, by the names that it has in the attack's function."""
         start = f"{attack}_"
-        names = [field.name for field in fields(self) if field.name.startswith(start)]
-        return {name.removeprefix(start): getattr(self, name) for name in names if not name.endswith("_points")}
+        every = [field.name.removeprefix(start) for field in fields(self) if field.name.startswith(start)]
+        return {name: getattr(self, f"{start}{name}") for name in every if name not in OF_THE_AUDIT}
 
 
 def run(
@@ -132,7 +140,9 @@ def run(
             network = networks.of_checkpoint(classifier, dataset, k, device)
             subject = Subject(network, dataset, audited, device)
             place = {name: values[k] for name, values in classifier.index.items()}
-            found, own = _checkpoint(subject, classifier.architecture, config, partitions, rngs[k], place)
+            made = [name for name in config.attacks if distances.applies(name, classifier.architecture)]
+            samples = {name: config.sample(name, len(audited), last=k == kept[-1]) for name in made}
+            found, own = _checkpoint(subject, samples, config, partitions, rngs[k], place)
             table += [{"repetition": 0, **one} for one in found]
             by_checkpoint.append(own)
             if k == kept[-1]:
@@ -145,7 +155,7 @@ def run(
 
 def _checkpoint(
     subject: Subject,
-    architecture: str,
+    samples: Mapping[str, Array],
     config: Config,
     partitions: Sequence[Partition],
     rng: np.random.Generator,
@@ -153,6 +163,7 @@ def _checkpoint(
 ) -> tuple[list[dict[str, Any]], dict[str, Array]]:
     """Rows of one network under every attack, and arrays over all test points, (n,) each.
 
+    ``samples``: of each attack the points that it is made on, (n,) bool; there are no rows of one made on none.
     ``place`` is what tells it from the other networks of its classifier.
     """
     prediction = subject.predictions()
@@ -160,20 +171,20 @@ def _checkpoint(
     arrays: dict[str, Array] = {"correct": correct}
     table: list[dict[str, Any]] = []
     streams = rng.spawn(1 + max(distances.STREAMS.values()))
-    for name in config.attacks:
-        if not distances.applies(name, architecture):
+    for name, tried in samples.items():
+        arrays |= {f"distance_{name}": np.full(len(tried), np.nan), f"tried_{name}": tried}
+        if not tried.any():
             continue
         attacking, measuring = streams[distances.STREAMS[name]].spawn(2)
-        tried = config.sample(name, len(correct))
         attack = distances.named(name, config.settings(name), subject.dataset.std, attacking, config.batch_size)
         distance, forward_passes = subject.attacked(attack, np.flatnonzero(tried & correct), prediction)
+        arrays[f"distance_{name}"] = distance
         parts = [Partition(one.name, one.levels, one.codes[tried]) for one in partitions]
         measured = Measured(distance[tried], correct[tried], parts)
         where = ", ".join([name, *(f"{key} {value}" for key, value in place.items())])
         own = [*measured_rows(measured, config.budget, config.precision, measuring, where)]
         own.append(row("forward_passes", forward_passes))
         table += [{**place, "attack": name, **one} for one in own]
-        arrays |= {f"distance_{name}": distance, f"tried_{name}": tried}
     return table, arrays
 
 

@@ -188,6 +188,17 @@ def test_the_last_checkpoint_alone_is_the_last_of_all(dataset: ImageDataset) -> 
     pd.testing.assert_frame_equal(last.rows, kept)
 
 
+def test_smoothing_can_be_kept_to_the_last_checkpoint_and_is_the_same_there(dataset: ImageDataset) -> None:
+    asked: dict[str, Any] = {"attacks": ["deepfool", "smoothing"], "smoothing_points": 10}
+    every, last = audited(dataset, **asked), audited(dataset, **asked, smoothing_checkpoints="last")
+    assert last.arrays["tried_smoothing"].sum(axis=1).tolist() == [0, 10]
+    assert np.isnan(last.arrays["distance_smoothing"][0]).all()
+    np.testing.assert_array_equal(last.arrays["distance_smoothing"][1], every.arrays["distance_smoothing"][1])
+    np.testing.assert_array_equal(last.arrays["distance_deepfool"], every.arrays["distance_deepfool"])
+    kept = every.rows[(every.rows["epoch"] == 5) | (every.rows["attack"] != "smoothing")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(last.rows, kept)
+
+
 def test_two_runs_are_alike_to_the_last_bit_and_attacks_do_not_disturb_one_another(dataset: ImageDataset) -> None:
     first, again, alone = (
         audited(dataset, attacks=attacks, smoothing_points=10)
