@@ -36,8 +36,8 @@ class Config(Checked, of="audit"):
     """What is measured, of which points, and how precisely.
 
     ``attacks``: some of ``distances.NAMES``; the exact one is measured of linear networks alone.
-    ``checkpoints``: all, or the last; ``smoothing_checkpoints``, which of these are certified. ``<attack>_points``: that
-    attack is made on the first so many test points, None for all; every other ``<attack>_...`` is a setting of the
+    ``checkpoints``: all, or the last; ``smoothing_checkpoints``: which of these are certified. ``<attack>_points``:
+    that attack is made on the first so many test points, None for all; every other ``<attack>_...`` is a setting of the
     function in ``pipeline.attacks``, explained there.
     ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation
     that counts, None for the largest distance measured. Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples,
