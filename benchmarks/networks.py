@@ -5,7 +5,7 @@
 Each network of the grid is built as the scale sets it and takes a few steps of training and of evaluation on noise of
 the right size. From the two rates, images a CPU-second:
 
-    training = epochs * training images / rate,     audit = checkpoints * sum over distances of points * cost / rate
+    training = epochs * training images / rate,     audit = sum over distances of checkpoints * points * cost / rate
 
 with ``COST`` evaluations a point, measured on a network that had learned, and ``RIGHT`` the share of points attacked.
 """
@@ -99,10 +99,11 @@ def cost(section: Mapping[str, Any], trained: float, evaluated: float) -> tuple[
     passes = 0.0
     for name in audit["attacks"]:
         points = min(test, audit[f"{name}_points"] or test, data["test_points"] or test) * RIGHT
-        passes += points * (COST[name] if name in COST else NOISY * audit["smoothing_samples"])
+        checkpoints = 1 if audit.get(f"{name}_checkpoints") == "last" else len(method["checkpoints"])
+        passes += checkpoints * points * (COST[name] if name in COST else NOISY * audit["smoothing_samples"])
     # A penalty differentiates once more.
     factor = 1.6 if method["kind"] == "adverm" else 1.0
-    return factor * method["epochs"] * train / trained, len(method["checkpoints"]) * passes / evaluated
+    return factor * method["epochs"] * train / trained, passes / evaluated
 
 
 def main() -> None:
