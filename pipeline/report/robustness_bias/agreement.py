@@ -246,7 +246,8 @@ def table_agreement(inputs: Inputs) -> Table:
             shares = [counted(inputs, found, comparison, names, denominator) for names in sides]
             cells = [replace(share, text=of(share) or DASH) for share in shares]
             networks = "linear" if comparison.block == study.LINEAR else "five"
-            body.append(Row((words, networks, comparison.name), tuple(cells)))
+            if any(share.n for share in shares):
+                body.append(Row((words, networks, comparison.name), tuple(cells)))
     compared = [(comparison, here) for comparison in COMPARISONS]
     return Table(
         title="Agreement in sign of different distances, and of different epochs.",
@@ -261,7 +262,7 @@ def table_agreement(inputs: Inputs) -> Table:
             f"Groups whose sigma has the same sign on both sides. {ONCE}",
             "Shares of all members: as the paper defines I_P; of correct members: as its program computes it. Linear: "
             "logistic regression, of which the exact distance is known. Five: AlexNet, VGG19, ResNet50, DenseNet121, "
-            "SqueezeNet1_0. A dash: not measured, or one checkpoint alone.",
+            "SqueezeNet1_0. A dash: not measured, or one checkpoint alone; what was nowhere measured is left out.",
             *sample_note(inputs, found, compared),
             ACCURACY,
             DEPENDENT,
