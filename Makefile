@@ -47,8 +47,8 @@ help:
 	@echo 'make clean       remove results of scales smoke and laptop (PAPER=1: of workstation and paper too, RAW=1: downloaded data too)'
 	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
 	@echo
-	@echo 'Variables: SCALE=smoke|laptop|workstation|paper (laptop)  STUDY=name (all)  CORES=n (all)  PYTHON=python3.11'
-	@echo '           DATA_MIRROR=folder or URL with the raw files'
+	@echo 'Variables: SCALE=smoke|laptop|workstation|paper (laptop)  STUDY=name (all)  DATASETS="name name" (all)'
+	@echo '           CORES=n (all)  PYTHON=python3.11  DATA_MIRROR=folder or URL with the raw files'
 
 # uv does not read pip's configuration, so a mirror or a folder of wheels named there is handed over.
 LIKE_PIP = of() { $(BIN)/python -m pip config get "$$1" 2>/dev/null || true; }; \

@@ -88,15 +88,20 @@ def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, pro
     """
     if manifest is None:
         return None
-    runs = list(manifest["blocks"].values())
     return {
-        "scale": manifest["scale"],
-        "commits": sorted({run["commit"] for run in runs}),
-        "dates": sorted({run["date"] for run in runs}),
+        "runs": [
+            {
+                "scale": run["scale"],
+                "datasets": w.datasets_named(run["datasets"]) if len(manifest["runs"]) > 1 else "",
+                "commit": run["commit"],
+                "date": run["date"],
+                "processor": run["machine"]["processor"],
+                "jobs": len(run["jobs"]),
+                "time": sum(used for _, used in run["jobs"].values()),
+            }
+            for run in manifest["runs"]
+        ],
         "here": processor,
-        "processors": sorted({run["machine"]["processor"] for run in runs}),
-        "jobs": len(manifest["jobs"]),
-        "processor_time": sum(processor for _, processor in manifest["jobs"].values()),
         "lines": [] if held is None else held.astype(object).where(held.notna(), None).to_dict("records"),
         "summary": [] if held is None else against.summary(held),
     }

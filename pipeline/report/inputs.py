@@ -107,7 +107,7 @@ class Inputs:
             asked = " and ".join(f"{key} {names}" for key, names in wanted.items())
             raise ValueError(f"study {self.study!r} has no rows of {asked}")
         reduced = [r for r in self.reductions if all(getattr(r, key) in names for key, names in wanted.items())]
-        return Stamp.of(self.rows[keep], self.scale, reduced)
+        return Stamp.of(self.rows[keep], reduced)
 
 
 def _several(names: str | Iterable[str]) -> list[str]:

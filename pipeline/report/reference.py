@@ -11,12 +11,14 @@ than a figure shows.
 """
 
 from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 
+from pipeline.messages import enumerated
 from pipeline.report.inputs import Inputs
 from pipeline.types import Array, AuditResult, Classifier
 
@@ -79,12 +81,43 @@ def kept(drawn: Inputs) -> Inputs:
     return replace(drawn, audits=audits, classifiers=classifiers)
 
 
-def sections(inputs: Inputs) -> dict[str, dict[str, Any]]:
-    """The resolved configuration of each block of the study's grid that was run, by point."""
-    found: dict[str, dict[str, Any]] = {}
-    for path, section in sorted(inputs.config["sections"].items()):
-        found.setdefault(path.split("/")[-4], {})[path] = section
-    return found
+def blocks(inputs: Inputs, datasets: Collection[str]) -> list[str]:
+    """The blocks of the study's grid that were run on these data sets."""
+    return sorted({point["block"] for point in inputs.points if point["dataset"]["name"] in datasets})
+
+
+def joined(run: Inputs, earlier: Inputs) -> Inputs:
+    """A run of some data sets; all others as an earlier one has them, at its scale."""
+    own = {point["dataset"]["name"] for point in run.points}
+    others = [point["goes_by"] for point in earlier.points if point["dataset"]["name"] not in own]
+
+    def both(part: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+        keys = {getattr(goes_by, part) for goes_by in others}
+        return {**{key: value for key, value in theirs.items() if key in keys}, **ours}
+
+    def sections(part: str) -> dict[str, Any]:
+        theirs = earlier.config[part].items()
+        return {**{path: one for path, one in theirs if one["dataset"]["name"] not in own}, **run.config[part]}
+
+    rows = earlier.rows[~earlier.rows["dataset"].isin(own)]
+    scale = enumerated(sorted({*rows["scale"], run.scale}))
+    omitted = [place for place in earlier.config.get("left_out", ()) if place["dataset"] not in own]
+    config = {
+        **run.config,
+        "scale": {"name": scale},
+        "left_out": [*omitted, *run.config.get("left_out", ())],
+        "sections": sections("sections"),
+        "published": sections("published"),
+    }
+    return replace(
+        run,
+        scale=scale,
+        rows=pd.concat([_as_text(rows), _as_text(run.rows)], ignore_index=True),
+        config=config,
+        datasets=both("dataset", run.datasets, earlier.datasets),
+        classifiers=both("classifier", run.classifiers, earlier.classifiers),
+        audits=both("audit", run.audits, earlier.audits),
+    )
 
 
 def scattered(arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -147,3 +180,8 @@ def _kept_parameters(one: Classifier) -> Classifier:
 
 def _emptied(array: Array) -> Array:
     return array.reshape(len(array), -1)[:, :0]
+
+
+def _as_text(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows without categories, which two frames need not share."""
+    return rows.astype({name: object for name, kind in rows.dtypes.items() if kind == "category"})

@@ -31,8 +31,8 @@ class Stamp:
     reductions: tuple[Reduction, ...] = ()
 
     @classmethod
-    def of(cls, rows: pd.DataFrame, scale: str, reductions: Sequence[Reduction] = ()) -> Stamp:
-        """Read the stamp off tidy rows of this scale."""
+    def of(cls, rows: pd.DataFrame, reductions: Sequence[Reduction] = ()) -> Stamp:
+        """Read the stamp off tidy rows."""
         # A grid of classifiers has one classifier, not one random split, in each place of the repetition axis.
         split = rows[rows["theta_1"].isna()] if "theta_1" in rows else rows
         # Without a model there are trials all the same where there is a transport map.
@@ -41,7 +41,7 @@ class Stamp:
         counted = split.groupby(["block", "dataset", "method"], observed=True)["repetition"].nunique()
         twins = sorted(set(rows.loc[rows["origin"] == "twin", "dataset"]))
         return cls(
-            scale=scale,
+            scale=enumerated(sorted(set(rows["scale"]))),
             origins=tuple(sorted(set(rows["origin"]))),
             twins=tuple(twins),
             repetitions=tuple(sorted(set(counted.astype(int)), reverse=True)),

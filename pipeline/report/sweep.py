@@ -109,7 +109,7 @@ def undominated(gain: np.ndarray, loss: np.ndarray) -> np.ndarray:
     return np.isfinite(gain) & np.isfinite(loss) & ~(as_good & better).any(axis=0)
 
 
-def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture:
+def drawn(rows: pd.DataFrame, figure: Figure, title: str) -> Picture:
     """The figure: a panel for each statistic, row and column, a line with its band for each value of ``lines``.
 
     A band is one standard deviation over the repetitions to either side.
@@ -147,7 +147,7 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
         f"{', '.join(map(figure.label, figure.statistic))} against {figure.label(figure.against or figure.x)}, "
         f"{len(down) * len(across)} panels; the numbers are in the summary beside it."
     )
-    return Picture(drawing, title, Stamp.of(kept, scale), alternative, notes)
+    return Picture(drawing, title, Stamp.of(kept), alternative, notes)
 
 
 def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]) -> None:

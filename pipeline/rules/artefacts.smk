@@ -2,6 +2,7 @@
 #
 #   tidy rows -> tables, figures                               rule <study>
 #   a finished run -> data/reference/<study>                   rule reference_<study>
+#     of some datasets: the others stay as they are there
 #   data/reference/<study> -> tables, figures                  rule figures_<study>
 
 # What stands below shell: is read when a job starts, after the loops: of a study it knows params alone.
@@ -13,7 +14,7 @@ draw = (
 # Through a pipe: one argument of a command may not be longer than 128 KB, which the sections of a study are.
 draw_run = (
     f"printf %s {{params.cfg:q}} | {draw} --config - --rows {{input.rows}} --datasets {{input.datasets:q}}"
-    " --audits {input.audits:q} --classifiers {input.classifiers:q}"
+    " --audits {input.audits:q} --classifiers {input.classifiers:q} {params.beside}"
 )
 
 
@@ -41,6 +42,7 @@ for study in workflow_config.studies:
         params:
             study=study,
             cfg=encoded(workflow_config.artefacts(study)),
+            beside=workflow_config.beside(study),
             against=f"--against data/reference/{study}" if study in workflow_config.referenced else "",
         log:
             f"results/logs/{workflow_config.scale}/{study}.log",
@@ -71,6 +73,7 @@ for study in workflow_config.studies:
         params:
             study=study,
             cfg=encoded(workflow_config.artefacts(study)),
+            beside=workflow_config.beside(study),
             folder=f"results/reference/{workflow_config.scale}/{study}",
             # Not an input: how long a job took is no reason to do anything again.
             benchmarks=lambda w, study=study: encoded(workflow_config.plan.benchmarks(study)),

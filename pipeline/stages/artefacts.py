@@ -88,24 +88,37 @@ def record(drawn: Inputs, names: Sequence[str], maker: Maker, manifest: Any, fol
     return made
 
 
-def manifest_of(inputs: Inputs, benchmarks: Mapping[str, str]) -> dict[str, Any]:
-    """Where the numbers of a run come from, with the wall and the processor time of each job."""
-    run = {
+def manifest_of(
+    run: Inputs, benchmarks: Mapping[str, str], inputs: Inputs, runs: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Where the numbers of a reference come from: this run, and the earlier ones of what it did not run.
+
+    Of each run the ``scale``, its ``datasets`` and their ``blocks``, and of each of its ``jobs`` the wall and the
+    processor time. ``inputs`` are those of all runs together.
+    """
+    texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
+    own = {point["dataset"]["name"] for point in run.points}
+    this = {
+        "scale": run.scale,
+        "datasets": sorted(own),
         "commit": provenance.commit(),
         "date": datetime.date.today().isoformat(),
         "machine": provenance.machine(),
         "versions": provenance.versions(),
-    }
-    texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
-    return {
-        "study": inputs.study,
-        "scale": inputs.scale,
-        "blocks": {
-            block: {**run, "configuration": provenance.digest(of_block)}
-            for block, of_block in reference.sections(inputs).items()
-        },
         "jobs": {t.rule: [round(t.wall, 1), round(t.processor, 1)] for t in provenance.rule_times(texts)},
     }
+    every = []
+    for one in (*runs, this):
+        datasets = [name for name in one["datasets"] if one is this or name not in own]
+        jobs = {job: times for job, times in one["jobs"].items() if _dataset_of(job) in datasets}
+        if datasets:
+            every.append(dict(one, datasets=datasets, blocks=reference.blocks(inputs, datasets), jobs=jobs))
+    return {"study": run.study, "runs": every}
+
+
+def _dataset_of(job: str) -> str:
+    """The dataset of a job by its name, ``scale/stage/.../dataset/method`` and in an audit's the audit."""
+    return job.split("/")[-3 if "/audit/" in job else -2].split("@")[0]
 
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
@@ -124,6 +137,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--classifiers", nargs="*", default=[], help="trained classifiers (.npz)")
     parser.add_argument("--audits", nargs="*", default=[], help="audits (.npz)")
     parser.add_argument("--drawn-from", help="a reference (folder) in place of all these")
+    parser.add_argument("--beside", help="the reference (folder) that has the datasets which this run leaves out")
     parser.add_argument("--against", help="the reference (folder) that the run is held against")
     parser.add_argument("--record", help="make this reference (folder) of the run")
     parser.add_argument("--benchmarks", default="{}", help="JSON: each job's benchmark file (.tsv), for --record")
@@ -139,7 +153,10 @@ def main(arguments: list[str] | None = None) -> None:
     if options.drawn_from:
         inputs, manifest = shelf.load_reference(options.drawn_from)
     else:
-        inputs = of_run(options)
+        inputs = run = of_run(options)
+    if options.beside:
+        earlier, manifest = shelf.load_reference(options.beside)
+        inputs = reference.joined(run, earlier)
     published_numbers, *claim_lists = options.published
     published = io.load_published(published_numbers)
     names = [one.name for one in registry.declared(options.study)]
@@ -150,7 +167,9 @@ def main(arguments: list[str] | None = None) -> None:
         drawn = reference.watched(inputs)
         # What is read to compare is kept too.
         watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
-        made = record(drawn, names, watching, manifest_of(inputs, json.loads(options.benchmarks)), options.record)
+        runs = manifest["runs"] if manifest else ()
+        told = manifest_of(run, json.loads(options.benchmarks), inputs, runs)
+        made = record(drawn, names, watching, told, options.record)
         again = verdicts(artefacts.compared(made, published))
         shelf.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
         listed = claims.listed(decided(made, claim_lists))
@@ -160,10 +179,10 @@ def main(arguments: list[str] | None = None) -> None:
     held = None
     if options.against:
         theirs, manifest = shelf.load_reference(options.against)
-        held = against(inputs, theirs)
-    told = html.reference(manifest, held, provenance.machine()["processor"])
+        held = against(run, theirs)
+    of_reference = html.reference(manifest, held, provenance.machine()["processor"])
     told_claims = claims.lines(decided(inputs, claim_lists))
-    page = html.describe(inputs, artefacts_made, found, told_claims, told)
+    page = html.describe(inputs, artefacts_made, found, told_claims, of_reference)
     io.save_json(page, options.index)
 
 

@@ -18,14 +18,13 @@ def main(arguments: list[str] | None = None) -> None:
         summary={"help": "where the summary goes (.csv)"},
         figure={"help": "where the figure goes, without .pdf and .png"},
     )
-    config = options.config
-    declaration = config["sweep"]
+    declaration = options.config["sweep"]
     name = declaration["name"]
     try:
         figure = Figure.of(name, declaration)
         rows = io.load_rows(options.rows)
         with style.paper():
-            picture = sweep.drawn(rows, figure, declaration.get("title", name), config["scale"])
+            picture = sweep.drawn(rows, figure, declaration.get("title", name))
             picture.finish()
             io.save_figure(picture.figure, options.figure)
         io.save_text(sweep.summary(rows, figure).to_csv(index=False), options.summary)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,14 @@ from pipeline.workflow.sweep import Figure
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 REFERENCES = "data/reference"
-INVOCATION = {"scale": "SCALE", "study": "STUDY", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET"}
+INVOCATION = {
+    "scale": "SCALE",
+    "study": "STUDY",
+    "datasets": "DATASETS",
+    "source": "DATA_SOURCE",
+    "tracker": "TRACKER",
+    "set": "SET",
+}
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 ABSENT = "PIPELINE_ABSENT"
 """The variable that tells the processes of a run which data cannot be had."""
@@ -45,6 +52,7 @@ PUBLISHED = "paper"
 class Workflow:
     """The resolved configuration of one invocation: a scale, a data source, the studies and the user's overrides.
 
+    Where ``datasets`` are named, the studies run on these alone, and those on others alone not at all.
     ``asked``, ``collect``, ``sweep`` and ``artefacts`` return what a rule passes to its stage: the whole of what the
     stage computes with, and nothing else, so that a changed value re-runs what reads it.
     """
@@ -56,6 +64,7 @@ class Workflow:
         tracker: str = "offline",
         studies: Sequence[str] = (),
         overrides: Sequence[str] = (),
+        datasets: Sequence[str] = (),
         conf: Path = CONF,
     ) -> None:
         self.conf = Path(conf)
@@ -67,12 +76,20 @@ class Workflow:
         self.overrides = tuple(map(of_user, overrides))
         self._resolver = Resolver(self.conf, scale, self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
+        self.datasets = frozenset(datasets)
+        for name in sorted(self.datasets):
+            composition.section(self.conf, "dataset", name)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
         self.sweeps = composition.declared(self.conf, "sweep")
         if asked := sorted(set(self.studies) & set(self.sweeps)):
             raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
         known = dict.fromkeys((*self.sweeps, *composition.declared(self.conf, "experiment"), *self.studies))
-        self._of_scale = {study: self._run(study, scale) for study in known}
+        self._of_scale = {name: self._run(name, scale, () if name in self.sweeps else self.datasets) for name in known}
+        if self.datasets:
+            self.studies = tuple(study for study in self.studies if self.points(study))
+            if not self.studies:
+                named = ", ".join(sorted(self.datasets))
+                raise ValueError(f"DATASETS={named}: none of these studies has a point of them at the {scale} scale")
         points = [point for study in known for point in self.points(study)]
         self._points = {stage: self._placed(stage, points) for stage in STAGES}
 
@@ -80,8 +97,9 @@ class Workflow:
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
         """The invocation that ``snakemake --config`` and the environment ask for.
 
-        Keys and variables are those of :data:`INVOCATION`: study may name several, with spaces or commas, and set is a
-        list of group.name.key=value parted by semicolons. The command line wins. Raises ValueError for another key.
+        Keys and variables are those of :data:`INVOCATION`: study and datasets may name several, with spaces or commas,
+        and set is a list of group.name.key=value parted by semicolons. The command line wins. Raises ValueError for
+        another key.
         """
         if unknown := sorted(set(config) - set(INVOCATION)):
             hint = nearest(unknown[0], INVOCATION)
@@ -96,6 +114,7 @@ class Workflow:
             source=asked("source", composed(CONF).data.source),
             tracker=asked("tracker", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
             studies=asked("study", "").replace(",", " ").split(),
+            datasets=asked("datasets", "").replace(",", " ").split(),
             overrides=[text for text in asked("set", "").split(";") if text],
         )
 
@@ -103,10 +122,14 @@ class Workflow:
         """The points of a study's grid that the scale runs."""
         return self._of_scale[study]
 
-    def _run(self, study: str, scale: str) -> tuple[Point, ...]:
-        every = composition.points(self.conf, study)
+    def _run(self, study: str, scale: str, datasets: Collection[str] = ()) -> tuple[Point, ...]:
+        every = self._declared(study, datasets)
         omitted = left_out(self.conf, scale, every)
         return tuple(point for point in every if point not in omitted)
+
+    def _declared(self, study: str, datasets: Collection[str]) -> list[Point]:
+        """The points of a study's grid, of these datasets alone if any are named."""
+        return [p for p in composition.points(self.conf, study) if not datasets or p.dataset in datasets]
 
     def section(self, group: str, point: Point) -> dict[str, Any]:
         """The resolved values of a part of a point, with its ``name`` and its module's ``kind``."""
@@ -149,7 +172,7 @@ class Workflow:
         """
         declaration = composition.experiment(self.conf, sweep)
         Figure.of(sweep, declaration)
-        return {"sweep": declaration, "scale": self.scale}
+        return {"sweep": declaration}
 
     def artefacts(self, study: str) -> dict[str, Any]:
         """What a study's tables and figures depend on, besides the rows.
@@ -163,7 +186,7 @@ class Workflow:
             if self.scale == PUBLISHED and not self.overrides
             else Workflow(PUBLISHED, studies=self.studies, conf=self.conf)
         )
-        omitted = left_out(self.conf, self.scale, composition.points(self.conf, study))
+        omitted = left_out(self.conf, self.scale, self._declared(study, self.datasets))
         places = [{"block": p.block, "dataset": p.dataset, "method": p.method, **dict(p.settings)} for p in omitted]
         return {
             **({"left_out": places} if places else {}),
@@ -237,12 +260,26 @@ class Workflow:
         return tuple(name for name in composition.declared(self.conf, "experiment") if self.has_reference(name))
 
     def has_reference(self, study: str, root: Path = ROOT) -> bool:
-        """Whether the study has a reference, of all the blocks of its grid that the reference's scale runs."""
+        """Whether the study has a reference, of all the blocks of its grid that the scales of its runs have."""
         path = root / REFERENCES / study / "manifest.json"
         if not path.is_file():
             return False
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        return set(manifest["blocks"]) == {point.block for point in self._run(study, manifest["scale"])}
+        runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+        return all(
+            set(run["blocks"]) == {point.block for point in self._run(study, run["scale"], run["datasets"])}
+            for run in runs
+        )
+
+    def beside(self, study: str) -> str:
+        """The option by which a study's artefacts show the datasets that the run leaves out: from its reference.
+
+        Raises ValueError where some are left out and there is no reference.
+        """
+        if not self.datasets:
+            return ""
+        if study not in self.referenced:
+            raise ValueError(f"DATASETS: {study} has no reference to take its other datasets from: run all of them")
+        return f"--beside {REFERENCES}/{study}"
 
     def reference_files(self, study: str) -> list[str]:
         """The files of a study's reference; none where it has none."""

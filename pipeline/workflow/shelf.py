@@ -52,11 +52,12 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
     if not (folder / "manifest.json").is_file():
         raise ValueError(f"{folder} holds no reference: make one of a finished run, make reference STUDY={folder.name}")
     manifest = io.load_json(folder / "manifest.json")
+    config = json.loads(gzip.decompress((folder / "config.json.gz").read_bytes()))
     inputs = Inputs(
         study=manifest["study"],
-        scale=manifest["scale"],
+        scale=config["scale"]["name"],
         rows=pd.concat([io.load_rows(path) for path in sorted((folder / "rows").glob("*.parquet"))], ignore_index=True),
-        config=json.loads(gzip.decompress((folder / "config.json.gz").read_bytes())),
+        config=config,
         datasets=_load_shelf(folder / "datasets", lambda path: io.load(path, Described)),
         classifiers=_load_shelf(folder / "classifiers", lambda path: io.load(path, Classifier)),
         audits=_load_shelf(folder / "audits", io.load_audit),

@@ -20,12 +20,13 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
 from pipeline.report.style import paper
 from pipeline.report.sweep import chosen, drawn, summary, undominated
+from pipeline.stages.artefacts import manifest_of
 from pipeline.types import Dataset
 from pipeline.workflow import shelf
 from pipeline.workflow.sweep import Figure
 from tests.builders import dataset as made_of
 
-NOWHERE: dict[str, Any] = {"study": "s", "scale": "paper", "blocks": {}, "jobs": {}}
+NOWHERE: dict[str, Any] = {"study": "s", "runs": []}
 DRAWN = ("table_1", "figure_2", "figure_3", "table_counts")
 
 
@@ -77,8 +78,7 @@ def recorded(inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     for name in DRAWN:
         build(name, drawn)
     folder = tmp_path_factory.mktemp("reference")
-    manifest = {"study": inputs.study, "scale": inputs.scale, "blocks": {b: {} for b in reference.sections(inputs)}}
-    shelf.save_reference(reference.kept(drawn), {**manifest, "jobs": {}}, folder)
+    shelf.save_reference(reference.kept(drawn), {"study": inputs.study, "runs": []}, folder)
     return inputs, folder
 
 
@@ -96,6 +96,35 @@ def test_verdicts_are_those_of_the_run_and_what_nothing_reads_is_not_kept(
     for audit in again.audits.values():
         assert audit.rows.empty
     pd.testing.assert_frame_equal(verdicts(compared(again, published)), verdicts(compared(inputs, published)))
+
+
+def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
+    inputs: Inputs, published: pd.DataFrame
+) -> None:
+    sections = {path: one for path, one in inputs.config["sections"].items() if one["dataset"]["name"] == "compas"}
+    assert 0 < len(sections) < len(inputs.points)
+    rows = inputs.rows[inputs.rows["dataset"] == "compas"]
+    run = replace(
+        inputs, scale="laptop", rows=rows.assign(scale="laptop"), config={**inputs.config, "sections": sections},
+        datasets={"compas": inputs.datasets["compas"]},
+        classifiers={key: one for key, one in inputs.classifiers.items() if key.startswith("compas/")},
+        audits={key: one for key, one in inputs.audits.items() if "/compas/" in key},
+    )  # fmt: skip
+    again = reference.joined(run, inputs)
+    assert [again.stamp(dataset=name).scale for name in ("compas", "adult")] == ["laptop", "paper"]
+    assert again.stamp().scale == again.scale == "laptop and paper"
+    # The run's own come from the run alone.
+    emptied = {key: replace(one, rows=one.rows.iloc[:0], arrays={}) for key, one in run.audits.items()}
+    again = reference.joined(run, replace(inputs, audits={**inputs.audits, **emptied}))
+    pd.testing.assert_frame_equal(verdicts(compared(again, published)), verdicts(compared(inputs, published)))
+    told = manifest_of(inputs, {}, inputs)["runs"]
+    told[0]["jobs"] = {f"paper/train/{name}/sensr": [1.0, 1.0] for name in ("adult", "compas")}
+    first, second = manifest_of(run, {}, again, told)["runs"]
+    assert (first["datasets"], first["scale"], list(first["jobs"])) == (
+        ["adult", "simulated"], "paper", ["paper/train/adult/sensr"]
+    )  # fmt: skip
+    assert (second["datasets"], second["scale"]) == (["compas"], "laptop")
+    assert second["blocks"] == sorted({path.split("/")[-4] for path in sections})
 
 
 def test_a_file_of_a_reference_is_at_most_a_megabyte(recorded: tuple[Inputs, Path], tmp_path: Path) -> None:
@@ -181,7 +210,7 @@ def rows(**more: list) -> pd.DataFrame:
 def picture_of(frame: pd.DataFrame, figure: Figure = FIGURE) -> Picture:
     """The sweep's figure of these rows."""
     with paper():
-        return drawn(frame, figure, "a title", "smoke")
+        return drawn(frame, figure, "a title")
 
 
 def test_the_summary_is_mean_and_deviation_over_repetitions() -> None:

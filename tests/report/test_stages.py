@@ -79,7 +79,8 @@ def test_the_artefacts_of_a_reference_are_drawn_from_its_folder(
     for one in listed:
         assert markup.rst(one.caption) in (folders["captions"] / f"{one.name}.rst").read_text()
     index = json.loads((tmp_path / "index.json").read_text())
-    assert (index["reference"]["lines"], index["reference"]["scale"]) == ([], index["scale"])
+    (run,) = index["reference"]["runs"]
+    assert (index["reference"]["lines"], run["scale"], run["datasets"]) == ([], index["scale"], "")
 
 
 # The page is whole, loads nothing, and says where it comes from.

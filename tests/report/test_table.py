@@ -249,7 +249,7 @@ STAMPS: list[tuple[pd.DataFrame, list[Reduction], str]] = [
 
 @pytest.mark.parametrize(("rows", "reduced", "said"), STAMPS)
 def test_a_stamp_says_what_the_rows_are(rows: pd.DataFrame, reduced: list[Reduction], said: str) -> None:
-    stamp = Stamp.of(rows, "laptop", reduced)
+    stamp = Stamp.of(rows, reduced)
     (line,) = stamp.lines()
     # A number has its comma without a space behind it.
     assert line == " \u00b7 ".join(("Laptop scale", *said.split(", ")))
@@ -264,7 +264,7 @@ def test_departures_are_said_in_full() -> None:
     ("scale", "origin"), [("paper", "official"), ("paper", "simulated"), ("laptop", "official"), ("paper", "twin")]
 )
 def test_a_twin_is_emphatic_and_named_and_a_scale_at_published_settings_is_not(scale: str, origin: str) -> None:
-    stamp = Stamp.of(ROWS.assign(scale=scale, origin=origin), scale)
+    stamp = Stamp.of(ROWS.assign(scale=scale, origin=origin))
     named = any("Synthetic twin of Adult, not the official data" in line for line in stamp.lines())
     assert stamp.emphatic is named is (origin == "twin")
 

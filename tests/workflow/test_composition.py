@@ -155,6 +155,19 @@ def test_scale_study_and_tracker_are_taken_from_the_environment_and_the_command_
     assert chosen == ("paper", ("individual_fairness",), "disabled")
 
 
+def test_a_run_of_some_datasets_has_their_points_alone_and_the_reference_has_the_others() -> None:
+    whole, some = Workflow(), Workflow.of({}, {"DATASETS": "utkface,compas"})
+    assert some.studies == ("agreement", "fliptest", "individual_fairness", "permutation_tests", "robustness_bias")
+    for study in some.studies:
+        assert list(some.points(study)) == [p for p in whole.points(study) if p.dataset in ("utkface", "compas")]
+        assert some.beside(study) == f"--beside data/reference/{study}"
+        assert not whole.beside(study)
+    assert [some.points(sweep) for sweep in some.sweeps] == [whole.points(sweep) for sweep in whole.sweeps]
+    faces = Workflow(datasets=["utkface"])
+    assert faces.studies == ("robustness_bias",)
+    assert {place["dataset"] for place in faces.artefacts("robustness_bias")["left_out"]} == {"utkface"}
+
+
 def record(root: Path, dataset: str, origin: str) -> Path:
     path = root / "data" / "raw" / dataset / "manifest.json"
     path.parent.mkdir(parents=True)
@@ -374,6 +387,8 @@ def sweep_called(sweep: Path, name: str) -> object:
         (lambda c: small(c, overrides=["method.m.rte=7"]), r"no key 'method\.rte' \(did you mean 'method\.rate'"),
         (lambda c: Workflow.of({"scal": "smoke"}, {}), r"--config scal=\.\.\. is unknown \(did you mean 'scale'\?\)"),
         (lambda c: Workflow(source="offical"), "expected auto, official or twin"),
+        (lambda c: Workflow(datasets=["cifar01"]), r"no conf/dataset/cifar01\.yaml \(did you mean 'cifar10'"),
+        (lambda c: Workflow(studies=["fliptest"], datasets=["cifar10"]), "DATASETS=cifar10: none of these studies has"),
         (
             lambda c: planned(c, "choice(1, 5, 7)", "[a b, a-b]"),
             r"w\.yaml, block 'main': .*'a b'.*'a-b'.*one file, d/m@.*=a-b",

@@ -39,9 +39,18 @@ def test_a_reference_is_whole_with_the_blocks_that_its_scale_runs(tmp_path: Path
     laptop, workstation = ({point.block for point in one.points(study)} for one in scales)
     assert laptop < workstation
     assert not workflow.has_reference(study, tmp_path)
-    for scale, is_whole in (("laptop", True), ("workstation", False)):
-        manifest = {"scale": scale, "blocks": dict.fromkeys(laptop)}
-        io.save_json(manifest, tmp_path / REFERENCES / study / "manifest.json")
+    every = sorted({point.dataset for point in workflow.points(study)})
+    digits, others = ["digits"], [name for name in every if name != "digits"]
+    of_digits = {point.block for point in Workflow("workstation").points(study) if point.dataset == "digits"}
+    of_others = {point.block for point in workflow.points(study) if point.dataset != "digits"}
+    for runs, is_whole in (
+        ([("laptop", every, laptop)], True),
+        ([("workstation", every, laptop)], False),
+        ([("laptop", others, of_others), ("workstation", digits, of_digits)], True),
+        ([("laptop", others, of_others), ("workstation", digits, of_digits - {"linear"})], False),
+    ):
+        told = [{"scale": scale, "datasets": names, "blocks": sorted(blocks)} for scale, names, blocks in runs]
+        io.save_json({"runs": told}, tmp_path / REFERENCES / study / "manifest.json")
         assert workflow.has_reference(study, tmp_path) == is_whole
 
 
@@ -49,7 +58,8 @@ def test_a_reference_is_whole_with_the_blocks_that_its_scale_runs(tmp_path: Path
 def test_verdicts_are_those_of_the_reference(study: str) -> None:
     """A change of the rules, of a published number or of a reference that moves a verdict is a line in the list."""
     inputs, manifest = reference_of(study)
-    assert set(manifest["blocks"]) == set(reference.sections(inputs))
+    for run in manifest["runs"]:
+        assert run["blocks"] == reference.blocks(inputs, run["datasets"])
     published = io.load_published(ROOT / "data" / "published" / f"{study}.csv")
     found = verdicts(artefacts.compared(inputs, published))
     listed = shelf.load_list(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")

@@ -351,10 +351,10 @@ def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] =
     if rows.empty:
         return Stamp(inputs.scale, ())
     if present.empty:
-        return replace(Stamp.of(rows, inputs.scale), repetitions=())
+        return replace(Stamp.of(rows), repetitions=())
     here = set(present["dataset"])
     reduced = [one for one in reductions(inputs) if one.block in wanted and one.dataset in here]
-    return Stamp.of(present, inputs.scale, reduced)
+    return Stamp.of(present, reduced)
 
 
 def blocks(inputs: Inputs) -> list[str]:
