@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from scipy.interpolate import interp1d
 
+from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.individual_fairness import facts as q
@@ -217,7 +218,8 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
     is the length of the flow.
     """
     rows = inputs.select(block="sensitivity", statistic="T_n")
-    rows = rows[rows["steps"] == rows["steps"].max()]
+    rows = rows[rows["steps"] == rows.groupby("dataset", observed=True)["steps"].transform("max")]
+    steps = enumerated(f"{number:,.0f}" for number in sorted(set(rows["steps"])))
     places = [
         (dataset, method)
         for dataset in inputs.names("dataset", block="sensitivity")
@@ -244,10 +246,10 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
         inputs.stamp("sensitivity"),
         "Tables of mean T_n coloured blue where it is accepted and red where it is rejected, with a stability line.",
         notes=(
-            f"Mean T_n after {int(rows['steps'].max()):,} steps. Black line: 2\u03bb\u03b7 = {STABILITY:g}; above it "
-            "the iteration is unstable and not run (white, hatched). On it (hatched) it is only just not: "
-            "outside the sensitive subspace each step turns the displacement round, so that T_n depends on whether the "
-            "number of steps is even or odd.",
+            f"Mean T_n after {steps} steps. Black line: 2\u03bb\u03b7 = {STABILITY:g}; above it the iteration is "
+            "unstable and not run (white, hatched). On it (hatched) it is only just not: outside the sensitive "
+            "subspace each step turns the displacement round, so that T_n depends on whether their number is even or "
+            "odd.",
         ),
     )
 

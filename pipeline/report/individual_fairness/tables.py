@@ -117,7 +117,10 @@ def table_1_steps(inputs: Inputs) -> Table:
         for d, x in quantities
         for m in inputs.names("method", block="audit", dataset=d)
     ]
-    steps = dict.fromkeys(q.shown_steps(inputs, w.ADULT, wanted) for wanted in (q.RELEASED_STEPS, q.STATED_STEPS))
+    steps = dict.fromkeys(
+        min(q.shown_steps(inputs, d, wanted) for d in (w.ADULT, w.COMPAS))
+        for wanted in (q.RELEASED_STEPS, q.STATED_STEPS)
+    )
     columns = [Column(f"{t} steps", show="spread", of=lambda measure, t=t: measure(t)) for t in steps]
     title = "The statistics of Tables 1 and 4 at two numbers of steps."
     return tabulated(title, ("Statistic", "Method"), columns, rows, inputs.stamp("audit"), (SPREADS,))
