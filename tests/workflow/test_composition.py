@@ -146,6 +146,7 @@ def test_the_paper_scale_sets_nothing_but_repetitions_and_code_names_the_plugin_
     code = Workflow().code("audit", audit="loss_ratio")
     assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio/loss_ratio.py", "pipeline/types.py"} <= set(code)
     assert not any("methods" in path or "report" in path for path in code)
+    assert "pipeline/workflow/config.py" not in Workflow().code("train", method="standard")
 
 
 def test_scale_study_and_tracker_are_taken_from_the_environment_and_the_command_line_wins() -> None:
