@@ -13,6 +13,11 @@ os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "")
 
 FILE = Path(__file__).with_name("numbers.csv")
 COMMAND = "python -m tests.lock.write"
+GENERIC = {
+    "ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41",
+    "OPENBLAS_CORETYPE": "Prescott", "NUMBA_CPU_NAME": "generic",
+}  # fmt: skip
+"""So every processor rounds alike, which decides where a training ends and what is near a threshold."""
 
 NOTHING = 1e-9
 """What is smaller is rounding, and stands as 0."""
@@ -56,9 +61,9 @@ class Number(NamedTuple):
     why: str
 
 
-def locked() -> list[Number]:
-    """What the file holds."""
-    with FILE.open(encoding="utf-8", newline="") as file:
+def locked(path: Path = FILE) -> list[Number]:
+    """What a file of numbers holds."""
+    with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return [Number(row["name"], float(row["value"]), float(row["tolerance"]), row["why"]) for row in rows]
 

@@ -1,10 +1,14 @@
 """What the studies compute does not change by accident."""
 
-from tests.lock.numbers import COMMAND, FILE, Number, computed, locked, moved
+from pathlib import Path
+
+from tests.lock import write
+from tests.lock.numbers import COMMAND, FILE, Number, locked, moved
 
 
-def test_the_numbers_are_the_locked_ones() -> None:
-    rows = computed()
+def test_the_numbers_are_the_locked_ones(tmp_path: Path) -> None:
+    write.main(tmp_path / "numbers.csv")
+    rows = locked(tmp_path / "numbers.csv")
     was, found = {number.name: number for number in locked()}, {number.name: number.value for number in rows}
     assert len(found) == len(rows), "two numbers have one name"
     lines = [f"{name}: computed no more" for name in was.keys() - found.keys()]
