@@ -1,15 +1,15 @@
 """What answers to the published numbers and claims, as tidy rows like an audit's: agreements, accuracies, medians,
-settings, data; and for each network, group or pair of networks whether, or how far, a conclusion of the paper holds.
+settings, data; and for each network or group whether, or how far, a conclusion of the paper holds.
 
 So a published number is found by the same kind of setting as a measured statistic. A network stands for a method.
 ``origin`` is ``configuration`` for what no data enter; a number that is made of several data sets has the origin that
 is least official of theirs. ``simulations`` holds what a share is of; ``repetition`` numbers what a claim is taken
-over: networks, pairs of them, or penalised networks. ``error`` is a standard error over test points,
-which the networks of a data set share.
+over: networks, or penalised networks. ``error`` is a standard error over test points, which the networks of a data set
+share.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -23,6 +23,7 @@ from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.robustness_bias import agreement, regularizer, study
+from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
 
 COLUMNS = ("simulations", "denominator", "attack", "partition", "level", "method", "error")
@@ -63,6 +64,16 @@ def _share(place: Fact, counted: Estimate) -> Iterator[Fact]:
         yield {**place, "value": counted.value, "simulations": counted.n}
 
 
+def _share_by_network(
+    inputs: Inputs, found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], place: Fact
+) -> Iterator[Fact]:
+    """The share of agreeing signs of each network that has groups to compare."""
+    for number, one in enumerate(agreement.having(found, comparison, datasets)):
+        counted = agreement.counted(inputs, [one], comparison, datasets, place["denominator"])
+        if counted.n:
+            yield {**place, "repetition": number, "value": counted.value}
+
+
 def _comparisons(inputs: Inputs) -> Iterator[Fact]:
     """How many networks and comparisons there are, of all data sets of the paper."""
     published = {one.name: one.levels for one in inputs.datasets.values() if one.name in w.PUBLISHED_IMAGES}
@@ -88,7 +99,8 @@ def _by_network(found: Sequence[Audited]) -> Iterator[Fact]:
 def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
     """The share of agreeing signs, of the data sets of the paper that are here together and (Table 1) of each.
 
-    ``kept_sign``: of the first epoch and the last, over all networks.
+    By network, whose groups hang together: ``kept_sign`` of the first epoch and the last, and ``certified_sign`` of
+    smoothing and an attack.
     """
     shown = study.run(found)
     for denominator in w.DENOMINATORS:
@@ -103,16 +115,17 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
             for dataset in {one.dataset for one in shown}:
                 counted = agreement.counted(inputs, found, against, [dataset], denominator)
                 place = _place((one for one in shown if one.dataset == dataset), NETWORKS, dataset)
-                place |= {"denominator": denominator, "statistic": f"agree_smoothing_{attack}"}
-                yield from _share(place, counted)
+                place |= {"denominator": denominator}
+                yield from _share({**place, "statistic": f"agree_smoothing_{attack}"}, counted)
+                place |= {"attack": attack, "statistic": "certified_sign"}
+                yield from _share_by_network(inputs, found, against, [dataset], place)
     for comparison in agreement.COMPARISONS:
         (attack, moment), last = comparison.one, comparison.other
         if moment == w.FIRST and last == (attack, w.LAST) and attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
             every = replace(comparison, networks=None)
-            counted = agreement.counted(inputs, found, every, w.PUBLISHED_IMAGES)
             place = _place(agreement.having(found, every, w.PUBLISHED_IMAGES), NETWORKS)
             place |= {"attack": attack, "denominator": w.PAPER, "statistic": "kept_sign"}
-            yield from _share(place, counted)
+            yield from _share_by_network(inputs, found, every, w.PUBLISHED_IMAGES, place)
 
 
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
@@ -160,15 +173,41 @@ def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
-    """``same_sign``: of two networks of one data set the share of groups to which both give one sign."""
-    pairs = combinations([one for one in shown if one.block == NETWORKS], 2)
-    for number, pair in enumerate((a, b) for a, b in pairs if a.dataset == b.dataset):
-        kept = agreement.once(pair[0].groups)
-        sides = np.array([one.sigmas(w.DEEPFOOL).to_numpy(float)[kept] for one in pair])
-        one, other = np.sign(sides[:, np.isfinite(sides).all(axis=0)])
-        place = {**_place(pair, NETWORKS), "attack": w.DEEPFOOL, "denominator": w.PAPER, "statistic": "same_sign"}
-        if len(one):
-            yield {**place, "repetition": number, "value": float((one == other).mean())}
+    """``same_sign``: of two networks of one data set the share of groups to which both give one sign, over all pairs.
+
+    A row for each network, its pseudo-value of the jackknife (:func:`pseudo_values`), since pairs share networks.
+    """
+    networks = [one for one in shown if one.block == NETWORKS]
+    shares = {}
+    for (i, first), (j, second) in combinations(enumerate(networks), 2):
+        if first.dataset == second.dataset:
+            kept = agreement.once(first.groups)
+            sides = np.array([one.sigmas(w.DEEPFOOL).to_numpy(float)[kept] for one in (first, second)])
+            one, other = np.sign(sides[:, np.isfinite(sides).all(axis=0)])
+            if len(one):
+                shares[i, j] = float((one == other).mean())
+    place = {**_place(networks, NETWORKS), "attack": w.DEEPFOOL, "denominator": w.PAPER, "statistic": "same_sign"}
+    for number, value in enumerate(pseudo_values(shares)):
+        yield {**place, "repetition": number, "value": value}
+
+
+def pseudo_values(of_pairs: Mapping[tuple[int, int], float]) -> list[float]:
+    r"""Pseudo-values of the mean over pairs of things, one for each thing.
+
+    .. math:: J_i = K \bar U - (K - 1) \bar U_{(-i)},
+
+    with the mean over all pairs of K things and that over the pairs without the i-th (Arvesen 1969). Their mean is near
+    the first and their standard error its own, though pairs share things. Where the pairs are all of one thing, which
+    leaves no other, there is the mean alone.
+    """
+    things = sorted({i for pair in of_pairs for i in pair})
+    if not of_pairs:
+        return []
+    whole = float(np.mean([*of_pairs.values()]))
+    without = [[value for pair, value in of_pairs.items() if i not in pair] for i in things]
+    if not all(without):
+        return [whole]
+    return [len(things) * whole - (len(things) - 1) * float(np.mean(values)) for values in without]
 
 
 def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:

@@ -1,5 +1,6 @@
 """How the study finds its numbers: audits, checkpoints, groups, comparisons, what is absent and what is reduced."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from pipeline.audits.robustness_bias.measures import by_level, counted
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.robustness_bias import agreement, comparison, group_tables, heat_maps, study
+from pipeline.report.robustness_bias import agreement, comparison, facts, group_tables, heat_maps, study
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.types import AuditResult
@@ -287,3 +288,14 @@ def test_what_the_scale_leaves_out_is_named_once(alone: Inputs) -> None:
     (note,) = comparison.left_out(replace(alone, config={**alone.config, "left_out": omitted}))
     assert note == "Left out at laptop scale. CIFAR-10: VGG19, VGG19 with a penalty; Adience: Adience Classifier."
     assert study.why_nothing(alone, []) == "Not run: the laptop scale leaves it out."
+
+
+def test_pseudo_values_of_pairs_are_of_the_things_that_they_share() -> None:
+    """Of a sum over two things they are twice the things, so their standard error is that of the mean over pairs."""
+    own = [0.1, 0.7, 0.4, 0.2]
+    pairs = {(i, j): own[i] + own[j] for i, j in itertools.combinations(range(len(own)), 2)}
+    assert facts.pseudo_values(pairs) == pytest.approx([2 * value for value in own])
+    # Their mean is that of the two pairs.
+    assert facts.pseudo_values({(0, 1): 0.6, (2, 3): 1.0}) == pytest.approx([0.2, 0.2, 1.4, 1.4])
+    assert facts.pseudo_values({(0, 1): 0.6}) == [0.6]
+    assert facts.pseudo_values({}) == []
