@@ -1,5 +1,6 @@
 """Tables by group: the partitions, sigma with its interval and test, and what changes from training to training."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,13 +75,17 @@ def table_sigma(inputs: Inputs) -> Table:
             for key, show, name in OVER_NETWORKS
         ),
     )
-    body = []
+    body, few = [], Counter[str]()
     for dataset in w.datasets_in(one.dataset for one in (*linear.values(), *networks)):
         here, exact = [one for one in networks if one.dataset == dataset], linear.get(dataset)
         for group, line in over_networks(here, (exact or here[0]).groups).items():
             line |= _exact(exact, group)
             labels = (w.dataset_label(dataset), w.PARTITIONS[group[0]], w.plainly(group[1]))
-            body.append(Row(labels, tuple(line.get(column.key, "") for column in columns)))
+            cells = tuple(line.get(column.key, "") for column in columns)
+            if all(cell in ("", DASH) or cell != cell for cell in cells):
+                few[labels[0]] += 1
+            else:
+                body.append(Row(labels, cells))
     return Table(
         title="Robustness of every group relative to the others.",
         stub=("Data", "Partition", "Group"),
@@ -96,6 +101,11 @@ def table_sigma(inputs: Inputs) -> Table:
             "method over all groups of all partitions of a data set, for each network and distance apart. Closer / "
             f"farther: networks in which sigma is below / above 0 with p below {LEVEL:g}, of those with correct "
             "members.",
+            *(
+                f"{label}: {count} groups have fewer than {study.TOO_FEW} correctly classified points under every "
+                "model, and no line."
+                for label, count in few.items()
+            ),
             *study.not_run(found),
         ),
     )

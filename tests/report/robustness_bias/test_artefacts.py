@@ -1,5 +1,6 @@
 """Every artefact of somebody who has nothing but the digits: what can be made is, and the rest says what is missing."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,9 +8,12 @@ import numpy as np
 import pytest
 
 from pipeline.report import registry
+from pipeline.report.inputs import Inputs
+from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.heat_maps import color_end
 from pipeline.report.stamp import Picture
 from pipeline.report.table import Table
+from tests.report.studies import build
 
 LISTED = {one.name: one for one in registry.declared("robustness_bias")}
 OF_ABSENT_DATA = ["figure_5", *(f"figure_{n}" for n in (6, 7, 8, 9, 10, 20))]
@@ -51,6 +55,16 @@ def test_passes_are_divided_by_the_points_that_were_attacked(made_alone: Mapping
         assert 0 < cells["attacked"] < cells["points"]
         if labels[2] == "exact":
             assert cells["forward passes"] == 1
+
+
+def test_a_group_of_which_nothing_is_known_is_counted_and_has_no_line(inputs: Inputs) -> None:
+    table = build("table_sigma", inputs)
+    found = [one for one in study.run(study.audited(inputs)) if one.block in (study.LINEAR, study.NETWORKS)]
+    groups = {one.dataset: len(one.groups) for one in found}
+    counted = [re.match(r"(.+): (\d+) groups have fewer than 20 correctly", note) for note in table.notes]
+    assert len(table.rows) + sum(int(match[2]) for match in counted if match) == sum(groups.values())
+    for _, cells in lines(table):
+        assert any(isinstance(cell, float) and np.isfinite(cell) for cell in cells.values())
 
 
 def test_a_network_costs_its_passes_times_its_size(made_alone: Mapping[str, Any]) -> None:
