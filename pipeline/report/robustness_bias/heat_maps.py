@@ -193,10 +193,10 @@ def color_end(sigma: Array) -> float:
 
 
 def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], scale: Normalize) -> Figure:
-    rows = max(len(strip.networks) for strip in made)
-    panels, dense = len(parts) * len(made), (len(made[0].groups) > ANNOTATED) + (len(parts) > 1)
-    height = panels * (CELL[dense] * rows + TITLE[dense]) + len(parts) * LABELS + 0.15
-    figure, grid = new_panels(height, panels, 1)
+    rows = [len(strip.networks) for strip in made] * len(parts)
+    dense = (len(made[0].groups) > ANNOTATED) + (len(parts) > 1)
+    height = CELL[dense] * sum(rows) + TITLE[dense] * len(rows) + len(parts) * LABELS + 0.15
+    figure, grid = new_panels(height, len(rows), 1, height_ratios=rows)
     for turn, part in enumerate(parts):
         columns = slice(turn * MOST, turn * MOST + len(part))
         for place, strip in enumerate(made):
