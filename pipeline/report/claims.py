@@ -22,6 +22,8 @@ The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (
 * with ``counted`` (a region), the share of repetitions in it, with Wilson's interval;
 * a row with ``simulations``, or the column that ``share_of`` names, is a share of so many, with Wilson's interval; two
   of them are compared by Newcombe's;
+* of rows with ``groups``, each a share of so many groups of one network, the mean with Student's interval; their spread
+  is not taken for less than chance makes it;
 * rows with an ``error``, a standard error over points that their repetitions share, are averaged with the normal
   interval of their mean error, which holds however the repetitions depend on each other;
 * with ``rank_correlation_with`` (a column), Spearman's rho of the value and the column's magnitude over the models of
@@ -36,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -268,7 +270,8 @@ class _Quantity:
             return _less(one, other, level)
         values = sides[0] if len(sides) == 1 else (sides[0] - sides[1])
         limits = map(float, self.part.get("limits", (-math.inf, math.inf)))
-        found = Estimate.mean(values.to_numpy(float)).with_t_interval(level, *limits)
+        found = Estimate.mean(values.to_numpy(float))
+        found = replace(found, std=max(found.std, _by_chance(self.rows[0]))).with_t_interval(level, *limits)
         return found if found.n > 1 else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
 
 
@@ -290,6 +293,14 @@ def _share(rows: pd.DataFrame, column: str) -> Estimate | None:
     if len(rows) != 1 or column not in rows or rows[column].isna().any():
         return None
     return Estimate(float(rows["value"].iloc[0]), n=int(rows[column].iloc[0]))
+
+
+def _by_chance(rows: pd.DataFrame) -> float:
+    """The spread of shares of ``groups`` each that have one chance; 0 of what are no such shares."""
+    if "groups" not in rows or rows["groups"].isna().any():
+        return 0.0
+    chance = float(np.average(rows["value"], weights=rows["groups"]))
+    return math.sqrt(chance * (1 - chance) * float((1 / rows["groups"]).mean()))
 
 
 def _rank_correlation(rows: pd.DataFrame, values: pd.Series, column: str) -> Estimate:

@@ -241,6 +241,16 @@ def test_a_part_is_refuted_at_a_level_adjusted_for_the_parts() -> None:
     assert (alone.outcome, beside.outcome) == (NOT_CONFIRMED, UNDECIDED)
 
 
+def test_shares_of_few_groups_that_happen_to_be_alike_are_no_surer_than_their_groups() -> None:
+    measured = rows(np.array([0.7, 0.75, 0.7]), method="kept")
+    part = {**of("kept"), "limits": [0, 1], "below": 0.8}
+    (alike,) = decide([claim(part)], measured)
+    (few,) = decide([claim(part)], measured.assign(groups=10.0))
+    assert (alike.outcome, few.outcome) == (CONFIRMED, UNDECIDED)
+    half = 4.302653 * np.sqrt(few.parts[0].value * (1 - few.parts[0].value) / 10 / 3)
+    assert few.parts[0].low == pytest.approx(few.parts[0].value - half)
+
+
 @pytest.mark.parametrize(
     ("spoilt", "match"),
     [

@@ -26,7 +26,7 @@ from pipeline.report.robustness_bias import agreement, regularizer, study
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
 
-COLUMNS = ("simulations", "denominator", "attack", "partition", "level", "method", "error")
+COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error")
 """Of the facts, which a smaller study may lack."""
 SIGNIFICANT = 0.05
 ENDS = 2 * 1.959964
@@ -71,7 +71,7 @@ def _share_by_network(
     for number, one in enumerate(agreement.having(found, comparison, datasets)):
         counted = agreement.counted(inputs, [one], comparison, datasets, place["denominator"])
         if counted.n:
-            yield {**place, "repetition": number, "value": counted.value}
+            yield {**place, "repetition": number, "value": counted.value, "groups": counted.n}
 
 
 def _comparisons(inputs: Inputs) -> Iterator[Fact]:
