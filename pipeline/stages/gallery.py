@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import io
+from pipeline.report.numbers import sentence
 
 COLOURS = 64
 """Enough for lines, bars and labels, at a quarter of the size."""
@@ -18,8 +19,11 @@ the page that `make figures` writes, `results/reference/report.html`."""
 def part(study: Mapping[str, Any]) -> Iterator[str]:
     """The paragraphs of a study, of its index (see :func:`pipeline.report.html.describe`)."""
     yield f"## {study['title']}"
-    run = study["reference"]
-    yield f"{study['paper']}. {run['scale'].capitalize()} scale, run on {' and '.join(run['dates'])}."
+    runs = [
+        f"{': '.join(filter(None, (one['datasets'], one['scale'] + ' scale')))}, run on {one['date']}"
+        for one in study["reference"]["runs"]
+    ]
+    yield f"{study['paper']}. {sentence('; '.join(runs))}."
     for one in study["artefacts"]:
         if one["kind"] == "figure":
             yield f"### {one['label']}. {one['title']}"

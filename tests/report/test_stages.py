@@ -198,7 +198,7 @@ def test_a_missing_picture_is_an_error_but_of_what_is_not_drawn_or_no_study(
 ) -> None:
     with pytest.raises(ValueError, match="the picture of individual_fairness/figure_3 is missing"):
         html.page([study], {}, facts)
-    why = "Not run: the laptop scale leaves it out."
+    why = "Not run: left out at the laptop scale."
     absent = [{**one, "absent": why if one["kind"] == "figure" else ""} for one in study["artefacts"]]
     page = Page(html.page([{**study, "artefacts": absent}], {("individual_fairness", "figure_3"): PNG}, facts))
     assert page.resources == []
