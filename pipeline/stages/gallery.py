@@ -8,8 +8,8 @@ from typing import Any
 from pipeline import io
 from pipeline.report.numbers import sentence
 
-COLOURS = 64
-"""Enough for lines, bars and labels, at a quarter of the size."""
+COLOURS = 192
+"""Enough for lines, bars, labels and the shades of a heat map, at a third of the size."""
 HEAD = """# Every figure
 
 Drawn by `make gallery` from the results in `data/reference/`. With tables, published numbers and claims they stand on
