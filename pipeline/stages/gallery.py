@@ -8,7 +8,7 @@ from typing import Any
 from pipeline import io
 from pipeline.report.numbers import sentence
 
-COLOURS = 192
+COLOURS = 160
 """Enough for lines, bars, labels and the shades of a heat map, at a third of the size."""
 HEAD = """# Every figure
 
