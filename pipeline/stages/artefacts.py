@@ -149,11 +149,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--verdicts", help="folder of the lists of all references' verdicts and claims, for --record")
     parser.add_argument("--processes", type=int, default=1, help="how many artefacts are made at once")
     options = parser.parse_args(arguments)
-    manifest = None
-    if options.drawn_from:
-        inputs, manifest = shelf.load_reference(options.drawn_from)
-    else:
-        inputs = run = of_run(options)
+    run, manifest = shelf.load_reference(options.drawn_from) if options.drawn_from else (of_run(options), None)
+    inputs = run
     if options.beside:
         earlier, manifest = shelf.load_reference(options.beside)
         inputs = reference.joined(run, earlier)

@@ -33,13 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 REFERENCES = "data/reference"
 INVOCATION = {
-    "scale": "SCALE",
-    "study": "STUDY",
-    "datasets": "DATASETS",
-    "source": "DATA_SOURCE",
-    "tracker": "TRACKER",
-    "set": "SET",
-}
+    "scale": "SCALE", "study": "STUDY", "datasets": "DATASETS", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET",
+}  # fmt: skip
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 ABSENT = "PIPELINE_ABSENT"
 """The variable that tells the processes of a run which data cannot be had."""
@@ -275,7 +270,7 @@ class Workflow:
 
         Raises ValueError where some are left out and there is no reference.
         """
-        if not self.datasets:
+        if not self.datasets or self.points(study) == self._run(study, self.scale):
             return ""
         if study not in self.referenced:
             raise ValueError(f"DATASETS: {study} has no reference to take its other datasets from: run all of them")
