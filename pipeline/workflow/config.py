@@ -33,7 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 REFERENCES = "data/reference"
 INVOCATION = {
-    "scale": "SCALE", "study": "STUDY", "datasets": "DATASETS", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET",
+    "scale": "SCALE", "study": "STUDY", "datasets": "DATASETS", "source": "DATA_SOURCE", "tracker": "TRACKER",
+    "set": "SET",
 }  # fmt: skip
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 ABSENT = "PIPELINE_ABSENT"
