@@ -112,7 +112,7 @@ figures: $(READY)
 
 # The page of the repository on which people look at figures before they run anything.
 gallery: figures
-	@$(BIN)/python -m pipeline.stages.gallery
+	@$(BIN)/python -m docs.gallery
 
 test: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m "not slow"

@@ -91,10 +91,8 @@ def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, pro
     return {
         "runs": [
             {
-                "scale": run["scale"],
+                **{key: run[key] for key in ("scale", "commit", "date")},
                 "datasets": w.datasets_named(run["datasets"]) if len(manifest["runs"]) > 1 else "",
-                "commit": run["commit"],
-                "date": run["date"],
                 "processor": run["machine"]["processor"],
                 "jobs": len(run["jobs"]),
                 "time": sum(used for _, used in run["jobs"].values()),

@@ -1,6 +1,5 @@
 """Write docs/figures.md and its pictures from what `make figures` drew: every figure of a reference, on one page."""
 
-import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 from pipeline import io
 from pipeline.report.numbers import sentence
 
+DOCS = Path(__file__).resolve().parent
+RESULTS = DOCS.parent / "results" / "reference"
 COLOURS = 160
 """Enough for lines, bars, labels and the shades of a heat map, at a third of the size."""
 HEAD = """# Every figure
@@ -40,20 +41,16 @@ def save_smaller(picture: Path, place: Path) -> None:
         image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(temporary, "PNG", optimize=True)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main() -> None:
     """Load the indexes and pictures, write the page and the smaller pictures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", type=Path, default="results/reference", help="what `make figures` wrote")
-    parser.add_argument("--docs", type=Path, default="docs", help="where the page goes")
-    options = parser.parse_args(arguments)
-    studies = [io.load_json(path) for path in sorted(options.results.glob("tables/*/index.json"))]
+    studies = [io.load_json(path) for path in sorted(RESULTS.glob("tables/*/index.json"))]
     for study in studies:
         for one in study["artefacts"]:
             if one["kind"] == "figure" and not one["absent"]:
                 place = Path(study["study"], f"{one['name']}.png")
-                save_smaller(options.results / "figures" / place, options.docs / "images" / place)
+                save_smaller(RESULTS / "figures" / place, DOCS / "images" / place)
     paragraphs = [HEAD, *(paragraph for study in studies for paragraph in part(study))]
-    io.save_text("\n\n".join(paragraphs) + "\n", options.docs / "figures.md")
+    io.save_text("\n\n".join(paragraphs) + "\n", DOCS / "figures.md")
 
 
 if __name__ == "__main__":
