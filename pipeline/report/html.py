@@ -88,11 +88,12 @@ def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, pro
     """
     if manifest is None:
         return None
+    several = len(manifest["runs"]) > 1
     return {
         "runs": [
             {
                 **{key: run[key] for key in ("scale", "commit", "date")},
-                "datasets": w.datasets_named(run["datasets"]) if len(manifest["runs"]) > 1 else "",
+                "datasets": w.datasets_named({part.split("/")[1] for part in run["parts"]}) if several else "",
                 "processor": run["machine"]["processor"],
                 "jobs": len(run["jobs"]),
                 "time": sum(used for _, used in run["jobs"].values()),

@@ -11,7 +11,7 @@ than a figure shows.
 """
 
 from collections import UserDict
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -81,15 +81,26 @@ def kept(drawn: Inputs) -> Inputs:
     return replace(drawn, audits=audits, classifiers=classifiers)
 
 
-def blocks(inputs: Inputs, datasets: Collection[str]) -> list[str]:
-    """The blocks of the study's grid that were run on these data sets."""
-    return sorted({point["block"] for point in inputs.points if point["dataset"]["name"] in datasets})
+def part_of(path: str) -> str:
+    """``block/dataset`` of an audit's path: the smallest part of a study that one run has and another has not."""
+    block, dataset = path.split("/")[-4:-2]
+    return f"{block}/{dataset.split('@')[0]}"
+
+
+def parts(inputs: Inputs) -> list[str]:
+    """The parts of the study's grid that were run."""
+    return sorted(set(map(part_of, inputs.config["sections"])))
+
+
+def left_out(inputs: Inputs, but: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """The points of the grid that were not run, but of these parts."""
+    return [one for one in inputs.config.get("left_out", ()) if f"{one['block']}/{one['dataset']}" not in but]
 
 
 def joined(run: Inputs, earlier: Inputs) -> Inputs:
-    """A run of some data sets; all others as an earlier one has them, at its scale."""
-    own = {point["dataset"]["name"] for point in run.points}
-    others = [point["goes_by"] for point in earlier.points if point["dataset"]["name"] not in own]
+    """A run of some parts of a study; all others as an earlier one has them, at its scale."""
+    own = parts(run)
+    others = [point["goes_by"] for point in earlier.points if part_of(point["goes_by"].audit) not in own]
 
     def both(part: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
         keys = {getattr(goes_by, part) for goes_by in others}
@@ -97,22 +108,24 @@ def joined(run: Inputs, earlier: Inputs) -> Inputs:
 
     def sections(part: str) -> dict[str, Any]:
         theirs = earlier.config[part].items()
-        return {**{path: one for path, one in theirs if one["dataset"]["name"] not in own}, **run.config[part]}
+        return {**{path: one for path, one in theirs if part_of(path) not in own}, **run.config[part]}
 
-    rows = earlier.rows[~earlier.rows["dataset"].isin(own)]
+    rows = _as_text(earlier.rows)
+    rows = rows[~(rows["block"] + "/" + rows["dataset"]).isin(own)]
     scale = enumerated(sorted({*rows["scale"], run.scale}))
-    omitted = [place for place in earlier.config.get("left_out", ()) if place["dataset"] not in own]
+    omitted = left_out(earlier, but=own)
+    others_parts = {part_of(one.audit) for one in others}
     config = {
         **run.config,
         "scale": {"name": scale},
-        "left_out": [*omitted, *run.config.get("left_out", ())],
+        "left_out": [*omitted, *(one for one in left_out(run, but=others_parts) if one not in omitted)],
         "sections": sections("sections"),
         "published": sections("published"),
     }
     return replace(
         run,
         scale=scale,
-        rows=pd.concat([_as_text(rows), _as_text(run.rows)], ignore_index=True),
+        rows=pd.concat([rows, _as_text(run.rows)], ignore_index=True),
         config=config,
         datasets=both("dataset", run.datasets, earlier.datasets),
         classifiers=both("classifier", run.classifiers, earlier.classifiers),

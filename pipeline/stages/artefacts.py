@@ -93,14 +93,14 @@ def manifest_of(
 ) -> dict[str, Any]:
     """Where the numbers of a reference come from: this run, and the earlier ones of what it did not run.
 
-    Of each run the ``scale``, its ``datasets`` and their ``blocks``, and of each of its ``jobs`` the wall and the
-    processor time. ``inputs`` are those of all runs together.
+    Of each run the ``scale``, its ``parts`` (block/dataset), and of each of its ``jobs`` the wall and the processor
+    time. ``inputs`` are those of all runs together; ``grid`` has the parts that their studies declare, run or not.
     """
     texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
-    own = {point["dataset"]["name"] for point in run.points}
+    own = reference.parts(run)
     this = {
         "scale": run.scale,
-        "datasets": sorted(own),
+        "parts": own,
         "commit": provenance.commit(),
         "date": datetime.date.today().isoformat(),
         "machine": provenance.machine(),
@@ -109,16 +109,19 @@ def manifest_of(
     }
     every = []
     for one in (*runs, this):
-        datasets = [name for name in one["datasets"] if one is this or name not in own]
-        jobs = {job: times for job, times in one["jobs"].items() if _dataset_of(job) in datasets}
-        if datasets:
-            every.append(dict(one, datasets=datasets, blocks=reference.blocks(inputs, datasets), jobs=jobs))
-    return {"study": run.study, "runs": every}
+        still = [part for part in one["parts"] if one is this or part not in own]
+        jobs = {job: times for job, times in one["jobs"].items() if _serves(job, still)}
+        if still:
+            every.append(dict(one, parts=still, jobs=jobs))
+    grid = {*reference.parts(inputs), *(f"{one['block']}/{one['dataset']}" for one in reference.left_out(inputs))}
+    return {"study": run.study, "grid": sorted(grid), "runs": every}
 
 
-def _dataset_of(job: str) -> str:
-    """The dataset of a job by its name, ``scale/stage/.../dataset/method`` and in an audit's the audit."""
-    return job.split("/")[-3 if "/audit/" in job else -2].split("@")[0]
+def _serves(job: str, parts: Sequence[str]) -> bool:
+    """Whether a job, ``scale/stage/.../dataset/method`` and in an audit's the audit, is behind one of these parts."""
+    if "/audit/" in job:
+        return reference.part_of(job) in parts
+    return job.split("/")[-2].split("@")[0] in [part.split("/")[1] for part in parts]
 
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
@@ -137,7 +140,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--classifiers", nargs="*", default=[], help="trained classifiers (.npz)")
     parser.add_argument("--audits", nargs="*", default=[], help="audits (.npz)")
     parser.add_argument("--drawn-from", help="a reference (folder) in place of all these")
-    parser.add_argument("--beside", help="the reference (folder) that has the datasets which this run leaves out")
+    parser.add_argument("--beside", help="the reference (folder) that has what this run leaves out")
     parser.add_argument("--against", help="the reference (folder) that the run is held against")
     parser.add_argument("--record", help="make this reference (folder) of the run")
     parser.add_argument("--benchmarks", default="{}", help="JSON: each job's benchmark file (.tsv), for --record")

@@ -33,8 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 REFERENCES = "data/reference"
 INVOCATION = {
-    "scale": "SCALE", "study": "STUDY", "datasets": "DATASETS", "source": "DATA_SOURCE", "tracker": "TRACKER",
-    "set": "SET",
+    "scale": "SCALE", "study": "STUDY", "datasets": "DATASETS", "finished": "FINISHED", "source": "DATA_SOURCE",
+    "tracker": "TRACKER", "set": "SET",
 }  # fmt: skip
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 ABSENT = "PIPELINE_ABSENT"
@@ -48,7 +48,8 @@ PUBLISHED = "paper"
 class Workflow:
     """The resolved configuration of one invocation: a scale, a data source, the studies and the user's overrides.
 
-    Where ``datasets`` are named, the studies run on these alone, and those on others alone not at all.
+    Where ``datasets`` are named, the studies run on these alone, and those on others alone not at all. ``finished``
+    are the points alone whose audits a run has made, to look at it before its end.
     ``asked``, ``collect``, ``sweep`` and ``artefacts`` return what a rule passes to its stage: the whole of what the
     stage computes with, and nothing else, so that a changed value re-runs what reads it.
     """
@@ -61,6 +62,7 @@ class Workflow:
         studies: Sequence[str] = (),
         overrides: Sequence[str] = (),
         datasets: Sequence[str] = (),
+        finished: bool = False,
         conf: Path = CONF,
     ) -> None:
         self.conf = Path(conf)
@@ -80,13 +82,13 @@ class Workflow:
         if asked := sorted(set(self.studies) & set(self.sweeps)):
             raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
         known = dict.fromkeys((*self.sweeps, *composition.declared(self.conf, "experiment"), *self.studies))
+        self.finished = finished
         self._of_scale = {name: self._run(name, scale, () if name in self.sweeps else self.datasets) for name in known}
-        if self.datasets:
+        if asked := ["FINISHED"] * finished + [f"DATASETS={', '.join(sorted(datasets))}"] * bool(datasets):
             self.studies = tuple(study for study in self.studies if self.points(study))
             if not self.studies:
-                named = ", ".join(sorted(self.datasets))
-                raise ValueError(f"DATASETS={named}: none of these studies has a point of them at the {scale} scale")
-        points = [point for study in known for point in self.points(study)]
+                raise ValueError(f"{', '.join(asked)}: none of these studies has such a point at the {scale} scale")
+        points = [point for study in known for point in self.planned(study)]
         self._points = {stage: self._placed(stage, points) for stage in STAGES}
 
     @classmethod
@@ -111,10 +113,16 @@ class Workflow:
             tracker=asked("tracker", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
             studies=asked("study", "").replace(",", " ").split(),
             datasets=asked("datasets", "").replace(",", " ").split(),
+            finished=bool(asked("finished", "")),
             overrides=[text for text in asked("set", "").split(";") if text],
         )
 
     def points(self, study: str) -> tuple[Point, ...]:
+        """The points of a study's grid that the scale runs, or has run where only what is finished is asked for."""
+        every = self.planned(study)
+        return tuple(point for point in every if self.present(self.audit_file(point))) if self.finished else every
+
+    def planned(self, study: str) -> tuple[Point, ...]:
         """The points of a study's grid that the scale runs."""
         return self._of_scale[study]
 
@@ -175,14 +183,15 @@ class Workflow:
 
         Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
         what differs between the two is what an artefact's stamp has to say. ``left_out``, where there is any: the
-        points of the grid that the scale does not run.
+        points of the grid that this invocation does not run.
         """
         published = (
             self
             if self.scale == PUBLISHED and not self.overrides
             else Workflow(PUBLISHED, studies=self.studies, conf=self.conf)
         )
-        omitted = left_out(self.conf, self.scale, self._declared(study, self.datasets))
+        run = set(self.points(study))
+        omitted = [p for p in self._declared(study, self.datasets) if p not in run]
         places = [{"block": p.block, "dataset": p.dataset, "method": p.method, **dict(p.settings)} for p in omitted]
         return {
             **({"left_out": places} if places else {}),
@@ -235,7 +244,7 @@ class Workflow:
 
     def files(self, stage: str, study: str) -> list[str]:
         """What a stage makes for a study, each once: of data that can be had, and all audits, which say what is not."""
-        points = self.points(study) if stage == "audit" else self.plan.points(study)
+        points = [p for p in self.points(study) if stage == "audit" or self.plan.can_be_made(p)]
         places = dict.fromkeys(self.place(point, stage) for point in points)
         return [self.file(stage, *place) for place in places if all(place)]
 
@@ -256,25 +265,22 @@ class Workflow:
         return tuple(name for name in composition.declared(self.conf, "experiment") if self.has_reference(name))
 
     def has_reference(self, study: str, root: Path = ROOT) -> bool:
-        """Whether the study has a reference, of all the blocks of its grid that the scales of its runs have."""
+        """Whether the study has a reference, of the grid that it declares now for the datasets of its runs."""
         path = root / REFERENCES / study / "manifest.json"
         if not path.is_file():
             return False
-        runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-        return all(
-            set(run["blocks"]) == {point.block for point in self._run(study, run["scale"], run["datasets"])}
-            for run in runs
-        )
+        grid = set(json.loads(path.read_text(encoding="utf-8"))["grid"])
+        return grid == {f"{p.block}/{p.dataset}" for p in self._declared(study, {part.split("/")[1] for part in grid})}
 
     def beside(self, study: str) -> str:
-        """The option by which a study's artefacts show the datasets that the run leaves out: from its reference.
+        """The option by which a study's artefacts show what this invocation leaves out: from its reference.
 
-        Raises ValueError where some are left out and there is no reference.
+        Raises ValueError where something is left out and there is no reference.
         """
-        if not self.datasets or self.points(study) == self._run(study, self.scale):
+        if self.points(study) == self._run(study, self.scale):
             return ""
         if study not in self.referenced:
-            raise ValueError(f"DATASETS: {study} has no reference to take its other datasets from: run all of them")
+            raise ValueError(f"{study} has no reference to take from what is left out here: run all of it")
         return f"--beside {REFERENCES}/{study}"
 
     def reference_files(self, study: str) -> list[str]:

@@ -31,7 +31,11 @@ class Plan:
 
     def points(self, study: str) -> list[Point]:
         """The points of a study whose data can be had."""
-        return [point for point in self.workflow.points(study) if self._kind(point) not in self.absent]
+        return [point for point in self.workflow.planned(study) if self.can_be_made(point)]
+
+    def can_be_made(self, point: Point) -> bool:
+        """Whether a point's data can be had."""
+        return self._kind(point) not in self.absent
 
     @cached_property
     def jobs(self) -> list[Job]:

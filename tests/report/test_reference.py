@@ -98,18 +98,57 @@ def test_verdicts_are_those_of_the_run_and_what_nothing_reads_is_not_kept(
     pd.testing.assert_frame_equal(verdicts(compared(again, published)), verdicts(compared(inputs, published)))
 
 
+def only(inputs: Inputs, dataset: str, block: str = "") -> Inputs:
+    """A run at the laptop scale of one data set, or of one block of it; its other blocks were left out."""
+    where = f"/{block}/{dataset}/" if block else f"/{dataset}/"
+    sections = {path: one for path, one in inputs.config["sections"].items() if where in path}
+    assert 0 < len(sections) < len(inputs.points)
+    blocks = {path.split("/")[-4] for path in sections}
+    rows = inputs.rows[(inputs.rows["dataset"] == dataset) & inputs.rows["block"].isin(blocks)]
+    omitted = [
+        {"block": point["block"], "dataset": dataset, "method": point["method"]["name"]}
+        for point in inputs.points if point["dataset"]["name"] == dataset and point["block"] not in blocks
+    ]  # fmt: skip
+    return replace(
+        inputs, scale="laptop", rows=rows.assign(scale="laptop"),
+        config={**inputs.config, "sections": sections, "left_out": omitted},
+        datasets={dataset: inputs.datasets[dataset]},
+        classifiers={key: one for key, one in inputs.classifiers.items() if key.startswith(f"{dataset}/")},
+        audits={key: one for key, one in inputs.audits.items() if where in f"/{key}"},
+    )  # fmt: skip
+
+
+def test_the_blocks_that_a_run_leaves_out_are_as_the_reference_has_them(inputs: Inputs) -> None:
+    run = only(inputs, "compas", "audit")
+    others = {part for part in reference.parts(inputs) if part.endswith("/compas")} - {"audit/compas"}
+    assert others
+    assert run.config["left_out"]
+    again = reference.joined(run, inputs)
+    assert reference.parts(again) == reference.parts(inputs)
+    assert not again.config["left_out"]
+    assert [again.stamp(each.split("/")[0], "compas").scale for each in ("audit", *others)] == [
+        "laptop", *["paper"] * len(others)
+    ]  # fmt: skip
+    # What neither has is left out, once; what only the run leaves out is there, and the other way round.
+    neither = {"block": "new", "dataset": "compas", "method": "sensr"}
+    had = [neither, {"block": "audit", "dataset": "compas", "method": "sensr"}]
+    left = [*run.config["left_out"], neither]
+    both = [replace(each, config={**each.config, "left_out": one}) for each, one in ((run, left), (inputs, had))]
+    assert reference.joined(*both).config["left_out"] == [neither]
+    told = manifest_of(inputs, {}, inputs)["runs"]
+    told[0]["jobs"] = {f"paper/audit/x/{part}/sensr/loss_ratio": [1.0, 1.0] for part in reference.parts(inputs)}
+    made = manifest_of(run, {}, reference.joined(*both), told)
+    assert made["grid"] == sorted([*reference.parts(inputs), "new/compas"])
+    assert [one["parts"] for one in made["runs"]] == [
+        [part for part in reference.parts(inputs) if part != "audit/compas"], ["audit/compas"]
+    ]  # fmt: skip
+    assert list(map(reference.part_of, made["runs"][0]["jobs"])) == made["runs"][0]["parts"]
+
+
 def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
     inputs: Inputs, published: pd.DataFrame
 ) -> None:
-    sections = {path: one for path, one in inputs.config["sections"].items() if one["dataset"]["name"] == "compas"}
-    assert 0 < len(sections) < len(inputs.points)
-    rows = inputs.rows[inputs.rows["dataset"] == "compas"]
-    run = replace(
-        inputs, scale="laptop", rows=rows.assign(scale="laptop"), config={**inputs.config, "sections": sections},
-        datasets={"compas": inputs.datasets["compas"]},
-        classifiers={key: one for key, one in inputs.classifiers.items() if key.startswith("compas/")},
-        audits={key: one for key, one in inputs.audits.items() if "/compas/" in key},
-    )  # fmt: skip
+    run = only(inputs, "compas")
     again = reference.joined(run, inputs)
     assert [again.stamp(dataset=name).scale for name in ("compas", "adult")] == ["laptop", "paper"]
     assert again.stamp().scale == again.scale == "laptop and paper"
@@ -120,11 +159,10 @@ def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
     told = manifest_of(inputs, {}, inputs)["runs"]
     told[0]["jobs"] = {f"paper/train/{name}/sensr": [1.0, 1.0] for name in ("adult", "compas")}
     first, second = manifest_of(run, {}, again, told)["runs"]
-    assert (first["datasets"], first["scale"], list(first["jobs"])) == (
-        ["adult", "simulated"], "paper", ["paper/train/adult/sensr"]
+    assert (first["parts"], first["scale"], list(first["jobs"])) == (
+        [part for part in reference.parts(inputs) if not part.endswith("/compas")], "paper", ["paper/train/adult/sensr"]
     )  # fmt: skip
-    assert (second["datasets"], second["scale"]) == (["compas"], "laptop")
-    assert second["blocks"] == sorted({path.split("/")[-4] for path in sections})
+    assert (second["parts"], second["scale"]) == (reference.parts(run), "laptop")
 
 
 def test_a_file_of_a_reference_is_at_most_a_megabyte(recorded: tuple[Inputs, Path], tmp_path: Path) -> None:

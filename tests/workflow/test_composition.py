@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.transport.between import parted
-from pipeline.workflow import plugins
+from pipeline.workflow import config, plugins
 from pipeline.workflow.composition import Point, composed, points, several
 from pipeline.workflow.config import CONF, Workflow
 from pipeline.workflow.resolution import of_scale
@@ -167,6 +167,31 @@ def test_a_run_of_some_datasets_has_their_points_alone_and_the_reference_has_the
     faces = Workflow(datasets=["utkface"])
     assert faces.studies == ("robustness_bias",)
     assert {place["dataset"] for place in faces.artefacts("robustness_bias")["left_out"]} == {"utkface"}
+
+
+def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "ROOT", tmp_path)
+    whole, study = Workflow(studies=["robustness_bias"]), "robustness_bias"
+    monkeypatch.setattr(Workflow, "has_reference", lambda *_: True)
+    with pytest.raises(ValueError, match="FINISHED, DATASETS=cifar10: none of these studies has such a point"):
+        Workflow.of({}, {"FINISHED": "yes", "DATASETS": "cifar10"})
+    done = [point for point in whole.points(study) if point.dataset == "cifar10"][:2]
+    for point in done:
+        (tmp_path / whole.audit_file(point)).parent.mkdir(parents=True)
+        (tmp_path / whole.audit_file(point)).touch()
+    some = Workflow.of({}, {"FINISHED": "yes"})
+    assert (some.studies, list(some.points(study))) == ((study,), done)
+    assert [some.files("train", study), some.files("audit", study)] == [
+        [some.file("train", *some.place(point, "train")) for point in done], list(map(some.audit_file, done))
+    ]  # fmt: skip
+    assert some.beside(study)
+    told = some.artefacts(study)
+    assert len(told["left_out"]) == len(points(CONF, study)) - len(done)
+    assert len(told["sections"]) == len(told["published"]) == len(done)
+    # What a job is does not hang on what else is finished: nothing is made again.
+    assert some.plan.jobs == whole.plan.jobs
 
 
 def record(root: Path, dataset: str, origin: str) -> Path:

@@ -33,24 +33,15 @@ def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() ->
     assert set(shelf.load_list(FOLDER / "verdicts.csv")["study"]) == published
 
 
-def test_a_reference_is_whole_with_the_blocks_that_its_scale_runs(tmp_path: Path) -> None:
+def test_a_reference_is_of_the_grid_that_the_study_declares_for_its_datasets(tmp_path: Path) -> None:
     workflow, study = Workflow(), "robustness_bias"
-    scales = (Workflow(scale) for scale in ("laptop", "workstation"))
-    laptop, workstation = ({point.block for point in one.points(study)} for one in scales)
-    assert laptop < workstation
     assert not workflow.has_reference(study, tmp_path)
-    every = sorted({point.dataset for point in workflow.points(study)})
-    digits, others = ["digits"], [name for name in every if name != "digits"]
-    of_digits = {point.block for point in Workflow("workstation").points(study) if point.dataset == "digits"}
-    of_others = {point.block for point in workflow.points(study) if point.dataset != "digits"}
-    for runs, is_whole in (
-        ([("laptop", every, laptop)], True),
-        ([("workstation", every, laptop)], False),
-        ([("laptop", others, of_others), ("workstation", digits, of_digits)], True),
-        ([("laptop", others, of_others), ("workstation", digits, of_digits - {"linear"})], False),
-    ):
-        told = [{"scale": scale, "datasets": names, "blocks": sorted(blocks)} for scale, names, blocks in runs]
-        io.save_json({"runs": told}, tmp_path / REFERENCES / study / "manifest.json")
+    _, manifest = reference_of(study)
+    every = manifest["grid"]
+    digits = [part for part in every if part.endswith("/digits")]
+    assert 1 < len(digits) < len(every)
+    for grid, is_whole in ((every, True), (digits, True), (every[1:], False), ([*every, "linear/law"], False)):
+        io.save_json({"grid": grid}, tmp_path / REFERENCES / study / "manifest.json")
         assert workflow.has_reference(study, tmp_path) == is_whole
 
 
@@ -58,8 +49,7 @@ def test_a_reference_is_whole_with_the_blocks_that_its_scale_runs(tmp_path: Path
 def test_verdicts_are_those_of_the_reference(study: str) -> None:
     """A change of the rules, of a published number or of a reference that moves a verdict is a line in the list."""
     inputs, manifest = reference_of(study)
-    for run in manifest["runs"]:
-        assert run["blocks"] == reference.blocks(inputs, run["datasets"])
+    assert sorted(part for run in manifest["runs"] for part in run["parts"]) == reference.parts(inputs)
     published = io.load_published(ROOT / "data" / "published" / f"{study}.csv")
     found = verdicts(artefacts.compared(inputs, published))
     listed = shelf.load_list(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")
