@@ -158,6 +158,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     figure = _drawn(made, parts, Normalize(-end, end))
     legible = len(groups) <= ANNOTATED
     mark = "Bold, with *" if legible else "Dots"
+    below = " Below it its 95 % interval; none where all its points are equally far, as where none has a radius."
     return Picture(
         figure,
         title,
@@ -166,7 +167,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(
             f"{mark}: sigma differs from 0 (permutation test, p below {LEVEL:g} after Holm's adjustment over the "
-            f"groups of the data set).{' Below it its 95 % interval.' if legible else ''} Colours end at "
+            f"groups of the data set).{below if legible else ''} Colours end at "
             f"\u00b1{number(end, 2)}; sigma cannot be below \u22121. Light: fewer than {study.TOO_FEW} correctly "
             "classified points, too few. Grey: not defined, as nothing outside the group is safe from any "
             "perturbation, or the group is empty. Shares of all members, so accuracy has a part in it.",
