@@ -89,63 +89,20 @@ def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
     return made
 
 
-@registry.figure(
-    "figure_7",
-    "Relative robustness of every group by age, gender and race, by DeepFool, Carlini-Wagner and FMN, "
-    "after the first epoch and the last.",
-    dataset=w.UTKFACE,
-    attacks=ATTACKS,
-)
-@registry.figure(
-    "figure_8",
-    "The same by the radii that randomized smoothing certifies.",
-    dataset=w.UTKFACE,
-    attacks=CERTIFICATES,
-)
-@registry.figure(
-    "figure_9",
-    "Relative robustness of every class of CIFAR-10 by the attacks, after the first epoch and the last.",
-    dataset=w.CIFAR10,
-    attacks=ATTACKS,
-)
-@registry.figure("figure_10", "The same by randomized smoothing.", dataset=w.CIFAR10, attacks=CERTIFICATES)
-@registry.figure(
-    "figure_11",
-    "Relative robustness of every class of CIFAR-100 by the attacks, in two strips of fifty classes.",
-    dataset=w.CIFAR100,
-    attacks=ATTACKS,
-)
-@registry.figure("figure_12", "The same by randomized smoothing.", dataset=w.CIFAR100, attacks=CERTIFICATES)
-@registry.figure(
-    "figure_13",
-    "Relative robustness of every superclass of CIFAR-100 by the attacks, after the first epoch and the last.",
-    dataset=w.SUPER,
-    attacks=ATTACKS,
-)
-@registry.figure("figure_14", "The same by randomized smoothing.", dataset=w.SUPER, attacks=CERTIFICATES)
-@registry.figure(
-    "figure_15",
-    "Relative robustness of every age group and gender in Adience by the attacks, after the first epoch and the last.",
-    dataset=w.ADIENCE,
-    attacks=ATTACKS,
-)
-@registry.figure("figure_16", "The same by randomized smoothing.", dataset=w.ADIENCE, attacks=CERTIFICATES)
-@registry.figure(
-    "figure_digits",
-    "What Figures 7, 9, 11, 13 and 15 show, for the handwritten digits that everybody has.",
-    place=1,
-    dataset=w.DIGITS,
-    attacks=ATTACKS,
-)
-@registry.figure(
-    "figure_digits_smoothing",
-    "What Figures 8, 10, 12, 14 and 16 show, for the handwritten digits.",
-    place=2,
-    dataset=w.DIGITS,
-    attacks=CERTIFICATES,
-)
+@registry.figure("figure_7", dataset=w.UTKFACE, attacks=ATTACKS)
+@registry.figure("figure_8", dataset=w.UTKFACE, attacks=CERTIFICATES)
+@registry.figure("figure_9", dataset=w.CIFAR10, attacks=ATTACKS)
+@registry.figure("figure_10", dataset=w.CIFAR10, attacks=CERTIFICATES)
+@registry.figure("figure_11", dataset=w.CIFAR100, attacks=ATTACKS)
+@registry.figure("figure_12", dataset=w.CIFAR100, attacks=CERTIFICATES)
+@registry.figure("figure_13", dataset=w.SUPER, attacks=ATTACKS)
+@registry.figure("figure_14", dataset=w.SUPER, attacks=CERTIFICATES)
+@registry.figure("figure_15", dataset=w.ADIENCE, attacks=ATTACKS)
+@registry.figure("figure_16", dataset=w.ADIENCE, attacks=CERTIFICATES)
+@registry.figure("figure_digits", place=1, dataset=w.DIGITS, attacks=ATTACKS)
+@registry.figure("figure_digits_smoothing", place=2, dataset=w.DIGITS, attacks=CERTIFICATES)
 def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
-    """sigma of every group of a data set under every network, by the attacks or by smoothing."""
+    """Robustness of each group relative to all others, under every network: after the first epoch and the last."""
     found = study.audited(inputs, study.NETWORKS, dataset)
     how = "attacks" if attacks is ATTACKS else "randomized smoothing"
     title = f"{w.dataset_label(dataset)}: robustness of each group relative to the others, by {how}."
