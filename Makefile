@@ -48,7 +48,8 @@ help:
 	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
 	@echo
 	@echo 'Variables: SCALE=smoke|laptop|workstation|paper (laptop)  STUDY=name (all)  DATASETS="name name" (all)'
-	@echo '           FINISHED=yes (only what a run has made)  CORES=n (all)  PYTHON=python3.11  DATA_MIRROR=folder or URL with the raw files'
+	@echo '           FINISHED=yes (what a stopped run has made)  CORES=n (all)'
+	@echo '           PYTHON=python3.11  DATA_MIRROR=folder or URL with the raw files'
 
 # uv does not read pip's configuration, so a mirror or a folder of wheels named there is handed over.
 LIKE_PIP = of() { $(BIN)/python -m pip config get "$$1" 2>/dev/null || true; }; \

@@ -1,5 +1,5 @@
 # Every table and figure of every study, from raw data: `snakemake --cores N`.
-#   SCALE=smoke|laptop|workstation|paper   STUDY=individual_fairness   DATASETS="adult compas"   TRACKER=offline|online|disabled
+#   SCALE=smoke|laptop|workstation|paper   STUDY=individual_fairness   DATASETS="adult compas"   FINISHED=yes   TRACKER=offline|online|disabled
 from snakemake.utils import min_version
 
 from pipeline.workflow.config import Workflow, encoded

@@ -82,7 +82,7 @@ def kept(drawn: Inputs) -> Inputs:
 
 
 def part_of(path: str) -> str:
-    """``block/dataset`` of an audit's path: the smallest part of a study that one run has and another has not."""
+    """The part, ``block/dataset``, of an audit's path: see :class:`pipeline.workflow.composition.Point`."""
     block, dataset = path.split("/")[-4:-2]
     return f"{block}/{dataset.split('@')[0]}"
 
@@ -98,7 +98,10 @@ def left_out(inputs: Inputs, but: Iterable[str] = ()) -> list[dict[str, Any]]:
 
 
 def joined(run: Inputs, earlier: Inputs) -> Inputs:
-    """A run of some parts of a study; all others as an earlier one has them, at its scale."""
+    """A run of some parts of a study; all others as an earlier one has them, at its scale.
+
+    What goes by its data set alone, or by data set and method, is the run's wherever the run has it.
+    """
     own = parts(run)
     others = [point["goes_by"] for point in earlier.points if part_of(point["goes_by"].audit) not in own]
 
@@ -114,11 +117,11 @@ def joined(run: Inputs, earlier: Inputs) -> Inputs:
     rows = rows[~(rows["block"] + "/" + rows["dataset"]).isin(own)]
     scale = enumerated(sorted({*rows["scale"], run.scale}))
     omitted = left_out(earlier, but=own)
-    others_parts = {part_of(one.audit) for one in others}
+    only_ours = [one for one in left_out(run, but=set(parts(earlier)) - set(own)) if one not in omitted]
     config = {
         **run.config,
         "scale": {"name": scale},
-        "left_out": [*omitted, *(one for one in left_out(run, but=others_parts) if one not in omitted)],
+        "left_out": [*omitted, *only_ours],
         "sections": sections("sections"),
         "published": sections("published"),
     }

@@ -2,7 +2,7 @@
 #
 #   tidy rows -> tables, figures                               rule <study>
 #   a finished run -> data/reference/<study>                   rule reference_<study>
-#     of some datasets: the others stay as they are there
+#     of a part of it: the rest stays as it is there
 #   data/reference/<study> -> tables, figures                  rule figures_<study>
 
 # What stands below shell: is read when a job starts, after the loops: of a study it knows params alone.

@@ -118,8 +118,11 @@ def manifest_of(
 
 
 def _serves(job: str, parts: Sequence[str]) -> bool:
-    """Whether a job, ``scale/stage/.../dataset/method`` and in an audit's the audit, is behind one of these parts."""
-    if "/audit/" in job:
+    """Whether a job, ``scale/stage/.../dataset/method`` and in an audit's the audit, is behind one of these parts.
+
+    A training is behind all of its data set: blocks share them.
+    """
+    if job.split("/")[1] == "audit":
         return reference.part_of(job) in parts
     return job.split("/")[-2].split("@")[0] in [part.split("/")[1] for part in parts]
 

@@ -47,6 +47,11 @@ class Point:
     swept: tuple[str, ...] = ()
     transport: str = ""
 
+    @property
+    def part(self) -> str:
+        """``block/dataset``: the smallest part of a study that one run has and another has not."""
+        return f"{self.block}/{self.dataset}"
+
     def name(self, group: str) -> str:
         """The name of a file of this point's part, with the settings that it was given.
 

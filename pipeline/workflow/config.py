@@ -49,7 +49,7 @@ class Workflow:
     """The resolved configuration of one invocation: a scale, a data source, the studies and the user's overrides.
 
     Where ``datasets`` are named, the studies run on these alone, and those on others alone not at all. ``finished``
-    are the points alone whose audits a run has made, to look at it before its end.
+    are the points alone of the parts that a run has made whole, to look at it before its end.
     ``asked``, ``collect``, ``sweep`` and ``artefacts`` return what a rule passes to its stage: the whole of what the
     stage computes with, and nothing else, so that a changed value re-runs what reads it.
     """
@@ -87,7 +87,7 @@ class Workflow:
         if asked := ["FINISHED"] * finished + [f"DATASETS={', '.join(sorted(datasets))}"] * bool(datasets):
             self.studies = tuple(study for study in self.studies if self.points(study))
             if not self.studies:
-                raise ValueError(f"{', '.join(asked)}: none of these studies has such a point at the {scale} scale")
+                raise ValueError(f"{', '.join(asked)}: of these studies there is nothing at the {scale} scale")
         points = [point for study in known for point in self.planned(study)]
         self._points = {stage: self._placed(stage, points) for stage in STAGES}
 
@@ -113,14 +113,25 @@ class Workflow:
             tracker=asked("tracker", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
             studies=asked("study", "").replace(",", " ").split(),
             datasets=asked("datasets", "").replace(",", " ").split(),
-            finished=bool(asked("finished", "")),
+            finished=asked("finished", "no").lower() in ("yes", "true"),
             overrides=[text for text in asked("set", "").split(";") if text],
         )
 
     def points(self, study: str) -> tuple[Point, ...]:
-        """The points of a study's grid that the scale runs, or has run where only what is finished is asked for."""
+        """The points of a study's grid that the scale runs; of the parts that were run whole, if these are asked for.
+
+        What stands for an audit of data that cannot be had comes without a classifier, and is not finished.
+        """
         every = self.planned(study)
-        return tuple(point for point in every if self.present(self.audit_file(point))) if self.finished else every
+        if not self.finished or study in self.sweeps:
+            return every
+        pending = {point.part for point in every if not all((ROOT / path).is_file() for path in self._made_of(point))}
+        return tuple(point for point in every if point.part not in pending)
+
+    def _made_of(self, point: Point) -> list[str]:
+        """The classifier, if there is one, and the audit of a point."""
+        places = {stage: self.place(point, stage) for stage in ("train", "audit")}
+        return [self.file(stage, *place) for stage, place in places.items() if all(place)]
 
     def planned(self, study: str) -> tuple[Point, ...]:
         """The points of a study's grid that the scale runs."""
@@ -270,7 +281,7 @@ class Workflow:
         if not path.is_file():
             return False
         grid = set(json.loads(path.read_text(encoding="utf-8"))["grid"])
-        return grid == {f"{p.block}/{p.dataset}" for p in self._declared(study, {part.split("/")[1] for part in grid})}
+        return grid == {point.part for point in self._declared(study, {part.split("/")[1] for part in grid})}
 
     def beside(self, study: str) -> str:
         """The option by which a study's artefacts show what this invocation leaves out: from its reference.
@@ -280,7 +291,10 @@ class Workflow:
         if self.points(study) == self._run(study, self.scale):
             return ""
         if study not in self.referenced:
-            raise ValueError(f"{study} has no reference to take from what is left out here: run all of it")
+            raise ValueError(
+                f"FINISHED and DATASETS leave out points of {study}, and it has no reference to take them from: run "
+                "all of it, or other studies (STUDY)"
+            )
         return f"--beside {REFERENCES}/{study}"
 
     def reference_files(self, study: str) -> list[str]:

@@ -29,10 +29,6 @@ class Plan:
         self.absent = absent
         self.studies = (*composition.declared(workflow.conf, "experiment"), *workflow.sweeps)
 
-    def points(self, study: str) -> list[Point]:
-        """The points of a study whose data can be had."""
-        return [point for point in self.workflow.planned(study) if self.can_be_made(point)]
-
     def can_be_made(self, point: Point) -> bool:
         """Whether a point's data can be had."""
         return self._kind(point) not in self.absent
@@ -40,7 +36,9 @@ class Plan:
     @cached_property
     def jobs(self) -> list[Job]:
         """Every job, after those that it waits for."""
-        places, flow = [self._names(point) for study in self.studies for point in self.points(study)], self.workflow
+        flow = self.workflow
+        points = [point for study in self.studies for point in flow.planned(study) if self.can_be_made(point)]
+        places = list(map(self._names, points))
         return [job for stage in STAGES for job in jobs(stage, places, flow.resources, flow.sweeps)]
 
     def outputs(self, job: Job) -> list[str]:

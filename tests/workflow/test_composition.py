@@ -173,15 +173,24 @@ def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(config, "ROOT", tmp_path)
-    whole, study = Workflow(studies=["robustness_bias"]), "robustness_bias"
+    whole, study = Workflow("workstation"), "robustness_bias"
     monkeypatch.setattr(Workflow, "has_reference", lambda *_: True)
-    with pytest.raises(ValueError, match="FINISHED, DATASETS=cifar10: none of these studies has such a point"):
+    with pytest.raises(ValueError, match="FINISHED, DATASETS=cifar10: of these studies there is nothing"):
         Workflow.of({}, {"FINISHED": "yes", "DATASETS": "cifar10"})
-    done = [point for point in whole.points(study) if point.dataset == "cifar10"][:2]
-    for point in done:
-        (tmp_path / whole.audit_file(point)).parent.mkdir(parents=True)
-        (tmp_path / whole.audit_file(point)).touch()
-    some = Workflow.of({}, {"FINISHED": "yes"})
+    done = [point for point in whole.points(study) if point.part in ("linear/cifar10", "networks_cifar10/cifar10")]
+    half, absent = (
+        next(point for point in whole.points(study) if point.part == part)
+        for part in ("networks/cifar10", "networks_adience/adience")
+    )
+
+    def made(stage: str, point: Point) -> Path:
+        return tmp_path / whole.file(stage, *whole.place(point, stage))
+
+    for path in (*(made(stage, p) for p in (*done, half) for stage in ("train", "audit")), made("audit", absent)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert not Workflow.of({}, {"FINISHED": "no"}).finished
+    some = Workflow.of({"scale": "workstation"}, {"FINISHED": "yes"})
     assert (some.studies, list(some.points(study))) == ((study,), done)
     assert [some.files("train", study), some.files("audit", study)] == [
         [some.file("train", *some.place(point, "train")) for point in done], list(map(some.audit_file, done))
@@ -414,7 +423,7 @@ def sweep_called(sweep: Path, name: str) -> object:
         (lambda c: Workflow.of({"scal": "smoke"}, {}), r"--config scal=\.\.\. is unknown \(did you mean 'scale'\?\)"),
         (lambda c: Workflow(source="offical"), "expected auto, official or twin"),
         (lambda c: Workflow(datasets=["cifar01"]), r"no conf/dataset/cifar01\.yaml \(did you mean 'cifar10'"),
-        (lambda c: Workflow(studies=["fliptest"], datasets=["cifar10"]), "DATASETS=cifar10: none of these studies has"),
+        (lambda c: Workflow(studies=["fliptest"], datasets=["cifar10"]), "DATASETS=cifar10: of these studies"),
         (
             lambda c: planned(c, "choice(1, 5, 7)", "[a b, a-b]"),
             r"w\.yaml, block 'main': .*'a b'.*'a-b'.*one file, d/m@.*=a-b",

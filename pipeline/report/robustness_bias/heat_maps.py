@@ -102,7 +102,9 @@ def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
 @registry.figure("figure_digits", place=1, dataset=w.DIGITS, attacks=ATTACKS)
 @registry.figure("figure_digits_smoothing", place=2, dataset=w.DIGITS, attacks=CERTIFICATES)
 def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
-    """Robustness of each group relative to all others, under every network: after the first epoch and the last."""
+    """Robustness of each group relative to all others, under every network that had learned by its first epoch, and by
+    its last. A star or a dot: not by chance. Light: too few points. Grey: not defined.
+    """
     found = study.audited(inputs, study.NETWORKS, dataset)
     how = "attacks" if attacks is ATTACKS else "randomized smoothing"
     title = f"{w.dataset_label(dataset)}: robustness of each group relative to the others, by {how}."
@@ -115,7 +117,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     figure = _drawn(made, parts, Normalize(-end, end))
     legible = len(groups) <= ANNOTATED
     mark = "Bold, with *" if legible else "Dots"
-    below = " Below it its 95 % interval; none where all its points are equally far, as where none has a radius."
+    below = " Below it its 95 % interval; none where all points of the group have one distance, such as no radius."
     return Picture(
         figure,
         title,

@@ -332,7 +332,7 @@ def penalty(one: Audited) -> str:
 def why_nothing(inputs: Inputs, found: Sequence[Audited]) -> str:
     """In one line why there is nothing of these networks to show."""
     if not found:
-        return f"Not run: left out at the {inputs.scale} scale."
+        return f"Not run at the {inputs.scale} scale."
     return " ".join(not_run(found)) or f"Fewer than {TOO_FEW} correctly classified points in every group."
 
 

@@ -33,7 +33,7 @@ def test_every_artefact_is_made_and_a_figure_has_its_data_or_says_so_in_place_of
         assert not axes.axison
         said = axes.texts[0].get_text()
         if name in LEFT_OUT:
-            assert said == "Not run: left out at the laptop and workstation scale."
+            assert said == "Not run at the laptop and workstation scale."
         else:
             assert said.startswith("Not run: data. ")
             assert "from https://example.org/" in said

@@ -289,8 +289,8 @@ def test_what_the_scale_leaves_out_is_named_once(alone: Inputs) -> None:
     assert comparison.left_out(replace(alone, config={**alone.config, "left_out": []})) == ()
     alone = replace(alone, scale="laptop", config={**alone.config, "left_out": omitted})
     (note,) = comparison.left_out(alone)
-    assert note == "Left out at laptop scale. CIFAR-10: VGG19, VGG19 with a penalty; Adience: Adience Classifier."
-    assert study.why_nothing(alone, []) == "Not run: left out at the laptop scale."
+    assert note == "Not run at laptop scale. CIFAR-10: VGG19, VGG19 with a penalty; Adience: Adience Classifier."
+    assert study.why_nothing(alone, []) == "Not run at the laptop scale."
 
 
 def test_pseudo_values_of_pairs_are_of_the_things_that_they_share() -> None:
