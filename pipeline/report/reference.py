@@ -4,7 +4,8 @@ While the artefacts are drawn, everything that they read is noted (:func:`watche
 (:func:`kept`): of audits the arrays that were read, of classifiers also their facts and training curves, of data sets
 their description. The tidy rows are kept whole.
 
-Nobody's row of the real data is kept. Where an audit holds the features of people who are not simulated, each
+No row of a real table is kept, and no picture of a person: of a test image its groups, whether it is classified
+correctly and its distances. Where an audit holds the features of people who are not simulated, each
 column is sorted by itself among the people of the same decisions (:func:`scattered`): every histogram and mean of
 a group or flipset stays as it is, and what stood in one row no longer does. Large arrays keep ``DIGITS`` digits, more
 than a figure shows.

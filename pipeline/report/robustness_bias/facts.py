@@ -240,9 +240,10 @@ def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _penalties(inputs: Inputs) -> Iterator[Fact]:
-    """``penalty_change``: |sigma| of the penalised group less without the penalty; ``penalty_cost``: of accuracy.
+    """``penalised_bias``: whether the group that is penalised is significantly biased without the penalty.
 
-    Of the published data, with the penalty as published.
+    Where it is, ``penalty_change``: |sigma| of the group less without the penalty; ``penalty_cost``: of accuracy. Of
+    the published data, with the penalty as published.
     """
     found = regularizer.penalised(inputs)
     number = 0
@@ -257,7 +258,9 @@ def _penalties(inputs: Inputs) -> Iterator[Fact]:
         a, b, n = one.accuracy, before.accuracy, one.images
         cost_error = math.sqrt((a * (1 - a) + b * (1 - b)) / n) if n else math.nan
         place = {**_place([one], REGULARIZER), "repetition": number}
+        biased = bool(sides[1]["sigma_p"] < SIGNIFICANT)
+        yield {**place, "statistic": "penalised_bias", "value": float(biased)}
         for statistic, value, own in (("penalty_change", change, error), ("penalty_cost", b - a, cost_error)):
-            if math.isfinite(value) and math.isfinite(own):
+            if biased and math.isfinite(value) and math.isfinite(own):
                 yield {**place, "statistic": statistic, "value": float(value), "error": float(own)}
         number += 1
