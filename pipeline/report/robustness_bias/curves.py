@@ -182,9 +182,7 @@ ROOM = 1.5
 
 @registry.figure(place=10)
 def figure_training(inputs: Inputs) -> Picture:
-    """How the test accuracy of each group comes about, epoch by epoch: a group that is classified worse is not yet one
-    that is nearer to the boundary.
-    """
+    """How the test accuracy of each group comes about, epoch by epoch."""
     title = "Test accuracy by group during training."
     every = [one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]]
     shown = parted(every, TRAINED)
@@ -270,8 +268,9 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
     for r, one in enumerate(shown):
         for c, attack in enumerate(w.ESTIMATES):
             axes = grid[r, c]
-            if attack not in one.attacks:
-                say(axes, "not measured")
+            lost = attack == w.SMOOTHING and one.lost_to_noise
+            if attack not in one.attacks or lost:
+                say(axes, "most points have\nno certified radius" if lost else "not measured")
                 continue
             levels = group(inputs, one, attack, partition)
             draw_levels(axes, levels, budgets([levels]))

@@ -176,19 +176,32 @@ def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
     """``same_sign``: of two networks of one data set the share of groups to which both give one sign, over all pairs.
 
     A row for each network, its pseudo-value of the jackknife (:func:`pseudo_values`), since pairs share networks.
+    ``opposed``: whether a group is significantly less robust under one network and more under another.
     """
     networks = [one for one in shown if one.block == NETWORKS]
-    shares = {}
-    for (i, first), (j, second) in combinations(enumerate(networks), 2):
-        if first.dataset == second.dataset:
-            kept = agreement.once(first.groups)
-            sides = np.array([one.sigmas(w.DEEPFOOL).to_numpy(float)[kept] for one in (first, second)])
-            one, other = np.sign(sides[:, np.isfinite(sides).all(axis=0)])
-            if len(one):
-                shares[i, j] = float((one == other).mean())
-    place = {**_place(networks, NETWORKS), "attack": w.DEEPFOOL, "denominator": w.PAPER, "statistic": "same_sign"}
-    for number, value in enumerate(pseudo_values(shares)):
-        yield {**place, "repetition": number, "value": value}
+    for denominator in w.DENOMINATORS:
+        shares: dict[tuple[int, int], float] = {}
+        opposed: list[bool] = []
+        first = 0
+        for dataset in dict.fromkeys(one.dataset for one in networks):
+            every = [one.table(w.DEEPFOOL, denominator=denominator) for one in networks if one.dataset == dataset]
+            if tables := [table for table in every if not table.empty]:
+                kept = agreement.once(list(tables[0].index))
+                names = ("sigma", "sigma_p_adjusted")
+                sign, p = (np.array([table[name] for table in tables])[:, kept] for name in names)
+                sign = np.sign(sign)
+                for one, other in combinations(range(len(tables)), 2):
+                    known = np.isfinite(sign[one] * sign[other])
+                    if known.any():
+                        shares[first + one, first + other] = float((sign[one] == sign[other])[known].mean())
+                sure = np.nan_to_num(sign) * (p < SIGNIFICANT)
+                known = np.isfinite(sign).sum(axis=0) > 1
+                opposed += list((sure.min(axis=0) < 0)[known] & (sure.max(axis=0) > 0)[known])
+                first += len(tables)
+        place = {**_place(networks, NETWORKS), "attack": w.DEEPFOOL, "denominator": denominator}
+        for statistic, values in (("same_sign", pseudo_values(shares)), ("opposed", opposed)):
+            for number, value in enumerate(values):
+                yield {**place, "statistic": statistic, "repetition": number, "value": float(value)}
 
 
 def pseudo_values(of_pairs: Mapping[tuple[int, int], float]) -> list[float]:

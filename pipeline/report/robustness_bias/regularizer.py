@@ -188,4 +188,6 @@ def _beside_others(axes: Axes, group: Group, level: str, tau: Array) -> None:
 
 def _title(one: Audited) -> str:
     penalty = rf"$\alpha$ = {plain(one.alpha)}" if one.alpha else "no penalty"
-    return rf"{w.plainly(one.penalised[1])}, {penalty}: $\sigma$ = {number(sigma(one, one.penalised), 2)}"
+    p = float(one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]["sigma_p"])
+    chance = f"p {'< 0.01' if p < 0.01 else f'= {number(p, 2)}'}"
+    return rf"{w.plainly(one.penalised[1])}, {penalty}: $\sigma$ = {number(sigma(one, one.penalised), 2)}, {chance}"

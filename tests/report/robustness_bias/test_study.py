@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -302,3 +303,27 @@ def test_pseudo_values_of_pairs_are_of_the_things_that_they_share() -> None:
     assert facts.pseudo_values({(0, 1): 0.6, (2, 3): 1.0}) == pytest.approx([0.2, 0.2, 1.4, 1.4])
     assert facts.pseudo_values({(0, 1): 0.6}) == [0.6]
     assert facts.pseudo_values({}) == []
+
+
+def test_a_group_is_opposed_where_two_networks_of_its_data_set_are_sure_of_either_sign() -> None:
+    class Network(SimpleNamespace):
+        def table(self, attack: str, denominator: str) -> pd.DataFrame:
+            assert attack == w.DEEPFOOL
+            groups = [("label", str(level)) for level in range(len(self.sigma))]
+            return pd.DataFrame({"sigma": self.sigma, "sigma_p_adjusted": self.p}, index=groups)
+
+    def network(dataset: str, sigma: tuple[float, ...], p: tuple[float, ...]) -> Network:
+        result = SimpleNamespace(origin="official")
+        return Network(block=study.NETWORKS, dataset=dataset, sigma=sigma, p=p, result=result)
+
+    nan, sure, open_ = math.nan, 0.01, 0.2
+    found: Any = [
+        network("cifar10", (-0.1, -0.1, nan, 0.2), (sure, sure, nan, sure)),
+        network("cifar10", (+0.1, +0.1, 0.3, 0.2), (sure, open_, sure, sure)),
+        network("utkface", (+0.1, -0.1, -0.3), (sure, sure, sure)),
+    ]
+    rows = pd.DataFrame(facts._same_sign(found))
+    opposed = rows[(rows["statistic"] == "opposed") & (rows["denominator"] == w.CORRECT)]
+    assert list(opposed["value"]) == [1, 0, 0], "the third group has one sign alone, and the faces one network"
+    same = rows[(rows["statistic"] == "same_sign") & (rows["denominator"] == w.PAPER)]
+    assert list(same["value"]) == pytest.approx([1 / 3])
