@@ -57,10 +57,7 @@ LIKE_REPETITIONS = ("audit.simulations", "repetitions")
 
 
 def compared(
-    inputs: Inputs,
-    published: pd.DataFrame,
-    measured: pd.DataFrame,
-    reductions: Sequence[Reduction] | None = None,
+    inputs: Inputs, published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequence[Reduction] | None = None
 ) -> pd.DataFrame:
     """:func:`compare` for a study: ``measured`` are its rows with what it derives from them.
 

@@ -192,11 +192,7 @@ def directions(maps: TransportMap) -> list[tuple[Direction, str, str]]:
 
 
 def mapped(
-    maps: TransportMap,
-    dataset: Dataset,
-    split: Split,
-    trials: int,
-    direction: Direction = "forward",
+    maps: TransportMap, dataset: Dataset, split: Split, trials: int, direction: Direction = "forward"
 ) -> list[Mapped]:
     """The rows of one group in each trial's ``split``, and their counterparts under that trial's map.
 

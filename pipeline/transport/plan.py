@@ -246,12 +246,7 @@ def _simplex(a: Array, b: Array, costs: Any) -> _Solved:
         # What the solver warns of is in its log too, and is an error below.
         warnings.simplefilter("ignore")
         found, log = ot.emd(
-            a / scale,
-            b / scale,
-            costs,
-            numItermax=ITERATIONS_PER_ATOM * (len(a) + len(b)),
-            log=True,
-            center_dual=False,
+            a / scale, b / scale, costs, numItermax=ITERATIONS_PER_ATOM * (len(a) + len(b)), log=True, center_dual=False
         )
     if log["warning"]:
         raise ValueError(

@@ -205,10 +205,7 @@ def figure_tolerance(inputs: Inputs) -> Picture:
         "How often each method is rejected, by the tolerance.",
         inputs.stamp("audit"),
         "Falling step curves of the share of rejected repetitions against the tolerance, one for each method.",
-        notes=(
-            "Dashed: the tolerance of the published tables, the four-fifths rule.",
-            q.steps_note(inputs, *datasets),
-        ),
+        notes=("Dashed: the tolerance of the published tables, the four-fifths rule.", q.steps_note(inputs, *datasets)),
     )
 
 

@@ -14,16 +14,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import MINUS, Estimate
 from pipeline.report.permutation_tests.simulations import count
 from pipeline.report.stamp import Picture
-from pipeline.report.style import (
-    FAINT,
-    INK,
-    MethodStyle,
-    counts_along,
-    curve,
-    finish,
-    logarithmic,
-    new_panels,
-)
+from pipeline.report.style import FAINT, INK, MethodStyle, counts_along, curve, finish, logarithmic, new_panels
 from pipeline.report.table import Column, Table, tabulated
 
 Of = tuple[tuple[float, float], tuple[float, float]]
@@ -65,10 +56,7 @@ def table_auc(inputs: Inputs) -> Table:
             for group, part in _groups(inputs, dataset)
         ],
         stamp=inputs.stamp("auc"),
-        notes=(
-            SPREADS,
-            "Standard error: DeLong's, of one test set; mean over the splits.",
-        ),
+        notes=(SPREADS, "Standard error: DeLong's, of one test set; mean over the splits."),
     )
 
 

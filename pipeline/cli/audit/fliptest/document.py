@@ -119,11 +119,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
             "unmoved": list(space.unmoved),
             "label_levels": None if groups.label_levels is None else list(groups.label_levels),
         },
-        "model": {
-            **model_facts(raw),
-            "output": decider.output,
-            "threshold": decider.threshold,
-        },
+        "model": {**model_facts(raw), "output": decider.output, "threshold": decider.threshold},
         "map": {
             "name": kind.name,
             "poor": [name for name in tried if name != kind.name],

@@ -69,11 +69,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
     asked = plan.asked
     results = [result(finding) for finding in findings]
     found = verdict(results, findings, plan)
-    facts = {
-        "data": {"files": files, "rows": table.size()},
-        "correction": plan.correction,
-        "results": results,
-    }
+    facts = {"data": {"files": files, "rows": table.size()}, "correction": plan.correction, "results": results}
     return Result(
         audit="permutation",
         title="Permutation audit",
