@@ -83,9 +83,23 @@ def kept(drawn: Inputs) -> Inputs:
 
 
 def part_of(path: str) -> str:
-    """The part, ``block/dataset``, of an audit's path: see :class:`pipeline.workflow.composition.Point`."""
-    block, dataset = path.split("/")[-4:-2]
-    return f"{block}/{dataset.split('@')[0]}"
+    """The part of a study that an audit's path belongs to: see :class:`pipeline.workflow.composition.Point`."""
+    block, dataset, method = path.split("/")[-4:-1]
+    settings = dict(setting.split("=", 1) for setting in method.split("@")[1:])
+    return _part(block, dataset.split("@")[0], settings.get("model"))
+
+
+def _part(block: str, dataset: str, network: str | None) -> str:
+    return "/".join(filter(None, (block, dataset, network)))
+
+
+def grid(inputs: Inputs) -> list[str]:
+    """The parts that the study declares, run or not."""
+    return sorted({*parts(inputs), *map(_part_left_out, left_out(inputs))})
+
+
+def _part_left_out(place: Mapping[str, Any]) -> str:
+    return _part(place["block"], place["dataset"], place.get("method.model"))
 
 
 def parts(inputs: Inputs) -> list[str]:
@@ -95,7 +109,7 @@ def parts(inputs: Inputs) -> list[str]:
 
 def left_out(inputs: Inputs, but: Iterable[str] = ()) -> list[dict[str, Any]]:
     """The points of the grid that were not run, but of these parts."""
-    return [one for one in inputs.config.get("left_out", ()) if f"{one['block']}/{one['dataset']}" not in but]
+    return [one for one in inputs.config.get("left_out", ()) if _part_left_out(one) not in but]
 
 
 def joined(run: Inputs, earlier: Inputs) -> Inputs:
@@ -115,7 +129,8 @@ def joined(run: Inputs, earlier: Inputs) -> Inputs:
         return {**{path: one for path, one in theirs if part_of(path) not in own}, **run.config[part]}
 
     rows = _as_text(earlier.rows)
-    rows = rows[~(rows["block"] + "/" + rows["dataset"]).isin(own)]
+    network = ("/" + rows["model"]).fillna("") if "model" in rows else ""
+    rows = rows[~(rows["block"] + "/" + rows["dataset"] + network).isin(own)]
     scale = enumerated(sorted({*rows["scale"], run.scale}))
     omitted = left_out(earlier, but=own)
     only_ours = [one for one in left_out(run, but=set(parts(earlier)) - set(own)) if one not in omitted]

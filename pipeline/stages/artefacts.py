@@ -93,7 +93,7 @@ def manifest_of(
 ) -> dict[str, Any]:
     """Where the numbers of a reference come from: this run, and the earlier ones of what it did not run.
 
-    Of each run the ``scale``, its ``parts`` (block/dataset), and of each of its ``jobs`` the wall and the processor
+    Of each run the ``scale``, its ``parts``, and of each of its ``jobs`` the wall and the processor
     time. ``inputs`` are those of all runs together; ``grid`` has the parts that their studies declare, run or not.
     """
     texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
@@ -113,18 +113,16 @@ def manifest_of(
         jobs = {job: times for job, times in one["jobs"].items() if _serves(job, still)}
         if still:
             every.append(dict(one, parts=still, jobs=jobs))
-    grid = {*reference.parts(inputs), *(f"{one['block']}/{one['dataset']}" for one in reference.left_out(inputs))}
-    return {"study": run.study, "grid": sorted(grid), "runs": every}
+    return {"study": run.study, "grid": reference.grid(inputs), "runs": every}
 
 
 def _serves(job: str, parts: Sequence[str]) -> bool:
-    """Whether a job, ``scale/stage/.../dataset/method`` and in an audit's the audit, is behind one of these parts.
-
-    A training is behind all of its data set: blocks share them.
-    """
+    """Whether a job, ``scale/stage/.../dataset/method`` and in an audit's the audit, is behind one of these parts."""
     if job.split("/")[1] == "audit":
         return reference.part_of(job) in parts
-    return job.split("/")[-2].split("@")[0] in [part.split("/")[1] for part in parts]
+    dataset, method = job.split(" ")[0].split("/")[-2:]
+    shared = reference.part_of(f"any/{dataset}/{method}/audit").partition("/")[2]
+    return shared in [part.partition("/")[2] for part in parts]
 
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:

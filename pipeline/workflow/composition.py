@@ -49,8 +49,8 @@ class Point:
 
     @property
     def part(self) -> str:
-        """``block/dataset``: the smallest part of a study that one run has and another has not."""
-        return f"{self.block}/{self.dataset}"
+        """``block/dataset``, and the network if there is one: the least that one run of a study has and another not."""
+        return "/".join(filter(None, (self.block, self.dataset, dict(self.settings).get("method.model"))))
 
     def name(self, group: str) -> str:
         """The name of a file of this point's part, with the settings that it was given.

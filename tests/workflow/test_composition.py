@@ -177,10 +177,11 @@ def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
     monkeypatch.setattr(Workflow, "has_reference", lambda *_: True)
     with pytest.raises(ValueError, match="FINISHED, DATASETS=cifar10: of these studies there is nothing"):
         Workflow.of({}, {"FINISHED": "yes", "DATASETS": "cifar10"})
-    done = [point for point in whole.points(study) if point.part in ("linear/cifar10", "networks_cifar10/cifar10")]
+    parts = ("linear/cifar10/logistic_regression", "networks/cifar10/vgg19")
+    done = [point for point in whole.points(study) if point.part in parts]
     half, absent = (
         next(point for point in whole.points(study) if point.part == part)
-        for part in ("networks/cifar10", "networks_adience/adience")
+        for part in ("regularizer_cifar10/cifar10/vgg19", "networks_adience/adience/adience_classifier")
     )
 
     def made(stage: str, point: Point) -> Path:
