@@ -83,23 +83,15 @@ def kept(drawn: Inputs) -> Inputs:
 
 
 def part_of(path: str) -> str:
-    """The part of a study that an audit's path belongs to: see :class:`pipeline.workflow.composition.Point`."""
+    """The part of a study that an audit's path belongs to, see :class:`pipeline.workflow.composition.Point`."""
     block, dataset, method = path.split("/")[-4:-1]
     settings = dict(setting.split("=", 1) for setting in method.split("@")[1:])
-    return _part(block, dataset.split("@")[0], settings.get("model"))
-
-
-def _part(block: str, dataset: str, network: str | None) -> str:
-    return "/".join(filter(None, (block, dataset, network)))
+    return "/".join(filter(None, (block, dataset.split("@")[0], settings.get("model"))))
 
 
 def grid(inputs: Inputs) -> list[str]:
     """The parts that the study declares, run or not."""
-    return sorted({*parts(inputs), *map(_part_left_out, left_out(inputs))})
-
-
-def _part_left_out(place: Mapping[str, Any]) -> str:
-    return _part(place["block"], place["dataset"], place.get("method.model"))
+    return sorted({*parts(inputs), *(one["part"] for one in left_out(inputs))})
 
 
 def parts(inputs: Inputs) -> list[str]:
@@ -109,7 +101,7 @@ def parts(inputs: Inputs) -> list[str]:
 
 def left_out(inputs: Inputs, but: Iterable[str] = ()) -> list[dict[str, Any]]:
     """The points of the grid that were not run, but of these parts."""
-    return [one for one in inputs.config.get("left_out", ()) if _part_left_out(one) not in but]
+    return [one for one in inputs.config.get("left_out", ()) if one["part"] not in but]
 
 
 def joined(run: Inputs, earlier: Inputs) -> Inputs:

@@ -93,8 +93,8 @@ def manifest_of(
 ) -> dict[str, Any]:
     """Where the numbers of a reference come from: this run, and the earlier ones of what it did not run.
 
-    Of each run the ``scale``, its ``parts``, and of each of its ``jobs`` the wall and the processor
-    time. ``inputs`` are those of all runs together; ``grid`` has the parts that their studies declare, run or not.
+    Of each run the ``scale``, its ``parts``, and of each of its ``jobs`` the wall and the processor time; ``grid`` has
+    the parts that the study declares, run or not. ``inputs`` are those of all runs together.
     """
     texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
     own = reference.parts(run)
@@ -121,8 +121,7 @@ def _serves(job: str, parts: Sequence[str]) -> bool:
     if job.split("/")[1] == "audit":
         return reference.part_of(job) in parts
     dataset, method = job.split(" ")[0].split("/")[-2:]
-    shared = reference.part_of(f"any/{dataset}/{method}/audit").partition("/")[2]
-    return shared in [part.partition("/")[2] for part in parts]
+    return reference.part_of(f"/{dataset}/{method}/") in [part.partition("/")[2] for part in parts]
 
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:

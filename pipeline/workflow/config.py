@@ -104,7 +104,8 @@ class Workflow:
             raise ValueError(f"--config {unknown[0]}=... is unknown{hint}. There are: {', '.join(INVOCATION)}")
 
         def asked(key: str, default: str) -> str:
-            return str(config.get(key) or environment.get(INVOCATION[key]) or default)
+            given = (config.get(key), environment.get(INVOCATION[key]))
+            return next((str(value) for value in given if value not in (None, "")), default)
 
         scale = asked("scale", "laptop")
         return cls(
@@ -113,7 +114,7 @@ class Workflow:
             tracker=asked("tracker", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
             studies=asked("study", "").replace(",", " ").split(),
             datasets=asked("datasets", "").replace(",", " ").split(),
-            finished=asked("finished", "no").lower() in ("yes", "true"),
+            finished=_yes_or_no("FINISHED", asked("finished", "no")),
             overrides=[text for text in asked("set", "").split(";") if text],
         )
 
@@ -203,7 +204,8 @@ class Workflow:
         )
         run = set(self.points(study))
         omitted = [p for p in self._declared(study, self.datasets) if p not in run]
-        places = [{"block": p.block, "dataset": p.dataset, "method": p.method, **dict(p.settings)} for p in omitted]
+        names = ("part", "block", "dataset", "method")
+        places = [{**{name: getattr(p, name) for name in names}, **dict(p.settings)} for p in omitted]
         return {
             **({"left_out": places} if places else {}),
             "experiment": composition.experiment(self.conf, study),
@@ -412,3 +414,10 @@ class Workflow:
     def _scale(self) -> dict[str, Any]:
         scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
         return {key: scale[key] for key in ("name", "description") if key in scale}
+
+
+def _yes_or_no(name: str, text: str) -> bool:
+    """``yes`` or ``no``, which YAML makes True and False of. Raises ValueError for anything else."""
+    if (word := text.lower()) not in ("yes", "no", "true", "false"):
+        raise ValueError(f"{name}={text}: expected yes or no")
+    return word in ("yes", "true")

@@ -106,7 +106,7 @@ def only(inputs: Inputs, dataset: str, block: str = "") -> Inputs:
     blocks = {path.split("/")[-4] for path in sections}
     rows = inputs.rows[(inputs.rows["dataset"] == dataset) & inputs.rows["block"].isin(blocks)]
     omitted = [
-        {"block": point["block"], "dataset": dataset, "method": point["method"]["name"]}
+        {"part": f"{point['block']}/{dataset}", "block": point["block"], "dataset": dataset}
         for point in inputs.points if point["dataset"]["name"] == dataset and point["block"] not in blocks
     ]  # fmt: skip
     return replace(
@@ -130,8 +130,8 @@ def test_the_blocks_that_a_run_leaves_out_are_as_the_reference_has_them(inputs: 
         "laptop", *["paper"] * len(others)
     ]  # fmt: skip
     # What neither has is left out, once; what only the run leaves out is there, and the other way round.
-    neither = {"block": "new", "dataset": "compas", "method": "sensr"}
-    had = [neither, {"block": "audit", "dataset": "compas", "method": "sensr"}]
+    neither = {"part": "new/compas"}
+    had = [neither, {"part": "audit/compas"}]
     left = [*run.config["left_out"], neither]
     both = [replace(each, config={**each.config, "left_out": one}) for each, one in ((run, left), (inputs, had))]
     assert reference.joined(*both).config["left_out"] == [neither]

@@ -190,7 +190,9 @@ def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
     for path in (*(made(stage, p) for p in (*done, half) for stage in ("train", "audit")), made("audit", absent)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    assert not Workflow.of({}, {"FINISHED": "no"}).finished
+    assert not Workflow.of({"finished": False}, {"FINISHED": "yes"}).finished, "as Snakemake reads finished=no"
+    with pytest.raises(ValueError, match="FINISHED=ja: expected yes or no"):
+        Workflow.of({}, {"FINISHED": "ja"})
     some = Workflow.of({"scale": "workstation"}, {"FINISHED": "yes"})
     assert (some.studies, list(some.points(study))) == ((study,), done)
     assert [some.files("train", study), some.files("audit", study)] == [

@@ -25,6 +25,7 @@ from pipeline.report.numbers import Estimate
 from pipeline.report.robustness_bias import agreement, regularizer, study
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
+from pipeline.types import Array
 
 COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error")
 """Of the facts, which a smaller study may lack."""
@@ -182,26 +183,30 @@ def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
     for denominator in w.DENOMINATORS:
         shares: dict[tuple[int, int], float] = {}
         opposed: list[bool] = []
-        first = 0
         for dataset in dict.fromkeys(one.dataset for one in networks):
-            every = [one.table(w.DEEPFOOL, denominator=denominator) for one in networks if one.dataset == dataset]
-            if tables := [table for table in every if not table.empty]:
-                kept = agreement.once(list(tables[0].index))
-                names = ("sigma", "sigma_p_adjusted")
-                sign, p = (np.array([table[name] for table in tables])[:, kept] for name in names)
-                sign = np.sign(sign)
-                for one, other in combinations(range(len(tables)), 2):
-                    known = np.isfinite(sign[one] * sign[other])
-                    if known.any():
-                        shares[first + one, first + other] = float((sign[one] == sign[other])[known].mean())
-                sure = np.nan_to_num(sign) * (p < SIGNIFICANT)
-                known = np.isfinite(sign).sum(axis=0) > 1
-                opposed += list((sure.min(axis=0) < 0)[known] & (sure.max(axis=0) > 0)[known])
-                first += len(tables)
+            here = [i for i, one in enumerate(networks) if one.dataset == dataset]
+            sign, sure = _signs([networks[i] for i in here], denominator)
+            for (i, one), (j, other) in combinations(zip(here, sign, strict=True), 2):
+                known = np.isfinite(one * other)
+                if known.any():
+                    shares[i, j] = float((one == other)[known].mean())
+            several = np.isfinite(sign).sum(axis=0) > 1
+            opposed += list((sure.min(axis=0) < 0)[several] & (sure.max(axis=0) > 0)[several])
         place = {**_place(networks, NETWORKS), "attack": w.DEEPFOOL, "denominator": denominator}
         for statistic, values in (("same_sign", pseudo_values(shares)), ("opposed", opposed)):
             for number, value in enumerate(values):
                 yield {**place, "statistic": statistic, "repetition": number, "value": float(value)}
+
+
+def _signs(networks: Sequence[Audited], denominator: str) -> tuple[Array, Array]:
+    """The sign of sigma (networks, groups) in each comparison of one data set, NaN where there is none; and the same
+    with 0 for what is not significant.
+    """
+    groups = networks[0].groups
+    tables = [one.table(w.DEEPFOOL, denominator=denominator).reindex(groups) for one in networks]
+    names = ("sigma", "sigma_p_adjusted")
+    sigma, p = (np.array([table[name] for table in tables], float)[:, agreement.once(groups)] for name in names)
+    return np.sign(sigma), np.where(p < SIGNIFICANT, np.sign(sigma), 0)
 
 
 def pseudo_values(of_pairs: Mapping[tuple[int, int], float]) -> list[float]:

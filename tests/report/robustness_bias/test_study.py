@@ -310,12 +310,11 @@ def test_a_group_is_opposed_where_two_networks_of_its_data_set_are_sure_of_eithe
     class Network(SimpleNamespace):
         def table(self, attack: str, denominator: str) -> pd.DataFrame:
             assert attack == w.DEEPFOOL
-            groups = [("label", str(level)) for level in range(len(self.sigma))]
-            return pd.DataFrame({"sigma": self.sigma, "sigma_p_adjusted": self.p}, index=groups)
+            return pd.DataFrame({"sigma": self.sigma, "sigma_p_adjusted": self.p}, index=self.groups)
 
     def network(dataset: str, sigma: tuple[float, ...], p: tuple[float, ...]) -> Network:
-        result = SimpleNamespace(origin="official")
-        return Network(block=study.NETWORKS, dataset=dataset, sigma=sigma, p=p, result=result)
+        result, groups = SimpleNamespace(origin="official"), [("label", str(level)) for level in range(len(sigma))]
+        return Network(block=study.NETWORKS, dataset=dataset, sigma=sigma, p=p, result=result, groups=groups)
 
     nan, sure, open_ = math.nan, 0.01, 0.2
     found: Any = [
