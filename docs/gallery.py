@@ -9,7 +9,7 @@ from pipeline.report.numbers import sentence
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results" / "reference"
-COLOURS = 160
+COLOURS = 128
 """Enough for lines, bars, labels and the shades of a heat map, at a third of the size."""
 HEAD = """# Every figure
 
@@ -38,7 +38,8 @@ def save_smaller(picture: Path, place: Path) -> None:
     from PIL import Image
 
     with Image.open(picture) as image, io.written(place) as temporary:
-        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(temporary, "PNG", optimize=True)
+        few = image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(temporary, "PNG", optimize=True)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from pipeline.audits.robustness_bias.measures import Lengths, Partition, counted, survival
 from pipeline.methods.standard import accuracy_curve
@@ -20,7 +21,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Picture
-from pipeline.report.style import INK, PAGE_WIDTH, WARNING, new_figure, panel_letter
+from pipeline.report.style import PAGE_WIDTH, WARNING, new_figure, panel_letter
 from pipeline.types import Array
 
 GRID = 400
@@ -176,8 +177,6 @@ TRAINED = (
 )
 FEW = 10
 """Levels that are drawn one by one."""
-ROOM = 1.5
-"""How far an axis goes beyond its curves, for the legend above them."""
 
 
 @registry.figure(place=10)
@@ -196,7 +195,8 @@ def figure_training(inputs: Inputs) -> Picture:
         axes.set_title(place(one, partition), fontsize=8)
         draw_training(axes, history["step"], drawn)
         axes.plot(history["step"], history[accuracy_curve()][-1], linewidth=1.3, **MEAN)
-        axes.set(ylim=(0, 1.1 * ROOM), yticks=np.linspace(0, 1, 6))
+        axes.set(ylim=(0, 1.02), yticks=np.linspace(0, 1, 6))
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     grid[0].set_ylabel("test accuracy")
     figure.legend([Line2D([], [], **MEAN)], ["all"], loc="outside upper center")
     told = "; ".join(f"{w.dataset_label(one.dataset)}: {w.NETWORKS[one.network]}" for one in study.run(every))
@@ -215,7 +215,7 @@ def figure_training(inputs: Inputs) -> Picture:
 
 
 def draw_training(axes: Axes, epoch: Array, drawn: Mapping[str, Array]) -> None:
-    """A curve (t,) over the epochs (t,) for each level, with a legend above them where they are few."""
+    """A curve (t,) over the epochs (t,) for each level, with a legend beside them where they are few."""
     look: Any = {"marker": ".", "markersize": 2.5}
     if len(drawn) > FEW:
         for values in drawn.values():
@@ -224,8 +224,8 @@ def draw_training(axes: Axes, epoch: Array, drawn: Mapping[str, Array]) -> None:
     for level, (name, values) in enumerate(drawn.items()):
         color, line = w.line_style(level)
         axes.plot(epoch, values, color=color, linestyle=line, linewidth=0.9, label=w.plainly(name), **look)
-    few: Any = {"fontsize": 5, "handlelength": 1.6, "labelspacing": 0.15, "ncols": 1 + (len(drawn) > 5)}
-    axes.legend(loc="upper right", **few)
+    beside: Any = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "borderpad": 0}
+    axes.legend(fontsize=5.5, handlelength=1.6, labelspacing=0.2, **beside)
 
 
 def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:
@@ -274,13 +274,12 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
                 continue
             levels = group(inputs, one, attack, partition)
             draw_levels(axes, levels, budgets([levels]))
-            named: Any = {"ha": "right", "va": "top", "transform": axes.transAxes, "fontsize": 7.5, "color": INK}
-            axes.text(0.98, 0.97, w.NETWORKS[one.network], **named)
             if r == 0:
                 axes.set_title(w.DISTANCES[attack].label)
-        grid[r, 0].set_ylabel(r"$\widehat{I}_P(\tau)$")
-    for axes in grid[-1]:
-        axes.set_xlabel(ABSCISSA)
+        grid[r, 0].set_ylabel(w.NETWORKS[one.network] + "\n" + r"$\widehat{I}_P(\tau)$")
+    for column in grid.T:
+        for axes in [axes for axes in column if axes.axison][-1:]:
+            axes.set_xlabel(ABSCISSA)
     handles, labels = max((axes.get_legend_handles_labels() for axes in grid.flat), key=lambda found: len(found[1]))
     columns = min(len(labels), 10)
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, handlelength=2.0, columnspacing=1.0)
