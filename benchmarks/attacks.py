@@ -45,7 +45,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common import study_settings
 from pipeline import io
 from pipeline.attacks import Distances, Execution, smoothing
-from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
+from pipeline.attacks.carlini_wagner import carlini_wagner
+from pipeline.attacks.minimum_norm import deepfool, fmn
 from pipeline.datasets import digits
 from pipeline.datasets.image_files import Held, resized
 from pipeline.methods import standard

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pytest
 
-from pipeline.attacks.minimum_norm import Settings as CarliniWagner
+from pipeline.attacks.carlini_wagner import Settings as CarliniWagner
 from pipeline.audits.inference import Precision
 from pipeline.audits.permutation.monte_carlo import Settings as PermutationTest
 from pipeline.fields import Checked, Count, Names, Share, above, at_least, even, finite, interval, made, one_of, some_of

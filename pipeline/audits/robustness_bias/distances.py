@@ -60,7 +60,8 @@ def named(
     """
     if name not in NAMES:
         raise ValueError(f"expected an attack among {', '.join(NAMES)}; found {name!r}")
-    from pipeline.attacks import minimum_norm
+    from pipeline.attacks.carlini_wagner import carlini_wagner
+    from pipeline.attacks.minimum_norm import deepfool, fmn
     from pipeline.attacks.smoothing import certify
 
     how = Execution(batch_size=batch_size, keep_adversarial=keep_images)
@@ -71,7 +72,8 @@ def named(
         own["channel_scale"] = std if own.pop("scale") == "normalised" else None
         # A point has noise of its own, whatever points it is certified with.
         return lambda f, images, label, points: certify(f, images, label, **own, rows=points)
-    attack = getattr(minimum_norm, name)
+    attacks: dict[str, Callable[..., Distances]] = {"deepfool": deepfool, "carlini_wagner": carlini_wagner, "fmn": fmn}
+    attack = attacks[name]
     return lambda f, images, label, points: attack(f, images, label, **settings, execution=how)
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.attacks.carlini_wagner import carlini_wagner
 from pipeline.attacks.linear_distance import linear_distance
-from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
+from pipeline.attacks.minimum_norm import deepfool, fmn
 from pipeline.attacks.smoothing import certify
 from pipeline.audits.robustness_bias import distances
 from pipeline.audits.robustness_bias.distances import exact_arithmetic

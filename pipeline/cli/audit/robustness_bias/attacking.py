@@ -21,9 +21,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from pipeline.attacks import Distances, Execution
+from pipeline.attacks.carlini_wagner import carlini_wagner
 from pipeline.attacks.distances import CPU_BATCH, GPU_BATCH, affine, misfit
 from pipeline.attacks.linear_distance import linear_distance
-from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
+from pipeline.attacks.minimum_norm import deepfool, fmn
 from pipeline.attacks.smoothing import certify
 from pipeline.cli.audit import followed
 from pipeline.cli.audit.robustness_bias import Settings
