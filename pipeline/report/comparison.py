@@ -225,7 +225,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
             continue
         # A configured value has its key for a name, and is reduced where that key is; a result, where any is.
         if "." in statistic or statistic in LIKE_REPETITIONS:
-            applies = statistic == reduction.key
+            applies = statistic.partition("[")[0] == reduction.key
         else:
             bookkeeping = "steps" in setting and reduction.key in BOOKKEEPING
             applies = not bookkeeping and reduction.key not in LIKE_REPETITIONS

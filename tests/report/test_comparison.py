@@ -134,6 +134,7 @@ ALONE = entry(kind="proportion", value=1.0, std=None, n=6.0, rounding=None)
 CONSTANT = entry(kind="constant", value=1.6449, std=None, n=None, rounding=None, setting="statistic=constant")
 READING = {**CONSTANT, "kind": "reading", "rounding": 0.2}
 OF_IT = measured([1.645], statistic="constant")
+CHANNEL, OF_CHANNEL = "statistic=dataset.mean[0]", measured([1.6449], statistic="dataset.mean[0]")
 TWO, LOSSY = measured([1.0, 1.1]), measured([1.02, 1.022, 1.021, 1.02], origin="lossy")
 IMAGES = measured([1215.0], statistic="images", origin="lossy")
 OF_IMAGES = pd.concat([IMAGES, IMAGES.assign(block="data")])
@@ -186,6 +187,12 @@ VERDICTS: list[tuple[dict[str, Any], pd.DataFrame, tuple[Reduction, ...], str, s
     # Images encoded again are as many as they were.
     (size(kind="constant", setting="block=data; statistic=images"), OF_IMAGES, (), AGREES, ""),
     (entry(setting="block=audit; statistic=images"), OF_IMAGES, (), NEITHER, "made from lossy data"),
+    # A configured list is reduced in each of its numbers.
+    ({**CONSTANT, "setting": CHANNEL}, OF_CHANNEL, lowered("dataset.std", (1,), (2,)), AGREES, ""),
+    (
+        {**CONSTANT, "setting": CHANNEL}, OF_CHANNEL, lowered("dataset.mean", (1,), (2,)), NEITHER,
+        "not as published: SenSR on Adult: dataset.mean 1 (published: 2)",
+    ),
     # A share of too few is not compared.
     (ALONE, measured([0.0]), (), NEITHER, "6 of theirs against 1 of ours: no outcome could differ"),
     (ALONE, measured([0.0] * 2), (), DIFFERENT, ""),

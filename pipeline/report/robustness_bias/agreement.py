@@ -31,8 +31,8 @@ OF_A_DIFFERENCE = (
     ("absolute", "mean absolute", 3),
 )
 ONCE = (
-    "A partition into two counts once: its groups always have opposite signs. sigma of 0 agrees with 0 alone; groups "
-    "whose sigma is not defined on a side are left out."
+    "A partition into two counts once: its groups always have opposite signs. sigma of 0 agrees with 0 alone. Left out "
+    f"are groups whose sigma is not defined on a side, or with fewer than {study.TOO_FEW} correctly classified points."
 )
 ACCURACY = (
     "By all members both sides have 0 at the same misclassified points, so part of the agreement is that of accuracy; "
@@ -262,7 +262,8 @@ def table_agreement(inputs: Inputs) -> Table:
             f"Groups whose sigma has the same sign on both sides. {ONCE}",
             "Shares of all members: as the paper defines I_P; of correct members: as its program computes it. Linear: "
             "logistic regression, of which the exact distance is known. Five: AlexNet, VGG19, ResNet50, DenseNet121, "
-            "SqueezeNet1_0. A dash: not measured, or one checkpoint alone; what was nowhere measured is left out.",
+            "SqueezeNet1_0. A dash: not measured, or of a checkpoint no better than the largest class or less than "
+            "half as accurate as the last; what was nowhere measured is left out.",
             *sample_note(inputs, found, compared),
             ACCURACY,
             DEPENDENT,

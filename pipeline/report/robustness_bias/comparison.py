@@ -15,12 +15,15 @@ from pipeline.report.robustness_bias.facts import measurements
 from pipeline.report.settings_table import settings_table
 from pipeline.report.table import Table
 
+SIZES = ("dataset.train_points", "dataset.test_points", "dataset.train_fraction")
+"""Settings that say how many images there are."""
+
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
     reduced = study.reductions(inputs)
     # How much of a data set is used shows in its own numbers too.
-    of_data = (replace(r, block=DATA, method=w.NO_METHOD) for r in reduced if r.key.startswith("dataset."))
+    of_data = (replace(r, block=DATA, method=w.NO_METHOD) for r in reduced if r.key in SIZES)
     return rules.compared(inputs, published, measurements(inputs), (*reduced, *dict.fromkeys(of_data)))
 
 

@@ -95,9 +95,11 @@ def say(axes: Axes, text: str) -> None:
     axes.text(0.5, 0.5, text, color=WARNING, **style)
 
 
-def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "") -> Picture:
+def nothing(
+    inputs: Inputs, found: Sequence[Audited], title: str, why: str = "", attacks: Sequence[str] = ()
+) -> Picture:
     """A figure of which there is nothing to draw, and in one line why."""
-    why = why or study.why_nothing(inputs, found)
+    why = why or study.why_nothing(inputs, found, attacks)
     figure = new_figure(1.0)
     say(figure.subplots(), why)
     blocks, datasets = ({getattr(one, name) for one in found} for name in ("block", "dataset"))
@@ -292,5 +294,6 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
         notes=(
             "Last epoch; shares of all members of a group. Attacks bound the distance from above, smoothing "
             "bounds that of the smoothed network from below; each panel has its own axis.",
+            *study.not_run(found),
         ),
     )

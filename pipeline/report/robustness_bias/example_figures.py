@@ -123,8 +123,8 @@ def _classes(axes: Axes, world: illustrations.ThreeClasses) -> None:
 
 
 KEPT = "example_images"
-PREFERRED = (w.CIFAR10, w.CIFAR100, w.SUPER, w.DIGITS)
-"""The first of these that has an example is shown. None is of people: a face is nothing to print or to pass on."""
+OF_THINGS = (w.CIFAR10, w.DIGITS)
+"""The first of these that has an example is shown. A picture of a person is nothing to print or to pass on."""
 OUTCOMES = ("fooled", "not fooled")
 STRETCH = 0.5
 """The change is drawn so that its largest pixel is this far from grey."""
@@ -137,12 +137,13 @@ def figure_3(inputs: Inputs) -> Picture:
     """
     title = "Two inputs, the same budget."
     found = study.audited(inputs, study.NETWORKS)
-    having = [one for one in study.run(found) if one.dataset in PREFERRED and KEPT in one.result.arrays]
-    order = ordered((one.dataset for one in having), PREFERRED)
+    of_things = [one for one in study.run(found) if one.dataset in OF_THINGS]
+    having = [one for one in of_things if KEPT in one.result.arrays]
+    order = ordered((one.dataset for one in having), OF_THINGS)
     # A data set's own network, or the first that has an example.
     one = min(having, key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)), default=None)
     if one is None:
-        return nothing(inputs, found, title, "the rule of the audit found no pair" if study.run(found) else "")
+        return nothing(inputs, found, title, "the rule of the audit found no pair" if of_things else "")
     arrays, dataset = one.result.arrays, inputs.datasets[one.data]
     figure = new_figure(2.9, width=4.6)
     grid = figure.subplots(2, 3, squeeze=False)

@@ -110,7 +110,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     title = f"{w.dataset_label(dataset)}: robustness of each group relative to the others, by {how}."
     made = strips(study.run(found), attacks)
     if not made:
-        return nothing(inputs, found, title)
+        return nothing(inputs, found, title, attacks=attacks)
     groups = made[0].groups
     parts = [groups[start : start + MOST] for start in range(0, len(groups), MOST)]
     end = color_end(np.concatenate([strip.sigma.ravel() for strip in made]))
@@ -137,13 +137,14 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
 
 
 def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
-    """A footnote on the networks that had not learned after their first epoch."""
+    """A footnote on the networks whose first epoch is not drawn."""
     names = [
         w.NETWORKS[one.network]
         for one in found
         if one.epoch(w.FIRST) is not None and all(one.table(name, w.FIRST).empty for name in one.attacks)
     ]
-    return (f"Had not learned after the first epoch: {', '.join(names)}.",) if names else ()
+    why = "no better than the largest class, or less than half as accurate as after the last"
+    return (f"Without a first epoch, as {why}: {', '.join(names)}.",) if names else ()
 
 
 def color_end(sigma: Array) -> float:

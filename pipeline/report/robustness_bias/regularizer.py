@@ -175,6 +175,7 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
             f"penalised group's. Penalty: threshold {plain(last.tau)} {UNITS[last.method['scale']]}, distance by "
             f"{last.form}. The network without a penalty is trained likewise. One training of each: how much "
             "trainings differ is not in it.",
+            *study.not_run(study.audited(inputs, study.REGULARIZER, dataset, network)),
         ),
     )
 

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.robustness_bias.measures import DENOMINATORS, Partition
+from pipeline.messages import listed
 from pipeline.report import settings
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, points
@@ -169,16 +170,19 @@ class Audited:
         """Whether most of what its last checkpoint classifies correctly is not certified at any radius."""
         return not self.absent and self._medians.get((w.SMOOTHING, float(self.epochs[-1]))) == 0
 
-    def table(self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER) -> pd.DataFrame:
+    def table(
+        self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER, any_checkpoint: bool = False
+    ) -> pd.DataFrame:
         """One line for each group, one column for each statistic; without lines where it was not measured.
 
-        Of groups with too few points only the counts; nothing of a checkpoint that had not learned, or not under noise.
+        Of groups with too few points only the counts; nothing of a checkpoint that had not learned, unless it may be
+        ``any_checkpoint``, or not under noise.
         """
         epoch = None if self.absent else self.epoch(moment)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
         if epoch is None or found is None or self._medians.get((attack, float(epoch))) == 0:
             return NOTHING
-        known = self.curve.get(epoch) if epoch != self.epochs[-1] else None
+        known = self.curve.get(epoch) if epoch != self.epochs[-1] and not any_checkpoint else None
         if known is not None and not (self._beyond_the_largest_class(known) and known >= self.accuracy / 2):
             return NOTHING
         if "n_correct" not in found:
@@ -329,10 +333,12 @@ def penalty(one: Audited) -> str:
     return f"with a penalty of weight {one.alpha:g}" if one.block == REGULARIZER else ""
 
 
-def why_nothing(inputs: Inputs, found: Sequence[Audited]) -> str:
-    """In one line why there is nothing of these networks to show."""
+def why_nothing(inputs: Inputs, found: Sequence[Audited], attacks: Sequence[str] = ()) -> str:
+    """In one line why there is nothing of these networks to show, by these distances if not by any."""
     if not found:
         return f"Not run at the {inputs.scale} scale."
+    if attacks and (here := run(found)) and not any(name in one.attacks for one in here for name in attacks):
+        return f"Not run at the {inputs.scale} scale: {listed([w.DISTANCES[name].label for name in attacks])}."
     return " ".join(not_run(found)) or f"Fewer than {TOO_FEW} correctly classified points in every group."
 
 
@@ -387,6 +393,6 @@ def pretrained(inputs: Inputs, one: Audited) -> bool | None:
 
 def _from_scratch(inputs: Inputs) -> Iterator[Reduction]:
     """The networks of torchvision that did not begin from ImageNet weights, as all of them did in the paper."""
-    for one in run(audited(inputs, NETWORKS)):
+    for one in trained(audited(inputs, NETWORKS)):
         if one.network in w.CONVOLUTIONAL and pretrained(inputs, one) is False:
             yield Reduction(NETWORKS, one.dataset, one.network, "method.weights", "from scratch", "of ImageNet")
