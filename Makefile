@@ -1,5 +1,9 @@
 # Two commands from nothing: `make reproduce` and `make test`. Each prepares .venv first, once; `make help` lists the rest.
 
+# What a reference is of, unless a scale is asked for.
+ifeq ($(origin SCALE),undefined)
+reference: SCALE = paper
+endif
 SCALE  ?= laptop
 STUDY  ?= all
 # The threads that a numerical library may use are no limit to the jobs: nproc takes them for one.
@@ -102,7 +106,6 @@ report: $(READY)
 	@$(SNAKEMAKE) --report results/workflow.html
 
 # What has been run is not run again: a reference is made of files that are up to date.
-reference: SCALE = paper
 reference: $(READY)
 	@test "$(STUDY)" != all || { echo 'Name a study: make reference STUDY=fliptest'; exit 1; }
 	@$(UNLOCK)

@@ -181,8 +181,8 @@ def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
     Parameters
     ----------
     results : list of Result, dict, or path
-        Of :func:`loss_ratio` with ``part``, or of rows that share model, metric, units and bounds: results, their
-        ``to_dict()``, JSON files, or folders that were saved.
+        Of :func:`loss_ratio` with every ``part`` of the same rows: results, their ``to_dict()``, JSON files, or folders
+        that were saved.
 
     Returns
     -------

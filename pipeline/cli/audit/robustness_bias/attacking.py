@@ -50,7 +50,7 @@ LINEARITY = 1e-3
 """A network whose margins differ from an affine map by more than this share of their size is not linear."""
 FORMAT = 1
 SECONDS = 5.0
-"""The file is written at most so often, and at the end: a killed run loses no more than that."""
+"""The file is written after a part of the points, at most so often, and at the end."""
 
 Attack = Callable[[Array, Array, Array], Distances]
 """Images (m, c, h, w), their classes (m,) and their streams of noise (m,) -> distances."""
