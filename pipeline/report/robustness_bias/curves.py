@@ -5,6 +5,7 @@ The curves I_P(tau) are drawn as the steps that they are, of the points that wer
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -270,14 +271,14 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
     for r, one in enumerate(shown):
         for c, attack in enumerate(w.ESTIMATES):
             axes = grid[r, c]
-            lost = attack == w.SMOOTHING and one.lost_to_noise
-            if attack not in one.attacks or lost:
-                say(axes, "most points have\nno certified radius" if lost else "not measured")
+            if r == 0:
+                axes.set_title(w.DISTANCES[attack].label)
+            blind = one.blind.get(one.epochs[-1]) if attack == w.SMOOTHING else None
+            if attack not in one.attacks or blind:
+                say(axes, fill(f"of the points {blind}", 22) if blind else "not measured")
                 continue
             levels = group(inputs, one, attack, partition)
             draw_levels(axes, levels, budgets([levels]))
-            if r == 0:
-                axes.set_title(w.DISTANCES[attack].label)
         grid[r, 0].set_ylabel(w.NETWORKS[one.network] + "\n" + r"$\widehat{I}_P(\tau)$")
     for column in grid.T:
         for axes in [axes for axes in column if axes.axison][-1:]:

@@ -9,7 +9,7 @@ A network *has learned* where Wilson's 95 % interval of its test accuracy lies a
 itself. One that has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says
 so. A checkpoint before the last has no sigma where it is no better than the largest class, or less than half as
 accurate as the last; nor has a group of fewer than ``TOO_FEW`` correctly classified points. Nor has one by randomized
-smoothing where the median radius of its correctly classified points is 0: under the noise it is another classifier.
+smoothing whose radii do not tell its groups apart (:attr:`Audited.blind`).
 """
 
 import math
@@ -39,6 +39,8 @@ MARGIN = 0.05
 """Of accuracy above the share of the largest class, and below a linear model."""
 TOO_FEW = 20
 """Correctly classified points of a group: with fewer its sigma is mostly chance."""
+TOLERANCE = 0.1
+"""Share of a certified radius; a larger sample would have made it larger by no more."""
 LEVEL = 0.95
 ABSENT = "absent"
 NOT_RUN = "not run: data"
@@ -159,16 +161,26 @@ class Audited:
         return {key: pd.DataFrame(table, index=groups, columns=statistics) for key, table in tables.items()}
 
     @cached_property
-    def _medians(self) -> dict[tuple[str, float], float]:
-        """By distance and epoch: the median over the correctly classified points."""
-        rows = self.result.rows
-        kept = rows[(rows["statistic"] == "median_distance") & (rows["partition"].fillna("") == "")]
-        return dict(zip(zip(kept["attack"], kept["epoch"], strict=True), kept["value"], strict=True))
+    def blind(self) -> dict[int, str]:
+        """The checkpoints, by epoch, at which the radii of smoothing say nothing of the groups, each with why.
 
-    @cached_property
-    def lost_to_noise(self) -> bool:
-        """Whether most of what its last checkpoint classifies correctly is not certified at any radius."""
-        return not self.absent and self._medians.get((w.SMOOTHING, float(self.epochs[-1]))) == 0
+        Of its correctly classified points most have radius 0: under the noise it is another classifier. Or fewer than
+        ``TOO_FEW`` have a radius below the largest that so many samples can certify, less ``TOLERANCE`` of it.
+        """
+        found: dict[int, str] = {}
+        arrays = self.result.arrays
+        if self.absent or f"distance_{w.SMOOTHING}" not in arrays:
+            return found
+        names = (f"distance_{w.SMOOTHING}", f"tried_{w.SMOOTHING}", "correct")
+        for epoch, radius, *counted in zip(self.epochs, *(arrays[name] for name in names), strict=True):
+            radii = radius[np.all(counted, axis=0)]
+            if not len(radii):
+                continue
+            if np.median(radii) == 0:
+                found[epoch] = "most have no certified radius"
+            elif (radii < (1 - TOLERANCE) * radii.max()).sum() < TOO_FEW:
+                found[epoch] = "nearly all have the largest radius that can be certified"
+        return found
 
     def table(
         self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER, any_checkpoint: bool = False
@@ -180,7 +192,7 @@ class Audited:
         """
         epoch = None if self.absent else self.epoch(moment)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
-        if epoch is None or found is None or self._medians.get((attack, float(epoch))) == 0:
+        if epoch is None or found is None or (attack == w.SMOOTHING and epoch in self.blind):
             return NOTHING
         known = self.curve.get(epoch) if epoch != self.epochs[-1] and not any_checkpoint else None
         if known is not None and not (self._beyond_the_largest_class(known) and known >= self.accuracy / 2):
@@ -319,12 +331,13 @@ def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
         told.append(f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})")
     if told:
         notes.append(f"Did not learn, and so in no number here: {'; '.join(dict.fromkeys(told))}.")
-    lost = [f"{w.NETWORKS[one.network]} on {w.dataset_label(one.dataset)}" for one in run(found) if one.lost_to_noise]
-    if lost:
-        notes.append(
-            f"Without σ by randomized smoothing: {', '.join(dict.fromkeys(lost))}. Most points that are classified "
-            "correctly have certified radius 0."
-        )
+    blind: dict[str, list[str]] = {}
+    for one in run(found):
+        if why := one.blind.get(one.epochs[-1]):
+            blind.setdefault(why, []).append(f"{w.NETWORKS[one.network]} on {w.dataset_label(one.dataset)}")
+    for why, names in blind.items():
+        which = ", ".join(dict.fromkeys(names))
+        notes.append(f"Without σ by randomized smoothing: {which}. Of the points classified correctly {why}.")
     return tuple(notes)
 
 

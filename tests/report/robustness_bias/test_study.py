@@ -81,9 +81,27 @@ def test_what_the_noise_leaves_no_radius_has_no_sigma_by_smoothing(inputs: Input
     found = study.audited(inputs, study.NETWORKS, w.UTKFACE)
     for one in found:
         lost = one.overall(w.SMOOTHING, "median_distance") == 0
-        assert lost == (one.network == "vgg19") == one.lost_to_noise == one.table(w.SMOOTHING).empty
+        assert lost == (one.network == "vgg19") == (one.epochs[-1] in one.blind) == one.table(w.SMOOTHING).empty
         assert not one.table(w.DEEPFOOL).empty
-    assert any("Without σ by randomized smoothing: VGG19 on UTKFace." in note for note in study.not_run(found))
+    (note,) = study.not_run(found)
+    assert "Without σ by randomized smoothing: VGG19 on UTKFace." in note
+
+
+def test_radii_of_which_nearly_all_are_the_largest_say_nothing(inputs: Inputs) -> None:
+    """The network of the digits, under noise that none of its points feels."""
+    (one,) = study.audited(inputs, study.NETWORKS, w.DIGITS)
+    assert one.blind
+    assert one.table(w.SMOOTHING).empty
+    assert not one.table(w.DEEPFOOL).empty
+    radii = np.tile(np.linspace(0, 1, 50), (len(one.epochs), 1))
+    arrays = {f"distance_{w.SMOOTHING}": radii, f"tried_{w.SMOOTHING}": radii >= 0, "correct": radii >= 0}
+    assert not replace(one, result=replace(one.result, arrays=arrays)).blind
+    arrays[f"distance_{w.SMOOTHING}"] = np.maximum(radii, 0.7)
+    assert replace(one, result=replace(one.result, arrays=arrays)).blind == {}
+    arrays[f"distance_{w.SMOOTHING}"] = np.where(radii < 0.3, radii, 1)
+    assert replace(one, result=replace(one.result, arrays=arrays)).blind == dict.fromkeys(
+        one.epochs, "nearly all have the largest radius that can be certified"
+    )
 
 
 def test_rows_and_arrays_say_the_same(inputs: Inputs) -> None:
@@ -243,11 +261,11 @@ def test_on_one_sample_without_failures_sigma_is_that_of_the_rows(
 
 def test_the_note_says_of_how_many_points_two_distances_are_compared(inputs: Inputs, linear: Audited) -> None:
     points = study.at_points(inputs, linear)
-    n = len(agreement.shared(points, w.EXACT, w.SMOOTHING))
-    both = [(between(w.EXACT, w.SMOOTHING), [w.DIGITS])]
+    n = len(agreement.shared(points, w.EXACT, w.CARLINI_WAGNER))
+    both = [(between(w.EXACT, w.CARLINI_WAGNER), [w.DIGITS])]
     (note,) = agreement.sample_note(inputs, [linear], both)
     assert f"failed on, {n} of a network." in note
-    assert agreement.sample_note(inputs, [linear], [(between(w.EXACT, w.SMOOTHING), [w.UTKFACE])]) == ()
+    assert agreement.sample_note(inputs, [linear], [(between(w.EXACT, w.CARLINI_WAGNER), [w.UTKFACE])]) == ()
 
 
 def test_closer_is_counted_among_correctly_classified_points(inputs: Inputs) -> None:
