@@ -95,10 +95,10 @@ GIGA, TERA = 1e9, 1e12
 @registry.table(place=11)
 def table_costs(inputs: Inputs) -> Table:
     """What each network cost in multiply-adds, which are the same on every machine: its training, and the passes of all
-    attacks and of smoothing.
+    attacks and of smoothing. Means over the trainings of one kind.
     """
     found = [one for one in study.trained(study.audited(inputs)) if one.model in inputs.classifiers]
-    body = []
+    kinds: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
     for one in found:
         facts = {name: float(values[-1]) for name, values in inputs.classifiers[one.model].facts.items()}
         size, seen = facts["multiply_adds"], facts["epochs"] * facts["train_rows"]
@@ -108,11 +108,13 @@ def table_costs(inputs: Inputs) -> Table:
             facts["parameters"] / 1e6, size / GIGA, facts["epochs"], seen, BACKWARD * seen * size / TERA,
             passes, passes * size / TERA,
         )  # fmt: skip
-        body.append(Row((w.dataset_label(one.dataset), network, study.penalty(one)), cells))
+        kinds.setdefault((w.dataset_label(one.dataset), network, study.penalty(one)), []).append(cells)
+    body = [Row(kind, (len(cells), *np.mean(cells, axis=0).tolist())) for kind, cells in kinds.items()]
     return Table(
         title="What each network cost.",
         stub=("Data", "Network", "Trained"),
         columns=(
+            Column("trainings", decimals=0),
             Column("parameters", "Size", decimals=2, name="parameters, 10\u2076"),
             Column("pass", "Size", decimals=3, name="multiply-adds an image, 10\u2079"),
             Column("epochs", "Training", decimals=0),
@@ -121,7 +123,7 @@ def table_costs(inputs: Inputs) -> Table:
             Column("passes", "Audit", decimals=0, name="forward passes"),
             Column("audit", "Audit", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
         ),
-        rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 7),),
+        rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 8),),
         stamp=study.stamp(inputs, sorted({one.block for one in found})),
         notes=(
             "Multiply-adds of convolutions and products. A step of training counts as three forward passes; those of "
