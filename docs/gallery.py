@@ -9,8 +9,8 @@ from pipeline.report.numbers import sentence
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results" / "reference"
-COLOURS = 128
-"""Enough for lines, bars, labels and the shades of a heat map, at a third of the size."""
+COLOURS = 160
+"""Enough for lines, bars, labels and the shades of a heat map and its bar, at a third of the size."""
 HEAD = """# Every figure
 
 Drawn by `make gallery` from the results in `data/reference/`. With tables, published numbers and claims they stand on
