@@ -18,7 +18,7 @@ The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (
 * with ``less_than``, ``more_than`` or ``minus`` (another selection), the mean of the paired differences, since
   repetitions share splits; ``less_than`` and ``more_than`` are regions too, below and above 0. Of what is 0 or 1 it is
   Newcombe's interval of two shares, which leaves the pairs out. Other values that are all the same have themselves
-  for an interval;
+  for an interval from ``ENOUGH`` repetitions on, and all of the real line before;
 * with ``counted`` (a region), the share of repetitions in it, with Wilson's interval;
 * a row with ``simulations``, or the column that ``share_of`` names, is a share of so many, with Wilson's interval; two
   of them are compared by Newcombe's;
@@ -54,6 +54,8 @@ from pipeline.report.settings import by_repetition, select
 LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
 OUTCOMES = (CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE)
+ENOUGH = 5
+"""Equal values of fewer repetitions show nothing: half of all could be otherwise, and .5 ** 4 > .05."""
 
 REGIONS = ("above", "below", "at_least", "at_most", "within")
 COMPARED = {"less_than": "below", "more_than": "above"}
@@ -246,7 +248,7 @@ class _Quantity:
         return int(self.part.get("decimals", 3))
 
     def estimate(self, level: float) -> Estimate:
-        """The estimate with its interval at ``level``; an interval of one repetition is all of the real line."""
+        """The estimate with its interval at ``level``, all of the real line where the repetitions are too few."""
         sides = [_values(rows, self.part) for rows in self.rows]
         if "rank_correlation_with" in self.part:
             return _rank_correlation(self.rows[0], sides[0], self.part["rank_correlation_with"])
@@ -272,7 +274,8 @@ class _Quantity:
         limits = map(float, self.part.get("limits", (-math.inf, math.inf)))
         found = Estimate.mean(values.to_numpy(float))
         found = replace(found, std=max(found.std, _by_chance(self.rows[0]))).with_t_interval(level, *limits)
-        return found if found.n > 1 else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
+        told = found.n > 1 and (found.std > 0 or found.n >= ENOUGH)
+        return found if told else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
 
 
 def _less(one: Estimate, other: Estimate, level: float) -> Estimate:

@@ -241,6 +241,12 @@ def test_a_part_is_refuted_at_a_level_adjusted_for_the_parts() -> None:
     assert (alone.outcome, beside.outcome) == (NOT_CONFIRMED, UNDECIDED)
 
 
+@pytest.mark.parametrize(("repetitions", "outcome"), [(4, UNDECIDED), (5, CONFIRMED)])
+def test_equal_values_of_few_repetitions_show_nothing(repetitions: int, outcome: str) -> None:
+    (decision,) = decide([claim({**of("equal"), "below": 1.5})], rows(np.ones(repetitions), method="equal"))
+    assert decision.outcome == outcome
+
+
 def test_shares_of_few_groups_that_happen_to_be_alike_are_no_surer_than_their_groups() -> None:
     measured = rows(np.array([0.7, 0.75, 0.7]), method="kept")
     part = {**of("kept"), "limits": [0, 1], "below": 0.8}
