@@ -39,8 +39,6 @@ MARGIN = 0.05
 """Of accuracy above the share of the largest class, and below a linear model."""
 TOO_FEW = 20
 """Correctly classified points of a group: with fewer its sigma is mostly chance."""
-TOLERANCE = 0.1
-"""Share of a certified radius; a larger sample would have made it larger by no more."""
 LEVEL = 0.95
 ABSENT = "absent"
 NOT_RUN = "not run: data"
@@ -62,7 +60,7 @@ class Audited:
     ``key`` is its own, ``data`` and ``model`` those of its data set and its classifier in :class:`Inputs`. ``accuracy``
     of its last checkpoint on all test images, ``images`` in number; ``largest``, the share of the largest class;
     ``linear``, the accuracy of the logistic regression on the same data. NaN where they are not known. ``curve``: the
-    accuracy after each epoch that was kept.
+    accuracy after each epoch that was kept. ``tolerance``: that of :func:`pipeline.attacks.smoothing.certify`.
     """
 
     key: str
@@ -78,6 +76,7 @@ class Audited:
     largest: float = math.nan
     linear: float = math.nan
     curve: Mapping[int, float] = field(default_factory=dict)
+    tolerance: float = 0.0
 
     @cached_property
     def learned(self) -> bool:
@@ -165,7 +164,7 @@ class Audited:
         """The checkpoints, by epoch, at which the radii of smoothing say nothing of the groups, each with why.
 
         Of its correctly classified points most have radius 0: under the noise it is another classifier. Or fewer than
-        ``TOO_FEW`` have a radius below the largest that so many samples can certify, less ``TOLERANCE`` of it.
+        ``TOO_FEW`` have a radius below the largest that so many samples can certify, less ``tolerance`` of it.
         """
         found: dict[int, str] = {}
         arrays = self.result.arrays
@@ -178,7 +177,7 @@ class Audited:
                 continue
             if np.median(radii) == 0:
                 found[epoch] = "most have no certified radius"
-            elif (radii < (1 - TOLERANCE) * radii.max()).sum() < TOO_FEW:
+            elif (radii < (1 - self.tolerance) * radii.max()).sum() < TOO_FEW:
                 found[epoch] = "nearly all have the largest radius that can be certified"
         return found
 
@@ -249,7 +248,8 @@ def _audited(inputs: Inputs) -> list[Audited]:
         point, method = of[key], of[key]["method"]
         names = (block_of(point["block"]), point["dataset"]["name"], str(method.get("model", method["name"])))
         goes_by = point["goes_by"]
-        one = Audited(key, *names, goes_by.dataset, goes_by.classifier, method, result)
+        tolerance = float(point["audit"]["smoothing_tolerance"])
+        one = Audited(key, *names, goes_by.dataset, goes_by.classifier, method, result, tolerance=tolerance)
         classifier, data = inputs.classifiers.get(one.model), inputs.datasets.get(one.data)
         if classifier is not None and data is not None and not one.absent:
             classes = np.bincount(result.arrays[data.label_name])
