@@ -25,8 +25,11 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("audit", audit["kind"])
     rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
     maps = [io.load(path, TransportMap) for path in options.transport]
-    result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps)
+    keeper = io.KeptBeside(options.output)
+    resumes = plugins.resuming(module.run, keeper)
+    result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps, **resumes)
     io.save(result, options.output)
+    keeper.forget()
     tracking.record(options.output, config, result.rows.groupby("statistic")["value"].mean().to_dict())
 
 

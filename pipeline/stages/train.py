@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
     rngs = generators("train", dataset.name, method["name"], repetitions=config["repetitions"])
     # A training that takes long keeps what it needs to go on beside its output.
     keeper = io.KeptBeside(options.output)
-    classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module, keeper))
+    classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module.fit, keeper))
     # A configuration of a method has a name of its own: two of one kind are two methods.
     io.save(replace(classifier, method=method["name"]), options.output)
     keeper.forget()

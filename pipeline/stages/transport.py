@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("transport", section["kind"])
     rngs = generators("transport", dataset.name, section["name"], repetitions=config["repetitions"])
     keeper = io.KeptBeside(options.output)
-    resumes = plugins.resuming(module, keeper)
+    resumes = plugins.resuming(getattr(module, "fit", None), keeper)
     maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], **resumes)
     io.save(maps, options.output)
     keeper.forget()

@@ -1,7 +1,7 @@
 """A dataset, method, transport or audit is one Python file, found by its name; its values are one file in ``conf``."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
@@ -42,10 +42,9 @@ def load(group: str, kind: str) -> ModuleType:
         raise ValueError(f"{group} {kind!r} has no module: write {path}, or correct conf/{group}") from error
 
 
-def resuming(module: ModuleType, keeper: Keeper) -> dict[str, Keeper]:
-    """What the module's ``fit`` takes besides its inputs: the keeper, if it goes on where it was killed."""
-    fit = getattr(module, "fit", None)
-    return {"keeper": keeper} if fit and "keeper" in signature(fit).parameters else {}
+def resuming(work: Callable[..., Any] | None, keeper: Keeper) -> dict[str, Keeper]:
+    """What a module's ``fit`` or ``run`` takes besides its inputs: the keeper, if it goes on where it was killed."""
+    return {"keeper": keeper} if work and "keeper" in signature(work).parameters else {}
 
 
 def configure(module: ModuleType, section: Mapping[str, Any]) -> Any:

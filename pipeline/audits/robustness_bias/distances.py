@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.attacks import Distances, Execution
 from pipeline.attacks.linear_distance import linear_distance
 from pipeline.models.device import own_operations
-from pipeline.types import Array, ImageDataset
+from pipeline.types import Array, ImageDataset, Keeper
 
 if TYPE_CHECKING:
     import torch
@@ -77,6 +77,20 @@ def named(
     return lambda f, images, label, points: attack(f, images, label, **settings, execution=how)
 
 
+def together(name: str, device: torch.device, batch_size: int | None) -> int | None:
+    """How many points go into an attack at once, None for all: one batch, or one point whose noise is batches.
+
+    ``batch_size`` is that of the attack, None for what suits.
+    """
+    from pipeline.attacks.distances import CPU_BATCH, GPU_BATCH
+
+    if name == EXACT:
+        return None
+    if device.type == "cpu":
+        return 1 if name == SMOOTHING else batch_size or CPU_BATCH
+    return batch_size or GPU_BATCH
+
+
 def _exact(f: PixelNetwork, images: Array, label: Array, points: Array) -> Distances:
     """The distances to the boundary of a linear network."""
     import torch
@@ -93,6 +107,29 @@ PIXELS_AT_ONCE = 2**25
 """Of images held as numbers, and of what an attack makes of them."""
 CLASSIFIED_AT_ONCE = 250
 """With it, matrix products on a GPU are deterministic."""
+KEPT_EVERY = 30.0
+"""Seconds."""
+
+
+class Progress:
+    """What an audit has measured: arrays by name, kept every half a minute for a killed one to go on from.
+
+    ``whose`` is the fingerprint of the audit.
+    """
+
+    def __init__(self, keeper: Keeper | None, whose: Array) -> None:
+        self.keeper, self.whose, self.kept = keeper, whose, time.monotonic()
+        self.arrays = dict((keeper and keeper.load(whose)) or {})
+
+    def array(self, name: str, at_first: Array) -> Array:
+        """The array of this name, to be written into."""
+        return self.arrays.setdefault(name, at_first)
+
+    def keep(self) -> None:
+        """Keep the arrays, if they were not just now."""
+        if self.keeper is not None and time.monotonic() - self.kept > KEPT_EVERY:
+            self.keeper.save(self.whose, self.arrays)
+            self.kept = time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -121,20 +158,24 @@ class Subject:
         everyone = np.arange(len(self.rows))
         return np.concatenate([self.classes(self.pixels(points)) for points in self._parts(everyone)])
 
-    def attacked(self, attack: Attack, points: Array, prediction: Array) -> tuple[Array, int]:
+    def attacked(
+        self, attack: Attack, points: Array, prediction: Array, together: int | None, progress: Progress, name: str
+    ) -> tuple[Array, int]:
         """The distances of these points, which the network puts into the classes ``prediction`` (n,).
 
         Distances (n,) float64, NaN where the attack failed and for other points, and how many images went through the
-        network.
+        network. So many points go ``together``; after them ``progress`` is kept under this ``name``.
         """
-        distance, forward_passes = np.full(len(self.rows), np.nan), 0
+        distance = progress.array(f"{name} distance", np.full(len(self.rows), np.nan))
+        counts = progress.array(f"{name} counts", np.zeros(2, dtype=np.int64))
         start = time.process_time()
-        for part in self._parts(points):
+        for part in self._parts(points[counts[0] :], together):
             found = attack(self.f, self.pixels(part), prediction[part], part)
             distance[part] = np.where(found.failed, np.nan, found.distance)
-            forward_passes += int(found.forward_passes)
+            counts += len(part), found.forward_passes
+            progress.keep()
         LOG.info("%s points in %.1f CPU-seconds", f"{len(points):,}", time.process_time() - start)
-        return distance, forward_passes
+        return distance, int(counts[1])
 
     def adversarial(self, attack: Attack, points: Array, prediction: Array) -> Array:
         """The images that the attack makes of these points, NaN where it fails: all at once, so for a few points."""
@@ -142,8 +183,8 @@ class Subject:
         assert found.adversarial is not None
         return np.where(found.failed[:, None, None, None], np.nan, found.adversarial)
 
-    def _parts(self, points: Array) -> Iterator[Array]:
-        size = max(1, PIXELS_AT_ONCE // self.dataset.images[0].size)
+    def _parts(self, points: Array, most: int | None = None) -> Iterator[Array]:
+        size = min(most or len(points), max(1, PIXELS_AT_ONCE // self.dataset.images[0].size))
         for first in range(0, len(points), size):
             yield points[first : first + size]
 

@@ -17,14 +17,15 @@ import numpy as np
 
 from pipeline.audits.inference import Precision
 from pipeline.audits.robustness_bias import distances
-from pipeline.audits.robustness_bias.distances import Subject, exact_arithmetic
+from pipeline.audits.robustness_bias.distances import Progress, Subject, exact_arithmetic
 from pipeline.audits.robustness_bias.examples import chosen, shown
 from pipeline.audits.robustness_bias.measures import Partition, partitions_of
 from pipeline.audits.robustness_bias.rows import Measured, measured_rows, row
 from pipeline.fields import Checked, Count, Positive, Share, one_of, some_of
 from pipeline.models import networks
 from pipeline.models.device import visible_device
-from pipeline.types import Array, AuditResult, Classifier, ImageDataset
+from pipeline.seeds import fingerprint
+from pipeline.types import Array, AuditResult, Classifier, ImageDataset, Keeper
 
 CHECKPOINTS = ("all", "last")
 OF_THE_AUDIT = ("points", "checkpoints")
@@ -97,9 +98,15 @@ class Config(Checked, of="audit"):
 
 
 def run(
-    dataset: ImageDataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]
+    dataset: ImageDataset,
+    classifier: Classifier,
+    config: Config,
+    rngs: Sequence[np.random.Generator],
+    keeper: Keeper | None = None,
 ) -> AuditResult:
     """Measure the distances of the test points, and the groups of every partition by them.
+
+    ``keeper`` makes a killed audit go on.
 
     Columns: ``repetition`` (0, there is one split), ``epoch`` and whatever else tells the classifiers apart,
     ``attack``, ``partition`` and ``level`` (both empty for all points together), ``denominator`` (paper, correct;
@@ -135,6 +142,8 @@ def run(
     table: list[dict[str, Any]] = []
     by_checkpoint: list[dict[str, Array]] = []
     device = visible_device()
+    held = (dataset.images[audited], dataset.label[audited], *classifier.parameters.values())
+    progress = Progress(keeper, fingerprint((config, dataset.name, classifier.method, device.type), held))
     with exact_arithmetic(config.threads):
         for k in kept:
             network = networks.of_checkpoint(classifier, dataset, k, device)
@@ -142,7 +151,7 @@ def run(
             place = {name: values[k] for name, values in classifier.index.items()}
             made = [name for name in config.attacks if distances.applies(name, classifier.architecture)]
             samples = {name: config.sample(name, len(audited), last=k == kept[-1]) for name in made}
-            found, own = _checkpoint(subject, samples, config, partitions, rngs[k], place)
+            found, own = _checkpoint(subject, samples, config, partitions, rngs[k], place, progress)
             table += [{"repetition": 0, **one} for one in found]
             by_checkpoint.append(own)
             if k == kept[-1]:
@@ -160,6 +169,7 @@ def _checkpoint(
     partitions: Sequence[Partition],
     rng: np.random.Generator,
     place: Mapping[str, Any],
+    progress: Progress,
 ) -> tuple[list[dict[str, Any]], dict[str, Array]]:
     """Rows of one network under every attack, and arrays over all test points, (n,) each.
 
@@ -177,11 +187,12 @@ def _checkpoint(
             continue
         attacking, measuring = streams[distances.STREAMS[name]].spawn(2)
         attack = distances.named(name, config.settings(name), subject.dataset.std, attacking, config.batch_size)
-        distance, forward_passes = subject.attacked(attack, np.flatnonzero(tried & correct), prediction)
+        where = ", ".join([name, *(f"{key} {value}" for key, value in place.items())])
+        points, at_once = np.flatnonzero(tried & correct), distances.together(name, subject.device, config.batch_size)
+        distance, forward_passes = subject.attacked(attack, points, prediction, at_once, progress, where)
         arrays[f"distance_{name}"] = distance
         parts = [Partition(one.name, one.levels, one.codes[tried]) for one in partitions]
         measured = Measured(distance[tried], correct[tried], parts)
-        where = ", ".join([name, *(f"{key} {value}" for key, value in place.items())])
         own = [*measured_rows(measured, config.budget, config.precision, measuring, where)]
         own.append(row("forward_passes", forward_passes))
         table += [{**place, "attack": name, **one} for one in own]

@@ -18,6 +18,7 @@ from pipeline.models import networks
 from pipeline.seeds import generators
 from pipeline.types import AuditResult, Classifier, ImageDataset
 from tests.builders import chosen, image_dataset, number, shipped
+from tests.methods.builders import Kept
 
 torch = pytest.importorskip("torch")
 
@@ -70,9 +71,11 @@ def trained(dataset: ImageDataset, architecture: str = "logistic_regression", ch
     )
 
 
-def audited(dataset: ImageDataset, classifier: Classifier | None = None, **changes: Any) -> AuditResult:
+def audited(
+    dataset: ImageDataset, classifier: Classifier | None = None, *, keeper: Kept | None = None, **changes: Any
+) -> AuditResult:
     known = trained(dataset) if classifier is None else classifier
-    return run(dataset, known, replace(CONFIG, **changes), generators("audit", repetitions=known.repetitions))
+    return run(dataset, known, replace(CONFIG, **changes), generators("audit", repetitions=known.repetitions), keeper)
 
 
 def value(
@@ -117,7 +120,7 @@ def test_the_bounds_lie_on_their_sides_of_the_exact_distance(dataset: ImageDatas
     whole = trained(dataset, checkpoints=1)
     cut = {name: values[:, :2] if "net" in name else values for name, values in whole.parameters.items()}
     classifier = replace(whole, parameters=cut, facts={**whole.facts, "classes": np.array([2.0])})
-    few = dict.fromkeys(("carlini_wagner_points", "fmn_points", "smoothing_points"), 12)
+    few: Any = dict.fromkeys(("carlini_wagner_points", "fmn_points", "smoothing_points"), 12)
     arrays = audited(pair, classifier, attacks=distances.NAMES, **few).arrays
     found = {name: arrays[f"distance_{name}"][0] for name in distances.NAMES}
     exact = found["exact"]
@@ -310,3 +313,24 @@ def test_certificates_have_their_scale_and_each_point_its_noise(network: Any, la
     np.testing.assert_array_equal(whole.distance, direct.distance)
     assert (whole.distance > 0).any()
     assert (whole.distance <= made("deepfool", {})(network, IMAGES, label, np.arange(20)).distance).all()
+
+
+@pytest.mark.parametrize("kill_after", [1, 10, 50])
+def test_a_killed_audit_goes_on_to_the_same_numbers(
+    dataset: ImageDataset, kill_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distances, "KEPT_EVERY", -1.0)
+    config: dict[str, Any] = {"attacks": ["deepfool", "smoothing"], "smoothing_points": 20, "batch_size": 8}
+    whole, counted, keeper = Kept(), Kept(), Kept(kill_after)
+    expected = audited(dataset, keeper=whole, **config)
+    with pytest.raises(KeyboardInterrupt):
+        audited(dataset, keeper=keeper, **config)
+    counted.state = keeper.state
+    resumed = audited(dataset, keeper=counted, **config)
+    pd.testing.assert_frame_equal(resumed.rows, expected.rows)
+    np.testing.assert_equal(dict(resumed.arrays), dict(expected.arrays))
+    # No batch is attacked twice; and none of another audit is gone on from.
+    assert counted.saves == whole.saves - kill_after
+    counted.saves = 0
+    audited(dataset, keeper=counted, **config | {"deepfool_overshoot": 0.05})
+    assert counted.saves == whole.saves
