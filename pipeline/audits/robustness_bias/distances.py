@@ -184,7 +184,8 @@ class Subject:
         return np.where(found.failed[:, None, None, None], np.nan, found.adversarial)
 
     def _parts(self, points: Array, most: int | None = None) -> Iterator[Array]:
-        size = min(most or len(points), max(1, PIXELS_AT_ONCE // self.dataset.images[0].size))
+        held = max(1, PIXELS_AT_ONCE // self.dataset.images[0].size)
+        size = min(most or held, held)
         for first in range(0, len(points), size):
             yield points[first : first + size]
 
