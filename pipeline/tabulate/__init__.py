@@ -80,4 +80,4 @@ def contingency(
     request = Request(group, label, outcome, cells)
     with opened(source, engine, threads, memory) as table:
         check_named(table, {"label": label, "group": group, "score": score, "prediction": prediction})
-        return counted(table, request, table.cells(request), positive, against)
+        return counted(table, request, positive, against)

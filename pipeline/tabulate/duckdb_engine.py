@@ -12,8 +12,9 @@ import numpy as np
 
 from pipeline.messages import SHOWN, check_distinct
 from pipeline.tabulate import sql
+from pipeline.tabulate.levels import cells_of
 from pipeline.tabulate.source import Files, header, local_files, parquet_header
-from pipeline.tabulate.table import FAULTS, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
+from pipeline.tabulate.table import MISSING_TEXTS, Cell, Faulty, Place, Request
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -119,26 +120,20 @@ class DuckTable:
         known, kinds, *_ = zip(*self._asked(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
         if self._files is not None and self._files.kind == "parquet":
             self._header = parquet_header(self._files)
-        columns = (*self._header, *known[len(self._header) :])
-        self._types: Mapping[str, str] = dict(zip(columns, kinds, strict=True))
-        self._known: Mapping[str, str] = dict(zip(columns, known, strict=True))
+        self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
+        self._types: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
+        self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
         self._dialect = sql.Dialect(lambda column: quoted(self._known[column]), text)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self._types)
 
     def size(self) -> int:
         return int(self._asked(f"SELECT count(*) FROM {self._rows()}")[0][0])
 
-    def cells(self, request: Request) -> list[Cell] | TooManyCells:
+    def cells(self, request: Request) -> list[Cell]:
         keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
         selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
         counted = f"SELECT {', '.join(sql.KEYS)}, count(*) FROM (SELECT {selected} FROM {self._rows()})"
         found = self._asked(f"{counted} GROUP BY {', '.join(sql.KEYS)} LIMIT {request.cells + 1}")
-        if len(found) > request.cells:
-            return TooManyCells(self.distinct(request.columns))
-        return [Cell(group, label, FAULTS[fault], value, n) for group, label, fault, value, n in found]
+        return cells_of(self, request, found)
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         counts = ", ".join(f"approx_count_distinct({self._dialect.name(column)})" for column in columns)

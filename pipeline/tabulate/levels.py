@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline.messages import SHOWN, check_columns, listed
-from pipeline.tabulate.table import Fault, Faulty, Place, Placed, Score, Table, TooManyCells
+from pipeline.tabulate.table import FAULTS, Cell, Fault, Faulty, Place, Placed, Request, Score, Table
 
 WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
 """A whole number with decimals, which is the same one without; 01 is none."""
@@ -205,13 +205,15 @@ def where(places: Sequence[Place], count: int, total: int, values: bool) -> str:
     return f"{text}, counted from 0: {', '.join(shown)}{more}"
 
 
-def too_many_cells(table: Table, found: TooManyCells, limit: int) -> ValueError:
-    """The error for a table that would be hardly smaller than the rows."""
-    each = ", ".join(f"{column!r} about {count:,}" for column, count in found.distinct.items())
-    return ValueError(
-        f"{table.name}: the table of counts has more than {limit:,} cells. Distinct values: {each}. Count scores in "
-        "bins, take a threshold, or read the rows themselves; band a group or a label that is a number"
-    )
+def cells_of(table: Table, request: Request, found: Sequence[Sequence[Any]]) -> list[Cell]:
+    """The cells that a scan ``found``; ValueError for a table of counts that would be hardly smaller than the rows."""
+    if len(found) > request.cells:
+        each = ", ".join(f"{name!r} about {count:,}" for name, count in table.distinct(request.columns).items())
+        raise ValueError(
+            f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}. Count "
+            "scores in bins, take a threshold, or read the rows themselves; band a group or a label that is a number"
+        )
+    return [Cell(group, label, FAULTS[fault], value, n) for group, label, fault, value, n in found]
 
 
 def _short(value: Any) -> str:

@@ -13,19 +13,7 @@ import numpy as np
 from pipeline.audits.permutation.outcomes import Counts, Predictions, decided
 from pipeline.tabulate import levels
 from pipeline.tabulate.levels import group_names, in_order, label_classes, prediction_classes
-from pipeline.tabulate.table import (
-    FAULTS,
-    Bins,
-    Cell,
-    Decision,
-    Fault,
-    Placed,
-    Request,
-    Score,
-    Table,
-    Threshold,
-    TooManyCells,
-)
+from pipeline.tabulate.table import FAULTS, Bins, Decision, Fault, Placed, Request, Score, Table, Threshold
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -36,13 +24,9 @@ VALUES = 200_000_000
 """More values than this (rows times columns, 8 bytes each) are not fetched into memory."""
 
 
-def counted(
-    table: Table, request: Request, cells: list[Cell] | TooManyCells, positive: str | None, against: str | None
-) -> Counts:
+def counted(table: Table, request: Request, positive: str | None, against: str | None) -> Counts:
     """The table group x label x cell; only cells with rows. Raises ValueError for whatever the user can mend."""
-    if isinstance(cells, TooManyCells):
-        raise levels.too_many_cells(table, cells, request.cells)
-    if not cells:
+    if not (cells := table.cells(request)):
         raise ValueError(f"{table.name} has no rows: an audit needs rows of data")
     by_group = tally((cell.group, cell.count) for cell in cells)
     by_label = tally((cell.label, cell.count) for cell in cells)
@@ -75,8 +59,7 @@ def counted(
 
 def group_order(names: Mapping[Any, str], against: str | None) -> tuple[str, ...]:
     """The groups in order; the one that is set against the others is the first."""
-    distinct = dict.fromkeys(names.values())
-    return tuple(in_order(distinct)) if against is None else (against, f"not {against}")
+    return tuple(in_order(names.values())) if against is None else (against, f"not {against}")
 
 
 def tally(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.messages import SHOWN, not_installed
 from pipeline.tabulate import sql
+from pipeline.tabulate.levels import cells_of
 from pipeline.tabulate.source import CSV
-from pipeline.tabulate.table import FAULTS, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
+from pipeline.tabulate.table import MISSING_TEXTS, Cell, Faulty, Place, Request
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -139,22 +140,17 @@ class SparkTable:
             with _without_its_warnings():
                 self._plain = given if hasattr(given, "toPandas") else session.createDataFrame(given)
         self._types = dict(self._plain.dtypes)
+        self.columns = tuple(self._types)
         self._rows = self._without_missing_texts(self._plain)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self._types)
 
     def size(self) -> int:
         return int(self._done(self._rows.count))
 
-    def cells(self, request: Request) -> list[Cell] | TooManyCells:
+    def cells(self, request: Request) -> list[Cell]:
         keys = sql.keys(DIALECT, request, self._column(request.outcome.column))
         selected = self._rows.selectExpr(*(f"{expression} AS {key}" for key, expression in keys.items()))
         found = self._done(selected.groupBy(*sql.KEYS).count().limit(request.cells + 1).collect)
-        if len(found) > request.cells:
-            return TooManyCells(self.distinct(request.columns))
-        return [Cell(group, label, FAULTS[fault], value, n) for group, label, fault, value, n in found]
+        return cells_of(self, request, found)
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         counts = (f"approx_count_distinct({name(column)})" for column in columns)

@@ -4,7 +4,7 @@ How a model's output is read as a cell of a table: a decision, a thresholded, a 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -149,13 +149,6 @@ class Request:
         return self.group, self.label, self.outcome.column
 
 
-@dataclass(frozen=True)
-class TooManyCells:
-    """The scan was given up: about how many values each column has."""
-
-    distinct: Mapping[str, int]
-
-
 class Placed(Protocol):
     """What errors speak of: rows that are called ``name``, their columns, and where the faulty ones stand."""
 
@@ -178,8 +171,8 @@ class Table(Placed, Protocol):
     def size(self) -> int:
         """The number of rows."""
 
-    def cells(self, request: Request) -> list[Cell] | TooManyCells:
-        """The counts, by one scan of the rows."""
+    def cells(self, request: Request) -> list[Cell]:
+        """The counts, by one scan of the rows. Raises ValueError where there are too many."""
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         """About how many values each column has."""
