@@ -126,10 +126,8 @@ class Columns:
         home = import_module(f"pipeline.cli.audit.{audit}.document")
         asked = home.Settings(**given)
         computing = Computing(asked.device, getattr(asked, "dtype", "float32"))
-        found: Result = home.audited(
-            asked, Source(source, self.frame()), load_model(model, False, computing, wanted=home.WANTED), **others
-        )
-        return found
+        loaded = load_model(model, False, computing, wanted=home.WANTED)
+        return home.audited(asked, Source(source, self.frame()), loaded, **others)
 
     def frame(self) -> pd.DataFrame:
         """All columns, rows counted from 0."""

@@ -115,8 +115,7 @@ def settings_of(arguments: Namespace) -> Output:
 def audited(module: ModuleType, settings: Output) -> Result:
     """The result of an audit with these settings; its modules are imported now, since they may be heavy."""
     home = module if hasattr(module, "from_files") else importlib.import_module(f"{module.__name__}.document")
-    found: Result = home.from_files(settings)
-    return found
+    return home.from_files(settings)
 
 
 def _run(arguments: Namespace) -> int:

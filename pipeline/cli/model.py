@@ -51,8 +51,7 @@ class Computing:
     def dtype(self) -> torch.dtype:
         import torch
 
-        found: torch.dtype = getattr(torch, self.dtype_name)
-        return found
+        return getattr(torch, self.dtype_name)
 
     @property
     def device(self) -> torch.device:

@@ -115,8 +115,7 @@ class Figure:
     def draw(self) -> Drawing:
         """The drawing, to be made and saved within :func:`pipeline.report.style.paper`."""
         module, _, name = self.by.partition(":")
-        drawing: Drawing = getattr(importlib.import_module(module), name)(*self.of)
-        return drawing
+        return getattr(importlib.import_module(module), name)(*self.of)
 
 
 Part: TypeAlias = Facts | Text | Table | Figure

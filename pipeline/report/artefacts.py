@@ -25,16 +25,14 @@ _held: list[Callable[[str], Any]] = []
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """The study's published numbers with ours and a verdict, by its own ``compared`` where it has one."""
     study = _study(inputs)
-    if not hasattr(study, "compared"):
-        return comparison.compared(inputs, published, study.measurements(inputs))
-    found: pd.DataFrame = study.compared(inputs, published)
-    return found
+    if hasattr(study, "compared"):
+        return study.compared(inputs, published)
+    return comparison.compared(inputs, published, study.measurements(inputs))
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The rows of the study's audits and what it derives from them, see :mod:`pipeline.report.facts`."""
-    found: pd.DataFrame = _study(inputs).measurements(inputs)
-    return found
+    return _study(inputs).measurements(inputs)
 
 
 def _study(inputs: Inputs) -> Any:

@@ -61,8 +61,7 @@ class Inputs:
         """What ``make`` gives, which several artefacts ask for by this ``name`` and about the same object ``of``."""
         if name not in self._known or self._known[name][0] is not of:
             self._known[name] = (of, make())
-        made: Made = self._known[name][1]
-        return made
+        return self._known[name][1]
 
     def select(self, **setting: str | float) -> pd.DataFrame:
         """The rows with these settings. Raises ValueError, naming what is missing and what there is, for none."""

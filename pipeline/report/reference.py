@@ -174,8 +174,7 @@ def rounded(array: Array) -> Array:
         magnitude = np.where((array == 0) | ~np.isfinite(array), 0, np.floor(np.log10(np.abs(array))))
         # Smaller ones than 1e-37 are as good as 0.
         unit = 10.0 ** (DIGITS - 1 - np.maximum(magnitude, -37))
-        kept: Array = np.round(array * unit) / unit
-    return kept
+        return np.round(array * unit) / unit
 
 
 def _kept_audit(audit: NotedAudit) -> AuditResult:

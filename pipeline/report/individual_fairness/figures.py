@@ -295,5 +295,4 @@ def _cells(axes: Axes, table: pd.DataFrame, norm: TwoSlopeNorm) -> None:
 
 def axis_places(values: np.ndarray, marks: Sequence[float] | np.ndarray) -> np.ndarray:
     """Where values stand on an axis whose ``marks`` are evenly spaced, by their logarithms, continued at the ends."""
-    place: np.ndarray = interp1d(np.log(marks), np.arange(len(marks)), fill_value="extrapolate")(np.log(values))
-    return place
+    return interp1d(np.log(marks), np.arange(len(marks)), fill_value="extrapolate")(np.log(values))
