@@ -53,12 +53,6 @@ def caveats(text: str, found: Mapping[str, Any]) -> Iterator[Caveat]:
             yield Caveat(condition, said.format(**(quantities if isinstance(quantities, Mapping) else {})))
 
 
-def refuse(text: str, found: Mapping[str, Any]) -> None:
-    """ValueError with the first line of a table whose condition holds; ``found`` as in :func:`caveats`."""
-    for one in caveats(text, found):
-        raise ValueError(one.text)
-
-
 def beyond(limits: str, quantities: Mapping[str, Any], rejected: bool) -> list[str]:
     """The sentences of the limits that are not kept.
 

@@ -191,12 +191,8 @@ def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], ask
 def _tested(facts: Mapping[str, Any], asked: Settings) -> Iterator[tuple[str, str]]:
     data, model, chosen = facts["data"], facts["model"], facts["map"]
     yield "null", "the map finds no more flips between the groups than between groups that are dealt at random"
-    yield (
-        "rows",
-        ", without ".join(
-            [f"{data['rows']:,}", *(f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)]
-        ),
-    )
+    left_out = (f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
+    yield "rows", ", without ".join([f"{data['rows']:,}", *left_out])
     yield "read as", f"{model['origin']}; {model['output']}, positive from {model['threshold']:g} on"
     if facts["accuracy"] is not None:
         balanced = facts["balanced_accuracy"]

@@ -188,14 +188,12 @@ def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
 
 def by_evidence(results: Sequence[Entry]) -> list[Entry]:
     """The tests that reject, then the others, then those that are undefined; the smallest p-values first."""
-    p = [
-        [math.inf if entry[key] is None else entry[key] for key in ("adjusted_p_value", "p_value")] for entry in results
-    ]
-    state = [(entry["undefined"] is not None, not entry["rejected"]) for entry in results]
-    order = sorted(
-        range(len(results)), key=lambda place: (*state[place], *p[place], -abs(results[place]["difference"] or 0.0))
-    )
-    return [results[place] for place in order]
+
+    def place(entry: Entry) -> tuple[Any, ...]:
+        p = (math.inf if entry[key] is None else entry[key] for key in ("adjusted_p_value", "p_value"))
+        return entry["undefined"] is not None, not entry["rejected"], *p, -abs(entry["difference"] or 0.0)
+
+    return sorted(results, key=place)
 
 
 def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[Section]:

@@ -24,7 +24,7 @@ from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.model import named_object
 from pipeline.cli.numbers import plural
 from pipeline.cli.table import Attribute, attribute
-from pipeline.cli.words import refuse
+from pipeline.cli.words import caveats
 from pipeline.messages import reason
 from pipeline.seeds import generators
 from pipeline.tabulate import contingency, numbers, predictions
@@ -121,7 +121,8 @@ def planned(asked: Settings) -> Plan:
         "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
         "max_t": asked.correct == "max-t" and asked.alternative not in (None, "two-sided"),
     }
-    refuse(REFUSED, found)
+    if refused := next(caveats(REFUSED, found), None):
+        raise ValueError(refused.text)
     return Plan(asked, metrics, asked.draws or DRAWS, asked.correct.replace("-", "_"))
 
 
@@ -158,14 +159,13 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
     """The metrics with their data, each kind of which is read once: counts of decisions, of scores, or the rows."""
     asked = plan.asked
     columns = {"group": grouping.column, "against": grouping.level, **asked.some("label", "positive", "score")}
-    alone = bool(asked.cluster)
-    found: dict[str, Data] = {}
+    found: dict[Callable[..., Data], Data] = {}
     for metric in plan.metrics:
-        kind = "decisions" if _of_decisions(metric) else "scores"
-        kind = "rows" if alone or isinstance(metric, UserMetric) else kind
-        if kind not in found:
-            found[kind] = {"decisions": decisions, "scores": scores, "rows": rows}[kind](table, plan, columns)
-        yield metric, found[kind]
+        alone = asked.cluster or isinstance(metric, UserMetric)
+        fetched = rows if alone else decisions if _of_decisions(metric) else scores
+        if fetched not in found:
+            found[fetched] = fetched(table, plan, columns)
+        yield metric, found[fetched]
 
 
 def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:

@@ -126,16 +126,11 @@ def partition_of(column: pd.Series) -> Partition:
     return Partition(str(column.name), tuple(levels), codes)
 
 
-def sizes(partition: Partition) -> Array:
-    """How many audited images each level has, (L,)."""
-    return np.bincount(partition.codes[partition.codes >= 0], minlength=len(partition))
-
-
 def check_sizes(partitions: Sequence[Partition], least: int) -> None:
     """ValueError for a level of fewer than ``least`` audited images."""
     for partition in partitions:
-        counts = zip(partition.levels, sizes(partition), strict=True)
-        small = [f"{name} ({size})" for name, size in counts if size < least]
+        sizes = np.bincount(partition.codes[partition.codes >= 0], minlength=len(partition))
+        small = [f"{name} ({size})" for name, size in zip(partition.levels, sizes, strict=True) if size < least]
         if small:
             raise ValueError(
                 f"expected at least {least} audited images in every group, found fewer in {partition.name}: "
