@@ -9,7 +9,6 @@ from pipeline.workflow import stage
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read the manifests, save what stands for each audit."""
     told = {"help": "JSON: a list of {manifest, dataset, method, audit, output}; -: standard input"}
     options = stage.options(__doc__, arguments, audits=told)
     for entry in json.loads(sys.stdin.read() if options.audits == "-" else options.audits):

@@ -79,15 +79,6 @@ class Maker:
         return artefact
 
 
-def record(drawn: Inputs, names: Sequence[str], maker: Maker, manifest: Any, folder: str) -> Inputs:
-    """Make a reference of what the artefacts read."""
-    for name in names:
-        maker(name)
-    made = reference.kept(drawn)
-    shelf.save_reference(made, manifest, folder)
-    return made
-
-
 def manifest_of(
     run: Inputs, benchmarks: Mapping[str, str], inputs: Inputs, runs: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
@@ -131,7 +122,6 @@ def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Load rows and values, build every artefact of the study, save each, and the index for the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", required=True)
     parser.add_argument("--config", help="JSON: experiment, scale, sections, published; -: standard input")
@@ -169,7 +159,10 @@ def main(arguments: list[str] | None = None) -> None:
         watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
         runs = manifest["runs"] if manifest else ()
         told = manifest_of(run, json.loads(options.benchmarks), inputs, runs)
-        made = record(drawn, names, watching, told, options.record)
+        for name in names:
+            watching(name)
+        made = reference.kept(drawn)
+        shelf.save_reference(made, told, options.record)
         again = verdicts(artefacts.compared(made, published))
         shelf.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
         listed = claims.listed(decided(made, claim_lists))

@@ -9,7 +9,6 @@ from pipeline.workflow import plugins, stage, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Load the dataset and the classifiers, audit, save what was measured."""
     options = stage.options(__doc__, arguments, "config", "dataset", "classifier", "transport", "output")
     config = options.config
     audit = config["audit"]

@@ -43,7 +43,6 @@ def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Load the audits, collect their rows, save them."""
     told = {"type": json.loads, "help": "JSON: a list of {path, block, columns}"}
     options = stage.options(__doc__, arguments, "output", study={}, scale={}, audits=told)
     audits = [(io.load_audit(one["path"]), one["block"], one["columns"]) for one in options.audits]

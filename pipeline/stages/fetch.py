@@ -30,7 +30,6 @@ WITHOUT = "go on without it (DATA_SOURCE=auto): what needs it is then listed as 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Fetch, write the manifest, say what happened in one line."""
     options = stage.options(
         __doc__,
         arguments,

@@ -16,7 +16,6 @@ LISTED = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read what the manifest names, prepare, save, say what was made in one line."""
     options = stage.options(__doc__, arguments, "config", "manifest", "output")
     config = options.config
     try:

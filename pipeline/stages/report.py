@@ -28,7 +28,6 @@ def benchmarks(folder: Path, scale: str) -> list[tuple[str, str]]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Load the indexes and the pictures, write the page, print the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--index", nargs="*", default=[], help="the studies' indexes (.json)")
     parser.add_argument("--figures", required=True, help="folder with each study's figures")

@@ -9,7 +9,6 @@ from pipeline.workflow.sweep import Figure
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Load the rows, summarise, draw, save, say where it all is."""
     options = stage.options(
         __doc__,
         arguments,

@@ -8,7 +8,6 @@ from pipeline.workflow import plugins, stage, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Load the dataset, fit, save the maps."""
     options = stage.options(__doc__, arguments, "config", "dataset", "output")
     stage.log_to_output()
     config = options.config
