@@ -18,25 +18,18 @@ def modules_behind(names: Iterable[str], root: Path) -> list[Path]:
         path = _file(pending.pop(), root)
         if path is not None and path not in found:
             found.add(path)
-            pending.extend(_imports(path, root.name and _package(path, root)))
+            pending.extend(_imports(path, path.relative_to(root).parts[0].removesuffix(".py")))
     return sorted(found)
 
 
 def _file(name: str, root: Path) -> Path | None:
     base = root.joinpath(*name.split("."))
-    for path in (base.with_suffix(".py"), base / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
-
-
-def _package(path: Path, root: Path) -> str:
-    """The top-level package that ``path`` belongs to."""
-    return path.relative_to(root).parts[0].removesuffix(".py")
+    return next(filter(Path.is_file, (base.with_suffix(".py"), base / "__init__.py")), None)
 
 
 @functools.cache
 def _imports(path: Path, package: str) -> tuple[str, ...]:
+    """What a file imports of its own top-level ``package``."""
     names: list[str] = []
     for node in _executed(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

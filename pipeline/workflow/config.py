@@ -50,6 +50,7 @@ class Workflow:
 
     Where ``datasets`` are named, the studies run on these alone, and those on others alone not at all. ``finished``
     are the points alone of the parts that a run has made whole, to look at it before its end.
+    ``planned`` has the points of each study's grid that the scale runs.
     ``asked``, ``collect``, ``sweep`` and ``artefacts`` return what a rule passes to its stage: the whole of what the
     stage computes with, and nothing else, so that a changed value re-runs what reads it.
     """
@@ -83,12 +84,12 @@ class Workflow:
             raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
         known = dict.fromkeys((*self.sweeps, *composition.declared(self.conf, "experiment"), *self.studies))
         self.finished = finished
-        self._of_scale = {name: self._run(name, scale, () if name in self.sweeps else self.datasets) for name in known}
+        self.planned = {name: self._run(name, scale, () if name in self.sweeps else self.datasets) for name in known}
         if asked := ["FINISHED"] * finished + [f"DATASETS={', '.join(sorted(datasets))}"] * bool(datasets):
             self.studies = tuple(study for study in self.studies if self.points(study))
             if not self.studies:
                 raise ValueError(f"{', '.join(asked)}: of these studies there is nothing at the {scale} scale")
-        points = [point for study in known for point in self.planned(study)]
+        points = [point for study in known for point in self.planned[study]]
         self._points = {stage: self._placed(stage, points) for stage in STAGES}
 
     @classmethod
@@ -123,7 +124,7 @@ class Workflow:
 
         What stands for an audit of data that cannot be had comes without a classifier, and is not finished.
         """
-        every = self.planned(study)
+        every = self.planned[study]
         if not self.finished or study in self.sweeps:
             return every
         pending = {point.part for point in every if not all((ROOT / path).is_file() for path in self._made_of(point))}
@@ -133,10 +134,6 @@ class Workflow:
         """The classifier, if there is one, and the audit of a point."""
         places = {stage: self.place(point, stage) for stage in ("train", "audit")}
         return [self.file(stage, *place) for stage, place in places.items() if all(place)]
-
-    def planned(self, study: str) -> tuple[Point, ...]:
-        """The points of a study's grid that the scale runs."""
-        return self._of_scale[study]
 
     def _run(self, study: str, scale: str, datasets: Collection[str] = ()) -> tuple[Point, ...]:
         every = self._declared(study, datasets)
@@ -202,6 +199,7 @@ class Workflow:
             if self.scale == PUBLISHED and not self.overrides
             else Workflow(PUBLISHED, studies=self.studies, conf=self.conf)
         )
+        scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
         run = set(self.points(study))
         omitted = [p for p in self._declared(study, self.datasets) if p not in run]
         names = ("part", "block", "dataset", "method")
@@ -209,7 +207,7 @@ class Workflow:
         return {
             **({"left_out": places} if places else {}),
             "experiment": composition.experiment(self.conf, study),
-            "scale": self._scale(),
+            "scale": {key: scale[key] for key in ("name", "description") if key in scale},
             "sections": self._sections(study),
             "published": published._sections(study, self.points(study)),
         }
@@ -410,10 +408,6 @@ class Workflow:
 
     def _sections(self, study: str, of: Sequence[Point] = ()) -> dict[str, Any]:
         return {self.audit_file(point): self._resolver.sections(point) for point in of or self.points(study)}
-
-    def _scale(self) -> dict[str, Any]:
-        scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
-        return {key: scale[key] for key in ("name", "description") if key in scale}
 
 
 def _yes_or_no(name: str, text: str) -> bool:

@@ -37,19 +37,12 @@ def main(config: DictConfig) -> None:
     """One run: prepare, train one repetition, save ``classifier.npz`` in the run's folder."""
     running = HydraConfig.get()
     settings = asked(config, running.overrides.task)
-    choices = running.runtime.choices
-    classifier = trained(choices["dataset"], choices["method"], choices["scale"], config.seed, settings)
+    dataset, method, scale = (running.runtime.choices[group] for group in ("dataset", "method", "scale"))
+    classifier = trained(dataset, method, scale, config.seed, settings)
     path = Path(running.runtime.output_dir, "classifier.npz")
     io.save(classifier, path)
     facts = ", ".join(f"{name} {float(values.mean()):.6g}" for name, values in classifier.facts.items())
-    log.info(
-        "%s on %s, repetition %d: %s%s",
-        choices["method"],
-        choices["dataset"],
-        config.seed,
-        path,
-        facts and f"; {facts}",
-    )
+    log.info("%s on %s, repetition %d: %s%s", method, dataset, config.seed, path, facts and f"; {facts}")
 
 
 def asked(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Plan:
     def jobs(self) -> list[Job]:
         """Every job, after those that it waits for."""
         flow = self.workflow
-        points = [point for study in self.studies for point in flow.planned(study) if self.can_be_made(point)]
+        points = [point for study in self.studies for point in flow.planned[study] if self.can_be_made(point)]
         places = list(map(self._names, points))
         return [job for stage in STAGES for job in jobs(stage, places, flow.resources, flow.sweeps)]
 
