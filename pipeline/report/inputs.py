@@ -127,11 +127,11 @@ def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     A path is ``results/audits/<scale>/<study>/<block>/<dataset>/<method>/<audit>.npz``; it is read here alone.
     """
     found = []
-    for path, section in sections.items():
-        block, dataset, method, audit = places = path.removesuffix(".npz").split("/")[-4:]
+    for path in sorted(sections, key=lambda path: path.split("/")[-4:]):
+        block, dataset, method, _ = places = path.removesuffix(".npz").split("/")[-4:]
         goes_by = GoesBy(dataset, f"{dataset}/{method}", "/".join(places))
-        found.append(([block, dataset, method, f"{audit}.npz"], {**section, "block": block, "goes_by": goes_by}))
-    return [section for _, section in sorted(found, key=lambda item: item[0])]
+        found.append({**sections[path], "block": block, "goes_by": goes_by})
+    return found
 
 
 def identified(rows: pd.DataFrame) -> pd.DataFrame:
@@ -146,6 +146,11 @@ def identified(rows: pd.DataFrame) -> pd.DataFrame:
         rows = rows.assign(given=labels.map(label_given))
     texts = [name for name, kind in rows.dtypes.items() if kind != "category" and not is_numeric_dtype(kind)]
     return rows.astype(dict.fromkeys(texts, "category")) if texts else rows
+
+
+def as_text(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with texts for their categories, which two frames need not share."""
+    return rows.astype({name: object for name, kind in rows.dtypes.items() if kind == "category"})
 
 
 def given_of(point: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.messages import enumerated
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, as_text
 from pipeline.types import Array, AuditResult, Classifier
 
 LARGE = 4096
@@ -120,7 +120,7 @@ def joined(run: Inputs, earlier: Inputs) -> Inputs:
         theirs = earlier.config[part].items()
         return {**{path: one for path, one in theirs if part_of(path) not in own}, **run.config[part]}
 
-    rows = _as_text(earlier.rows)
+    rows = as_text(earlier.rows)
     network = ("/" + rows["model"]).fillna("") if "model" in rows else ""
     rows = rows[~(rows["block"] + "/" + rows["dataset"] + network).isin(own)]
     scale = enumerated(sorted({*rows["scale"], run.scale}))
@@ -136,7 +136,7 @@ def joined(run: Inputs, earlier: Inputs) -> Inputs:
     return replace(
         run,
         scale=scale,
-        rows=pd.concat([rows, _as_text(run.rows)], ignore_index=True),
+        rows=pd.concat([rows, as_text(run.rows)], ignore_index=True),
         config=config,
         datasets=both("dataset", run.datasets, earlier.datasets),
         classifiers=both("classifier", run.classifiers, earlier.classifiers),
@@ -203,8 +203,3 @@ def _kept_parameters(one: Classifier) -> Classifier:
 
 def _emptied(array: Array) -> Array:
     return array.reshape(len(array), -1)[:, :0]
-
-
-def _as_text(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows without categories, which two frames need not share."""
-    return rows.astype({name: object for name, kind in rows.dtypes.items() if kind == "category"})

@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline import io
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, as_text
 from pipeline.types import Classifier, Described
 
 LIMIT = 1_000_000
@@ -68,8 +68,7 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
 def _save_rows(rows: pd.DataFrame, folder: Path) -> None:
     for old in folder.glob("*.parquet"):
         old.unlink()
-    texts = {name: object for name, kind in rows.dtypes.items() if kind == "category"}
-    for block, part in rows.astype(texts).groupby("block", sort=True):
+    for block, part in as_text(rows).groupby("block", sort=True):
         known, pieces = part.dropna(axis=1, how="all"), 1
         while max(map(len, files := _parquets(known, pieces))) > LIMIT:
             pieces += 1

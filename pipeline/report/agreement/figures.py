@@ -1,7 +1,5 @@
 """Every model under every audit at a glance."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -30,21 +28,8 @@ SHORT = {"error_ratio": "error ratio", "tpr": "recall", "selection_rate": "selec
 """Names of measures for the ticks."""
 
 
-def _names(measures: list[str]) -> list[str]:
-    return [SHORT.get(name, m.MEASURES[name]) for name in measures]
-
-
-def _bare(axes: Axes, rows: list[str], columns: list[str]) -> None:
-    axes.invert_yaxis()
-    axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=40, ha="right", rotation_mode="anchor", fontsize=6)
-    axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=6)
-
-
-def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array) -> None:
-    """A coloured cell for each finite value (r, c), grey for the others, with its text."""
+def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, rows: list[str], columns: list[str]) -> None:
+    """A coloured cell for each finite value (r, c), grey for the others, with its text; and the names of both."""
     axes.set_facecolor(NOTHING)
     drawn = np.ma.masked_invalid(values)
     axes.pcolormesh(drawn, cmap=SHADES, norm=SHARE, edgecolors="white", linewidth=0.6)
@@ -56,6 +41,12 @@ def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array) -> No
             fontsize=5.2 if known else 4.6, linespacing=0.9, color=ink_on(SHADES(SHARE(value))) if known else INK,
             fontweight="bold" if bold[row, column] else "normal",
         )  # fmt: skip
+    axes.invert_yaxis()
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=40, ha="right", rotation_mode="anchor", fontsize=6)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=6)
 
 
 @registry.figure(place=1)
@@ -67,7 +58,8 @@ def figure_agreement(inputs: Inputs) -> Picture:
     figure, panels = _panels(inputs)
     for (dataset, attribute), axes in panels.items():
         found, names = verdicts[dataset, attribute], m.methods(inputs, dataset)
-        measures = _of_any(found)
+        having = {measure for (_, measure), verdict in found.items() if not verdict.word}
+        measures = [measure for measure in m.MEASURES if measure in having]
         kept = [[found[method, measure] for measure in measures] for method in names]
         worst = np.array([[_unfairness(v.effect.value, x) for v, x in zip(row, measures, strict=True)] for row in kept])
         largest = np.nanmax(np.vstack([worst, np.full(len(measures), 1e-12)]), axis=0)
@@ -77,8 +69,7 @@ def figure_agreement(inputs: Inputs) -> Picture:
         ]
         bold = np.array([[v.rejected for v in row] for row in kept])
         shade = np.where(bold | np.isnan(worst), np.clip(worst / largest, 0, 1), 0.0)
-        _cells(axes, shade, texts, bold)
-        _bare(axes, [label(method) for method in names], _names(measures))
+        _cells(axes, shade, texts, bold, list(map(label, names)), [SHORT.get(x, m.MEASURES[x]) for x in measures])
     every = [verdict for found in verdicts.values() for verdict in found.values()]
     grey = " ".join(f"{sentence(word)}: {why}." for word, why in m.WHY.items() if word in {v.word for v in every})
     return Picture(
@@ -89,12 +80,6 @@ def figure_agreement(inputs: Inputs) -> Picture:
         f"{sum(v.rejected for v in every)} of {sum(not v.untested for v in every)} cells are failures.",
         notes=(*read_as(inputs), f"Grey: does not apply. {grey}"),
     )
-
-
-def _of_any(found: Mapping[tuple[str, str], m.Verdict]) -> list[str]:
-    """The measures that any of the models has."""
-    having = {measure for (_, measure), verdict in found.items() if not verdict.word}
-    return [measure for measure in m.MEASURES if measure in having]
 
 
 def _unfairness(effect: float, measure: str) -> float:

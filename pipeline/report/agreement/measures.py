@@ -47,7 +47,7 @@ from scipy.stats import binom, rankdata
 from pipeline.audits.inference import corrected
 from pipeline.report import words as w
 from pipeline.report.fliptest.trials import BOTH, FirstTrial
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, as_text
 from pipeline.report.numbers import Estimate
 from pipeline.report.permutation_tests.methods import over_splits
 from pipeline.report.reference import first
@@ -135,10 +135,8 @@ def _measured(inputs: Inputs) -> pd.DataFrame:
 
 
 def plain(inputs: Inputs) -> pd.DataFrame:
-    """The rows with text for their categories."""
-    rows = inputs.rows
-    kinds = {name: object for name, kind in rows.dtypes.items() if kind == "category"}
-    return rows[rows["origin"] != "absent"].astype(kinds)
+    """The rows of data that are here, with text for their categories."""
+    return as_text(inputs.rows[inputs.rows["origin"] != "absent"])
 
 
 def attributes(inputs: Inputs) -> list[Pair]:
@@ -205,12 +203,8 @@ def _counterfactuals(rows: pd.DataFrame) -> pd.DataFrame:
     whole = _flipsets(rows, causal=True)
     if whole.empty:
         return whole
-    found = (
-        whole.assign(effect=_flipped(whole))
-        .groupby([*BOTH_WAYS, "repetition", "origin"])["effect"]
-        .mean()
-        .reset_index()
-    )
+    grouped = whole.assign(effect=_flipped(whole)).groupby([*BOTH_WAYS, "repetition", "origin"])
+    found = grouped["effect"].mean().reset_index()
     return found.assign(measure=CAUSAL, unfairness=found["effect"], p=np.nan)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from pipeline.messages import enumerated
@@ -31,10 +32,7 @@ def size_columns() -> list[Column]:
     names = ((w.POSITIVE, "size", w.POSITIVE), (w.NEGATIVE, "size", w.NEGATIVE), ("net", "net", ""))
     columns = []
     for key, statistic, flipset in names:
-
-        def of(place: Place, statistic: str = statistic, flipset: str = flipset) -> Cell:
-            return place.estimate(statistic, flipset)
-
+        of = partial(Place.estimate, statistic=statistic, flipset=flipset)
         columns.append(Column(key, "", "spread", 0, w.FLIPSETS.get(key, key), of=of))
         columns.append(Column(f"{key} interval", "", "interval", 0, "in one trial", of=of))
     return columns

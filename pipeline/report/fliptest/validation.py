@@ -1,7 +1,7 @@
 """Which maps reach the other group: Table 1 of Black et al. (2020), and the kinds of maps side by side."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pandas as pd
 
@@ -124,39 +124,32 @@ def table_1(inputs: Inputs) -> Table:
     if not maps:
         raise ValueError(f"Table 1 needs maps of kind {w.WGAN!r}: found {validated(inputs)}")
 
-    def of_feature(statistic: str, healthy: bool = False) -> Callable[[tuple[Validated, str]], Cell]:
-        def cell(place: tuple[Validated, str]) -> Cell:
-            one, printed = place
-            by_feature = one.by_feature(statistic)
-            values = by_feature[w.feature_named(PRINTED[printed], list(by_feature), one.dataset)]
-            values = values[one.healthy.reindex(values.index)] if healthy else values
-            return Estimate.mean(values.to_numpy(float)) if len(values) else None
+    def measure(statistic: str, healthy: bool, place: tuple[Validated, str]) -> Cell:
+        one, printed = place
+        by_feature = one.by_feature(statistic)
+        values = by_feature[w.feature_named(PRINTED[printed], list(by_feature), one.dataset)]
+        values = values[one.healthy.reindex(values.index)] if healthy else values
+        return Estimate.mean(values.to_numpy(float)) if len(values) else None
 
-        return cell
-
-    def over_all(statistic: str) -> Callable[[tuple[Validated, str]], Cell]:
+    def whole(statistic: str, place: tuple[Validated, str]) -> Cell:
         """A measure of the whole map, beside its first feature."""
-
-        def cell(place: tuple[Validated, str]) -> Cell:
-            one, printed = place
-            first = printed == TABLE_1[one.dataset, one.given][0]
-            return Estimate.mean(one.overall(statistic).to_numpy(float)) if first else ""
-
-        return cell
+        one, printed = place
+        first = printed == TABLE_1[one.dataset, one.given][0]
+        return Estimate.mean(one.overall(statistic).to_numpy(float)) if first else ""
 
     group = "Healthy trials"
     return tabulated(
         title="Validation of the WGAN's maps.",
         stub=("Experiment", "Features"),
         columns=(
-            Column("KS", "All trials", "spread", of=of_feature("ks")),
-            Column("MSE Diff", "All trials", "spread", of=of_feature("mse_difference")),
+            Column("KS", "All trials", "spread", of=partial(measure, "ks", False)),
+            Column("MSE Diff", "All trials", "spread", of=partial(measure, "mse_difference", False)),
             Column("healthy", group, "text", name="number", of=lambda place: counted(place[0].healthy)),
-            Column("KS healthy", group, "spread", name="KS", of=of_feature("ks", healthy=True)),
-            Column("MSE Diff healthy", group, "spread", name="MSE Diff", of=of_feature("mse_difference", healthy=True)),
-            Column("KS raw", show="spread", printed=False, of=of_feature("ks_raw")),
+            Column("KS healthy", group, "spread", name="KS", of=partial(measure, "ks", True)),
+            Column("MSE Diff healthy", group, "spread", name="MSE Diff", of=partial(measure, "mse_difference", True)),
+            Column("KS raw", show="spread", printed=False, of=partial(measure, "ks_raw", False)),
             *(
-                Column(f"Dist: {kind}{power}", "Distance", "spread", 2, kind, not power, over_all(f"{of}_{cost}"))
+                Column(f"Dist: {kind}{power}", "Distance", "spread", 2, kind, not power, partial(whole, f"{of}_{cost}"))
                 for power, cost in (("", "l1"), (" squared", "cost"))
                 for kind, of in (("OT", "exact"), ("GAN", "map"))
             ),

@@ -4,6 +4,8 @@ between equal distributions, on average and from draw to draw.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +27,9 @@ POINTS = (ONES, ZEROS)
 """The fixed people, by the value of all their features, which is that of their images under the true map."""
 WIDTH_OF_A_GROUP = 0.62
 """Of the distance between two dimensions, for the maps beside each other."""
+means: Callable[[Array], Any] = partial(np.nanmean, axis=0)
+variances: Callable[[Array], Any] = partial(np.nanvar, axis=0, ddof=1)
+"""Mean and sample variance (n - 1) over the draws of each feature: (draws, d) -> (d,)."""
 
 
 def images(rows: pd.DataFrame, point: str) -> Array:
@@ -36,16 +41,6 @@ def images(rows: pd.DataFrame, point: str) -> Array:
     if here.duplicated(["repetition", "feature"]).any():
         raise ValueError("several images of one point in one draw: expected the rows of one map and one distribution")
     return here.pivot(index="repetition", columns="feature", values="value").to_numpy(float)
-
-
-def variances(image: Array) -> Array:
-    """Sample variance (n - 1) over the draws of each feature: (draws, d) -> (d,)."""
-    return np.asarray(np.nanvar(image, axis=0, ddof=1))
-
-
-def means(image: Array) -> Array:
-    """Mean over the draws of each feature: (draws, d) -> (d,)."""
-    return np.asarray(np.nanmean(image, axis=0))
 
 
 def stability_rows(inputs: Inputs) -> pd.DataFrame:

@@ -124,8 +124,7 @@ def _groups(inputs: Inputs, dataset: str) -> list[tuple[str, pd.DataFrame]]:
     rows = inputs.select(block="auc", dataset=dataset)
     groups = [("everyone", rows[rows["attribute"].isna()])]
     for attribute in w.attributes_in(list(rows["attribute"].dropna())):
-        for name in sorted(set(rows.loc[rows["attribute"] == attribute, "group"])):
-            part = rows[(rows["attribute"] == attribute) & (rows["group"] == name)]
+        for name, part in rows[rows["attribute"] == attribute].groupby("group"):
             groups.append((f"{w.ATTRIBUTES[attribute]}: {name}", part))
     return groups
 
