@@ -8,9 +8,12 @@ all of the modules, so importing one must be cheap.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
+
+Part = TypeVar("Part")
 
 
 @contextmanager
@@ -21,3 +24,11 @@ def followed(title: str, steps: int | None = None) -> Iterator[Callable[[], None
 
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         yield partial(bar.advance, bar.add_task(title, total=steps))
+
+
+def each(title: str, parts: Sequence[Part]) -> Iterator[Part]:
+    """Yield the parts one after the other, :func:`followed` by a bar."""
+    with followed(title, len(parts)) as step:
+        for part in parts:
+            yield part
+            step()

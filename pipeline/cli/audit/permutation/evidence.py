@@ -19,7 +19,7 @@ from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, tails
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pairs import largest_t
 from pipeline.audits.permutation.run import PermutationTest, tested
-from pipeline.cli.audit import followed
+from pipeline.cli.audit import each
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.model import named_object
 from pipeline.cli.numbers import plural
@@ -279,11 +279,9 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
         )
     plan = with_enough_draws(plan, jobs)
     together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
-    with followed("permutations", len(jobs)) as step:
-        for job in jobs:
-            for finding in job.tests(plan):
-                together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
-            step()
+    for job in each("permutations", jobs):
+        for finding in job.tests(plan):
+            together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
     findings = [finding for pair in together.values() for finding in pair]
     return _corrected(findings, plan.correction), plan
 

@@ -26,7 +26,7 @@ from pipeline.attacks.distances import CPU_BATCH, GPU_BATCH, affine, misfit
 from pipeline.attacks.linear_distance import linear_distance
 from pipeline.attacks.minimum_norm import deepfool, fmn
 from pipeline.attacks.smoothing import certify
-from pipeline.cli.audit import followed
+from pipeline.cli.audit import each
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.subjects import Subjects
 from pipeline.io import written
@@ -58,8 +58,6 @@ Attack = Callable[[Array, Array, Array], Distances]
 
 @dataclass(frozen=True)
 class Chosen:
-    """An attack by ``name`` with all its ``settings``."""
-
     name: str
     settings: Mapping[str, Any]
 
@@ -120,22 +118,17 @@ def distances(chosen: Chosen, subjects: Subjects, kept: Kept, asked: Settings) -
     known = kept.found[chosen.name]
     parts = [right[start : start + size] for start in range(0, len(right), size)]
 
-    def attacked(part: Array) -> None:
-        missing = np.array([point for point in part if keys[point] not in known], dtype=np.int64)
-        if len(missing):
-            pixels = subjects.points.images.pixels(subjects.points.rows[missing])
-            streams = np.array([int(keys[point], 16) >> 66 for point in missing])
-            found = attack(pixels, subjects.prediction[missing], streams)
-            new = np.where(found.failed, np.nan, found.distance)
-            kept.add(chosen.name, {keys[point]: float(value) for point, value in zip(missing, new, strict=True)})
-        for point in part:
-            distance[point] = known[keys[point]]
-
     try:
-        with followed(chosen.name, len(parts)) as step:
-            for part in parts:
-                attacked(part)
-                step()
+        for part in each(chosen.name, parts):
+            missing = np.array([point for point in part if keys[point] not in known], dtype=np.int64)
+            if len(missing):
+                pixels = subjects.points.images.pixels(subjects.points.rows[missing])
+                streams = np.array([int(keys[point], 16) >> 66 for point in missing])
+                found = attack(pixels, subjects.prediction[missing], streams)
+                new = np.where(found.failed, np.nan, found.distance)
+                kept.add(chosen.name, {keys[point]: float(value) for point, value in zip(missing, new, strict=True)})
+            for point in part:
+                distance[point] = known[keys[point]]
     finally:
         kept.save()
     return distance

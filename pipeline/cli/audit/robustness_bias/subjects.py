@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pipeline.audits.robustness_bias.measures import Partition
-from pipeline.cli.audit import followed
+from pipeline.cli.audit import each
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.images import Images, Shape, Unreadable, in_array, in_folder
 from pipeline.cli.model import Computing, Model, no_gradient
@@ -130,8 +130,7 @@ def check_sizes(partitions: Sequence[Partition], least: int) -> None:
     """ValueError for a level of fewer than ``least`` audited images."""
     for partition in partitions:
         sizes = np.bincount(partition.codes[partition.codes >= 0], minlength=len(partition))
-        small = [f"{name} ({size})" for name, size in zip(partition.levels, sizes, strict=True) if size < least]
-        if small:
+        if small := [f"{name} ({size})" for name, size in zip(partition.levels, sizes, strict=True) if size < least]:
             raise ValueError(
                 f"expected at least {least} audited images in every group, found fewer in {partition.name}: "
                 f"{listed(small, SHOWN)}. Audit more images, merge these levels or empty their cells (a level unknown "
@@ -245,9 +244,8 @@ def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects
     digests: list[bytes] = []
     told = {points.images.names[row]: why for row, why in points.images.unreadable.items()}
     first: Tensor | None = None
-
-    def classified(part: Array) -> None:
-        nonlocal first
+    parts = [np.arange(start, min(start + TOGETHER, n)) for start in range(0, n, TOGETHER)]
+    for part in each("reading and classifying", parts):
         pixels = []
         for point in part:
             try:
@@ -256,7 +254,7 @@ def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects
                 kept[point] = False
                 told[points.images.names[points.rows[point]]] = str(error)
         if not pixels:
-            return
+            continue
         digests.extend(hashlib.sha256(one.tobytes()).digest() for one in pixels)
         x = torch.from_numpy(np.stack(pixels)).to(raw.device)
         with torch.no_grad():
@@ -264,12 +262,6 @@ def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects
             if first is None:
                 first = x
                 check_alone(lambda some: raw.output(some).cpu().numpy(), x, outputs[0].numpy(), raw.form)
-
-    parts = [np.arange(start, min(start + TOGETHER, n)) for start in range(0, n, TOGETHER)]
-    with followed("reading and classifying", len(parts)) as step:
-        for part in parts:
-            classified(part)
-            step()
     if first is None:
         raise ValueError(
             f"none of the {n:,} audited images can be read: "
