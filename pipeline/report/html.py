@@ -93,7 +93,7 @@ def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, pro
         "runs": [
             {
                 **{key: run[key] for key in ("scale", "commit", "date")},
-                "datasets": w.datasets_named({part.split("/")[1] for part in run["parts"]}) if several else "",
+                "datasets": w.datasets_named(part.split("/")[1] for part in run["parts"]) if several else "",
                 "processor": run["machine"]["processor"],
                 "jobs": len(run["jobs"]),
                 "time": sum(used for _, used in run["jobs"].values()),
