@@ -15,7 +15,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import LEVEL, NOT_RUN, Audited, Points
 from pipeline.report.rules import with_wilson
 from pipeline.report.table import Cell, Column, Row, Table
@@ -218,7 +218,7 @@ def table_1(inputs: Inputs) -> Table:
         stub=("Data",),
         columns=(*columns, Column("note", show="text", name="")),
         rows=tuple(body),
-        stamp=study.stamp(inputs, study.NETWORKS),
+        stamp=stamps.stamp(inputs, study.NETWORKS),
         notes=(
             "Share of groups whose sigma has the same sign, over the five networks of torchvision and the data set's "
             "own, at the last epoch. Correct: the same with shares of the correctly classified members, as in the "
@@ -257,7 +257,7 @@ def table_agreement(inputs: Inputs) -> Table:
             *(Column(name, show="text", name=w.dataset_label(name)) for name in w.IMAGES),
         ),
         rows=tuple(body),
-        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             f"Groups whose sigma has the same sign on both sides. {ONCE}",
             "Shares of all members: as the paper defines I_P; of correct members: as its program computes it. Linear: "
@@ -300,7 +300,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
         stub=("Estimate", "Data"),
         columns=columns,
         rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
-        stamp=study.stamp(inputs, study.LINEAR),
+        stamp=stamps.stamp(inputs, study.LINEAR),
         notes=(
             f"sigma by the exact distance less sigma by the estimate, over the groups. {ONCE}",
             "The exact distance is that of the formula as published, without regard for the box [0, 1], in which the "

@@ -10,7 +10,7 @@ from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
 from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.facts import measurements
 from pipeline.report.settings_table import settings_table
 from pipeline.report.table import Table
@@ -21,7 +21,7 @@ SIZES = ("dataset.train_points", "dataset.test_points", "dataset.train_fraction"
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
-    reduced = study.reductions(inputs)
+    reduced = stamps.reductions(inputs)
     # How much of a data set is used shows in its own numbers too.
     of_data = (replace(r, block=DATA, method=w.NO_METHOD) for r in reduced if r.key in SIZES)
     return rules.compared(inputs, published, measurements(inputs), (*reduced, *dict.fromkeys(of_data)))
@@ -33,7 +33,7 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
     audited = study.audited(inputs)
     return as_table(
         found,
-        study.stamp(inputs, sorted({one.block for one in audited})),
+        stamps.stamp(inputs, sorted({one.block for one in audited})),
         notes=(
             "A share of agreeing signs is of groups that share points, and an accuracy of one training is of test "
             "images that both sides share; Fisher's test takes them for independent and knows nothing of how trainings "
@@ -46,7 +46,7 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
 @registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
     """As this run used them. Most of them the paper leaves to the authors' program."""
-    return settings_table(inputs, study.stamp(inputs, study.blocks(inputs)), left_out(inputs))
+    return settings_table(inputs, stamps.stamp(inputs, stamps.blocks(inputs)), left_out(inputs))
 
 
 def left_out(inputs: Inputs) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from pipeline.methods.standard import accuracy_curve
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Picture
 from pipeline.report.style import PAGE_WIDTH, WARNING, new_figure, panel_letter
@@ -104,7 +104,7 @@ def nothing(
     figure = new_figure(1.0)
     say(figure.subplots(), why)
     blocks, datasets = ({getattr(one, name) for one in found} for name in ("block", "dataset"))
-    stamp = study.stamp(inputs, sorted(blocks), sorted(datasets))
+    stamp = stamps.stamp(inputs, sorted(blocks), sorted(datasets))
     return Picture(figure, title, stamp, f"No drawing: {why}", absent=why)
 
 
@@ -147,7 +147,7 @@ def exact(inputs: Inputs, pairs: Sequence[Pair], title: str) -> Picture:
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.LINEAR, [one.dataset for one in every]),
+        stamps.stamp(inputs, study.LINEAR, [one.dataset for one in every]),
         "For each data set and partition, one falling curve for each group: the share of its points that are further "
         "than a budget from the boundary.",
         notes=(
@@ -206,7 +206,7 @@ def figure_training(inputs: Inputs) -> Picture:
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown})),
+        stamps.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown})),
         "For each data set and partition, one rising curve of test accuracy for each group over the epochs, and one of "
         "all test points.",
         notes=(
@@ -289,7 +289,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, [dataset]),
+        stamps.stamp(inputs, study.NETWORKS, [dataset]),
         "One row for each network, one column for each distance; in each panel one falling curve for each group: the "
         "share of its points that are further than a budget from the boundary.",
         notes=(

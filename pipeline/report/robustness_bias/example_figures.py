@@ -12,7 +12,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
-from pipeline.report.robustness_bias import curves, study
+from pipeline.report.robustness_bias import curves, stamps, study
 from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.style import INK, finish, new_figure, new_panels, ordered
@@ -162,7 +162,7 @@ def figure_3(inputs: Inputs) -> Picture:
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, [one.dataset]),
+        stamps.stamp(inputs, study.NETWORKS, [one.dataset]),
         "Two pictures above each other, each with a change within one budget and what it becomes: the network changes "
         "its mind about the first and, with the whole budget spent, not about the second.",
         notes=(

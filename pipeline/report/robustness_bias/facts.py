@@ -21,7 +21,7 @@ from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.robustness_bias import agreement, regularizer, study
+from pipeline.report.robustness_bias import agreement, regularizer, stamps, study
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
 from pipeline.types import Array
@@ -39,7 +39,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     found = study.audited(inputs)
     shown = [one for one in study.run(found) if one.block in (LINEAR, NETWORKS)]
     facts = [
-        *configured_facts(study.as_networks(inputs.points)),
+        *configured_facts(stamps.as_networks(inputs.points)),
         *_comparisons(inputs),
         *_by_network(found),
         *_agreements(inputs, found),
@@ -272,7 +272,7 @@ def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
     for one in faces:
         first = np.abs(one.table(w.SMOOTHING, w.FIRST, w.CORRECT, any_checkpoint=True)["sigma"].to_numpy(float))
         if np.isfinite(first).any() and one.block == NETWORKS:
-            biases[bool(study.pretrained(inputs, one))].append(float(np.nanmean(first)))
+            biases[bool(stamps.pretrained(inputs, one))].append(float(np.nanmean(first)))
     for number, bias in enumerate(biases[True] if biases[False] else ()):
         place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": w.SMOOTHING, "repetition": number}
         yield {**place, "statistic": "first_bias", "value": bias - float(np.mean(biases[False]))}

@@ -12,7 +12,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, p_value
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import Cell, Column, Row, Show, Table
 
@@ -91,7 +91,7 @@ def table_sigma(inputs: Inputs) -> Table:
         stub=("Data", "Partition", "Group"),
         columns=columns,
         rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
-        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             "sigma at the last epoch, shares of all members: misclassified ones have length 0, so accuracy has a part "
             "in it. Less robust: networks with sigma below 0; a group that is so under all of them, or under none, "
@@ -147,7 +147,7 @@ def table_trainings(inputs: Inputs) -> Table:
             Column("signs", show="text", name="one sign"),
         ),
         rows=tuple(body) or (Row((NOT_RUN, ""), (None,) * 6),),
-        stamp=study.stamp(inputs, study.TRAININGS),
+        stamp=stamps.stamp(inputs, study.TRAININGS),
         notes=(
             f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, shares of all members. Spreads are "
             "standard deviations: of a group's sigma over the trainings (root of the mean variance), and of the mean "
@@ -202,7 +202,7 @@ def table_partitions(inputs: Inputs) -> Table:
             Column("partitions", show="text"),
         ),
         rows=tuple(body),
-        stamp=study.stamp(inputs, study.blocks(inputs)),
+        stamp=stamps.stamp(inputs, stamps.blocks(inputs)),
         notes=(
             "Comparisons: a partition into two counts once, as its groups are each other's complement. The paper "
             "counts 151; 10 + 100 + 20 classes of CIFAR-10, CIFAR-100 and its superclasses, 8 and 2 groups of Adience, "

@@ -15,7 +15,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Picture
@@ -121,7 +121,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, [dataset]),
+        stamps.stamp(inputs, study.NETWORKS, [dataset]),
         "Heat maps with one row for each network and one column for each group, for the first and the last epoch: red "
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(

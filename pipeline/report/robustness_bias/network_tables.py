@@ -10,7 +10,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.agreement import TABLE_1
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import Cell, Column, Row, Table
@@ -45,7 +45,7 @@ def table_2(inputs: Inputs) -> Table:
             if one is None or not math.isfinite(one.accuracy):
                 cells.append(None)
                 continue
-            begun = one.network in w.CONVOLUTIONAL and study.pretrained(inputs, one) is False
+            begun = one.network in w.CONVOLUTIONAL and stamps.pretrained(inputs, one) is False
             scratch |= begun
             marks = FROM_SCRATCH * begun + NOT_LEARNED * (not one.learned)
             text = f"{number(one.accuracy, 4)}{marks}" if marks else ""
@@ -60,7 +60,7 @@ def table_2(inputs: Inputs) -> Table:
             Column("note", show="text", name=""),
         ),
         rows=tuple(body),
-        stamp=study.stamp(inputs, study.NETWORKS),
+        stamp=stamps.stamp(inputs, study.NETWORKS),
         notes=(
             "After the last epoch, on all test images that were prepared, in evaluation mode; the released code "
             "measures accuracy in training mode. Its ResNet50 is a ResNet18; ours has 50 layers, as in the paper. Deep "
@@ -124,7 +124,7 @@ def table_costs(inputs: Inputs) -> Table:
             Column("audit", "Audit", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
         ),
         rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 8),),
-        stamp=study.stamp(inputs, sorted({one.block for one in found})),
+        stamp=stamps.stamp(inputs, sorted({one.block for one in found})),
         notes=(
             "Multiply-adds of convolutions and products. A step of training counts as three forward passes; those of "
             "an audit are of all distances at the last epoch, without their gradients. Times by network stand in "
@@ -181,7 +181,7 @@ def table_bounds(inputs: Inputs) -> Table:
             Column("forward passes", decimals=0, name="passes a point"),
         ),
         rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 9),),
-        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             f"Last epoch; medians in {w.UNITS}. Each distance has its own sample of the test points; accuracy is that "
             "of these. Attacked: the correctly classified points. Failed: those of them for which an attack found "

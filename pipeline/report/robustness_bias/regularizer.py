@@ -8,7 +8,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, number, p_value, plain
-from pipeline.report.robustness_bias import curves, study
+from pipeline.report.robustness_bias import curves, stamps, study
 from pipeline.report.robustness_bias.curves import Group, nothing
 from pipeline.report.robustness_bias.study import FORMS, NOT_RUN, Audited
 from pipeline.report.stamp import Picture
@@ -77,7 +77,7 @@ def table_regularizer(inputs: Inputs) -> Table:
             Column("change", name="change of |sigma|"),
         ),
         rows=tuple(_penalty_row(one, found) for one in found) or (Row((NOT_RUN, "", "", ""), (None,) * 7),),
-        stamp=study.stamp(inputs, study.REGULARIZER),
+        stamp=stamps.stamp(inputs, study.REGULARIZER),
         notes=(
             f"By {study.upper_bounds(found)}, last epoch, correctly classified points, as (9) has them; n: those of "
             "the group with a distance. p: permutation test of sigma = 0, over the points of this network, not "
@@ -166,7 +166,7 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
     return Picture(
         figure,
         title,
-        study.stamp(inputs, study.REGULARIZER, [dataset]),
+        stamps.stamp(inputs, study.REGULARIZER, [dataset]),
         f"Falling curves in each panel, {'one for each group' if partition else 'the penalised group and all others'}: "
         "the share of correctly classified points further than a budget from the boundary, without the penalty and "
         "with it.",

@@ -1,5 +1,5 @@
 """Where the study's numbers lie: every audit with its network, its rows as a wide table, its distances by point; and
-what its artefacts say of the run: stamps, and footnotes on what was not run.
+footnotes on what was not run.
 
 What the grid has as several blocks is one here: ``networks`` are all networks trained as usual, ``regularizer`` all
 that were penalised. A network stands where other studies have a method.
@@ -14,7 +14,7 @@ smoothing whose radii do not tell its groups apart (:attr:`Audited.blind`).
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,13 +24,10 @@ import pandas as pd
 
 from pipeline.audits.robustness_bias.measures import DENOMINATORS, Partition
 from pipeline.messages import listed
-from pipeline.report import settings
 from pipeline.report import words as w
-from pipeline.report.inputs import Inputs, points
+from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.rules import wilson
-from pipeline.report.settings import Reduction
-from pipeline.report.stamp import Stamp
 from pipeline.types import Array, AuditResult
 
 LINEAR, NETWORKS, REGULARIZER, TRAININGS = "linear", "networks", "regularizer", "trainings"
@@ -353,59 +350,3 @@ def why_nothing(inputs: Inputs, found: Sequence[Audited], attacks: Sequence[str]
     if attacks and (here := run(found)) and not any(name in one.attacks for one in here for name in attacks):
         return f"Not run at the {inputs.scale} scale: {listed([w.DISTANCES[name].label for name in attacks])}."
     return " ".join(not_run(found)) or f"Fewer than {TOO_FEW} correctly classified points in every group."
-
-
-# What the networks and audits were set to, and where a run departs from the published one.
-
-
-def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] = ()) -> Stamp:
-    """The stamp of what is made from blocks and data sets (all of them by default): from what was run.
-
-    Of what was not run there is nothing to say but the scale.
-    """
-    wanted = [blocks] if isinstance(blocks, str) else list(blocks)
-    rows = inputs.rows[inputs.rows["block"].map(block_of).isin(wanted)]
-    rows = rows[rows["dataset"].isin(datasets)] if datasets else rows
-    present = rows[rows["statistic"] != ABSENT]
-    if rows.empty:
-        return Stamp(inputs.scale, ())
-    if present.empty:
-        return replace(Stamp.of(rows), repetitions=())
-    here = set(present["dataset"])
-    reduced = [one for one in reductions(inputs) if one.block in wanted and one.dataset in here]
-    return Stamp.of(present, reduced)
-
-
-def blocks(inputs: Inputs) -> list[str]:
-    """The blocks of the grid, run or not."""
-    return sorted({block_of(name) for name in inputs.config["experiment"]["grid"]})
-
-
-def reductions(inputs: Inputs) -> tuple[Reduction, ...]:
-    """Where the run departs from the published one, by network; weights from scratch for pretrained ones among it."""
-    sides = (as_networks(inputs.points), as_networks(points(inputs.config["published"])))
-    return (*settings.reductions(*sides), *_from_scratch(inputs))
-
-
-def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Points with the network for a method, and the study's blocks."""
-    named = []
-    for point in found:
-        method = point["method"]
-        network = str(method.get("model", method["name"]))
-        name = network if method["name"] == STANDARD else f"{method['name']} {network}"
-        named.append({**point, "block": block_of(point["block"]), "method": {**method, "name": name}})
-    return named
-
-
-def pretrained(inputs: Inputs, one: Audited) -> bool | None:
-    """Whether a network began from ImageNet weights; None where its classifier is not at hand."""
-    classifier = inputs.classifiers.get(one.model)
-    return None if classifier is None else bool(classifier.facts["pretrained"][-1])
-
-
-def _from_scratch(inputs: Inputs) -> Iterator[Reduction]:
-    """The networks of torchvision that did not begin from ImageNet weights, as all of them did in the paper."""
-    for one in trained(audited(inputs, NETWORKS)):
-        if one.network in w.CONVOLUTIONAL and pretrained(inputs, one) is False:
-            yield Reduction(NETWORKS, one.dataset, one.network, "method.weights", "from scratch", "of ImageNet")

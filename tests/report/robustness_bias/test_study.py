@@ -17,7 +17,7 @@ from pipeline.audits.robustness_bias.measures import by_level, counted
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.robustness_bias import agreement, comparison, facts, group_tables, heat_maps, study
+from pipeline.report.robustness_bias import agreement, comparison, facts, group_tables, heat_maps, stamps, study
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.types import AuditResult
@@ -285,7 +285,7 @@ def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Input
     def from_scratch(pretrained: float) -> list[tuple[str, str, str, Any]]:
         facts = {key: {**one.facts, "pretrained": np.array([pretrained])} for key, one in inputs.classifiers.items()}
         begun = {key: replace(one, facts=facts[key]) for key, one in inputs.classifiers.items()}
-        found = study.reductions(replace(inputs, classifiers=begun))
+        found = stamps.reductions(replace(inputs, classifiers=begun))
         return [(r.block, r.dataset, r.method, r.here) for r in found if r.key == "method.weights"]
 
     networks = [one for one in study.audited(inputs, study.NETWORKS) if one.network in w.CONVOLUTIONAL]
@@ -295,9 +295,9 @@ def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Input
 
 
 def test_the_stamp_is_of_what_was_run(alone: Inputs) -> None:
-    stamp = study.stamp(alone, study.NETWORKS)
+    stamp = stamps.stamp(alone, study.NETWORKS)
     assert stamp.origins == ("bundled",)
-    nothing = study.stamp(alone, study.NETWORKS, [w.UTKFACE])
+    nothing = stamps.stamp(alone, study.NETWORKS, [w.UTKFACE])
     assert (nothing.origins, nothing.repetitions) == (("absent",), ())
     assert nothing.reductions == (), "what was not run departs from nothing"
 

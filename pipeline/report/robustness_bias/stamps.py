@@ -1,0 +1,66 @@
+"""What the study's networks and audits were set to, and where a run departs from the published one."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipeline.report import settings
+from pipeline.report import words as w
+from pipeline.report.inputs import Inputs, points
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.settings import Reduction
+from pipeline.report.stamp import Stamp
+
+
+def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] = ()) -> Stamp:
+    """The stamp of what is made from blocks and data sets (all of them by default): from what was run.
+
+    Of what was not run there is nothing to say but the scale.
+    """
+    wanted = [blocks] if isinstance(blocks, str) else list(blocks)
+    rows = inputs.rows[inputs.rows["block"].map(study.block_of).isin(wanted)]
+    rows = rows[rows["dataset"].isin(datasets)] if datasets else rows
+    present = rows[rows["statistic"] != study.ABSENT]
+    if rows.empty:
+        return Stamp(inputs.scale, ())
+    if present.empty:
+        return replace(Stamp.of(rows), repetitions=())
+    here = set(present["dataset"])
+    reduced = [one for one in reductions(inputs) if one.block in wanted and one.dataset in here]
+    return Stamp.of(present, reduced)
+
+
+def blocks(inputs: Inputs) -> list[str]:
+    """The blocks of the grid, run or not."""
+    return sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})
+
+
+def reductions(inputs: Inputs) -> tuple[Reduction, ...]:
+    """Where the run departs from the published one, by network; weights from scratch for pretrained ones among it."""
+    sides = (as_networks(inputs.points), as_networks(points(inputs.config["published"])))
+    return (*settings.reductions(*sides), *_from_scratch(inputs))
+
+
+def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Points with the network for a method, and the study's blocks."""
+    named = []
+    for point in found:
+        method = point["method"]
+        network = str(method.get("model", method["name"]))
+        name = network if method["name"] == study.STANDARD else f"{method['name']} {network}"
+        named.append({**point, "block": study.block_of(point["block"]), "method": {**method, "name": name}})
+    return named
+
+
+def pretrained(inputs: Inputs, one: Audited) -> bool | None:
+    """Whether a network began from ImageNet weights; None where its classifier is not at hand."""
+    classifier = inputs.classifiers.get(one.model)
+    return None if classifier is None else bool(classifier.facts["pretrained"][-1])
+
+
+def _from_scratch(inputs: Inputs) -> Iterator[Reduction]:
+    """The networks of torchvision that did not begin from ImageNet weights, as all of them did in the paper."""
+    for one in study.trained(study.audited(inputs, study.NETWORKS)):
+        if one.network in w.CONVOLUTIONAL and pretrained(inputs, one) is False:
+            yield Reduction(study.NETWORKS, one.dataset, one.network, "method.weights", "from scratch", "of ImageNet")
