@@ -128,13 +128,13 @@ def main() -> None:
     models = dict.fromkeys(model for _, model in hours)
     for model in models:
         print(_line(model, [hours.get((dataset, model)) for dataset in IMAGES]))
-    print(_line("all", [sum(of for (d, _), of in hours.items() if d == dataset) for dataset in IMAGES]))
+    print(_line("all", [sum((of for (d, _), of in hours.items() if d == name), np.zeros(2)) for name in IMAGES]))
 
 
 def _line(name: str, cells: Sequence[Any]) -> str:
     """A row of training and audit hours, and their sums."""
     known = [cell for cell in cells if cell is not None]
-    texts = ("" if cell is None else "{:.1f} + {:.1f}".format(*np.broadcast_to(cell, 2)) for cell in cells)
+    texts = ("" if cell is None else "{:.1f} + {:.1f}".format(*cell) for cell in cells)
     return f"| {name} | {' | '.join(texts)} | {'{:.1f} + {:.1f}'.format(*np.sum(known, axis=0))} |"
 
 
