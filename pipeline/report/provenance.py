@@ -39,11 +39,14 @@ class RuleTime:
 
 
 def commit() -> str:
-    """The commit that is checked out, and whether files differ from it; ``unknown`` outside a git checkout."""
+    """The commit that is checked out, and whether files differ from it; ``unknown`` outside a git checkout.
+
+    The references may: they are what a run is recorded in.
+    """
     try:
         head, changed = (
             subprocess.run(["git", *asked], capture_output=True, text=True, check=True, timeout=20).stdout.strip()
-            for asked in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+            for asked in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no", ":!data/reference"])
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown: not a git checkout"

@@ -246,6 +246,23 @@ def test_times_are_summed_by_rule_digests_know_no_order_and_the_machine_is_read_
     assert provenance.machine(tmp_path / "cpuinfo")["processor"] == "A CPU 3000"
 
 
+def test_a_commit_is_named_and_whether_files_but_those_of_references_differ_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in ("data/reference/rows", "code.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("as committed")
+    author = ("-c", "user.name=A", "-c", "user.email=a@b")
+    for words in (("init", "-q"), ("add", "."), (*author, "commit", "-qm", "first")):
+        subprocess.run(["git", *words], check=True)
+    (tmp_path / "data/reference/rows").write_text("recorded")
+    clean = provenance.commit()
+    assert re.fullmatch("[0-9a-f]{40}", clean)
+    (tmp_path / "code.py").write_text("changed")
+    assert provenance.commit() == f"{clean} with uncommitted changes"
+
+
 def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
     inputs: Inputs, published: pd.DataFrame, facts: dict[str, Any]
 ) -> None:
