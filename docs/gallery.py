@@ -38,7 +38,7 @@ def save_smaller(picture: Path, place: Path) -> None:
     from PIL import Image
 
     with Image.open(picture) as image, io.written(place) as temporary:
-        few = image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few = image.convert("RGB").quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
         few.save(temporary, "PNG", optimize=True)
 
 
