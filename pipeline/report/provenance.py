@@ -39,10 +39,7 @@ class RuleTime:
 
 
 def commit() -> str:
-    """The commit that is checked out, and whether files differ from it; ``unknown`` outside a git checkout.
-
-    The references may: they are what a run is recorded in.
-    """
+    """The commit that is checked out, and whether files but the references differ from it; ``unknown`` without one."""
     try:
         head, changed = (
             subprocess.run(["git", *asked], capture_output=True, text=True, check=True, timeout=20).stdout.strip()

@@ -246,21 +246,17 @@ def test_times_are_summed_by_rule_digests_know_no_order_and_the_machine_is_read_
     assert provenance.machine(tmp_path / "cpuinfo")["processor"] == "A CPU 3000"
 
 
-def test_a_commit_is_named_and_whether_files_but_those_of_references_differ_from_it(
+def test_files_that_differ_from_the_commit_are_told_of_but_not_references(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for path in ("data/reference/rows", "code.py"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "data/reference").mkdir(parents=True)
+    for told, path in (("", "data/reference/rows"), (" with uncommitted changes", "code.py")):
         (tmp_path / path).write_text("as committed")
-    author = ("-c", "user.name=A", "-c", "user.email=a@b")
-    for words in (("init", "-q"), ("add", "."), (*author, "commit", "-qm", "first")):
-        subprocess.run(["git", *words], check=True)
-    (tmp_path / "data/reference/rows").write_text("recorded")
-    clean = provenance.commit()
-    assert re.fullmatch("[0-9a-f]{40}", clean)
-    (tmp_path / "code.py").write_text("changed")
-    assert provenance.commit() == f"{clean} with uncommitted changes"
+        for words in ("init -q", "add .", "-c user.name=A -c user.email=a@b commit -qm one"):
+            subprocess.run(["git", *words.split()], check=True)
+        (tmp_path / path).write_text("changed")
+        assert re.fullmatch(f"[0-9a-f]{{40}}{told}", provenance.commit())
 
 
 def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(

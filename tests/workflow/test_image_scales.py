@@ -28,10 +28,8 @@ def handful(section: dict[str, Any]) -> ImageDataset:
     rng, n, side = np.random.default_rng(0), TRAIN + TEST, section["image_size"]
     label, race = np.arange(n) % classes, rng.integers(2, size=n)
     names = tuple(map(str, range(classes))) if section["name"] != "cifar10" else ("cat", *map(str, range(1, 10)))
-    images, shades = (
-        rng.integers(0, 256, (n, channels, side, side)),
-        {key: tuple(section[key]) for key in ("mean", "std")},
-    )
+    images = rng.integers(0, 256, (n, channels, side, side))
+    shades = {key: tuple(section[key]) for key in ("mean", "std")}
     levels = {"class": names, "race": ("White", "Black")}
     return image_dataset(images, {"class": label, "race": race}, levels, TRAIN, name=section["name"], **shades)
 

@@ -13,6 +13,7 @@ from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, p_value
 from pipeline.report.robustness_bias import stamps, study
+from pipeline.report.robustness_bias.network_tables import engines
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import Cell, Column, Row, Show, Table
 
@@ -118,10 +119,11 @@ def table_trainings(inputs: Inputs) -> Table:
     """
     found = study.audited(inputs, study.TRAININGS)
     again = study.run(found)
-    body = []
+    body, shown = [], list[Audited]()
     for data, network in dict.fromkeys((one.data, one.network) for one in again):
         first = study.audited(inputs, study.NETWORKS, network=network)
         every = [one for one in (*study.run(first), *again) if (one.data, one.network) == (data, network)]
+        shown += every
         sigma = np.column_stack([one.sigmas(one.bound).to_numpy(float) for one in every])
         sigma = sigma[np.isfinite(sigma).all(axis=1) & (len(every) > 1)]
         one_sign = (np.sign(sigma) == np.sign(sigma[:, :1])).all(axis=1)
@@ -152,6 +154,7 @@ def table_trainings(inputs: Inputs) -> Table:
             f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, shares of all members. Spreads are "
             "standard deviations: of a group's sigma over the trainings (root of the mean variance), and of the mean "
             "sigma over the groups. One sign: groups whose sigma has one sign in all trainings.",
+            *engines(inputs, shown),
             *study.not_run(found),
         ),
     )
