@@ -115,12 +115,26 @@ def plain_loop(problem: Problem) -> Array:
         plain_network({name: values[0] for name, values in networks.items()})
         for networks in (problem.generators, problem.critics)
     )
+    source, target = (torch.tensor(side[0], dtype=torch.float32) for side in (problem.source, problem.target))
+    train_plainly(generator, critic, source, target, problem.rows[0], plan)
+    with torch.no_grad():
+        return np.asarray(generator(source).numpy())
+
+
+def train_plainly(
+    generator: torch.nn.Module,
+    critic: torch.nn.Module,
+    source: torch.Tensor,
+    target: torch.Tensor,
+    rows: Array,
+    plan: wgan.Config,
+) -> None:
+    """One trial as the docstring of ``pipeline.transport.wgan`` says, by optimizers and backward(), on these minibatches."""
     of_generator, of_critic = (
         torch.optim.RMSprop(network.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
         for network in (generator, critic)
     )
-    source, target = (torch.tensor(side[0], dtype=torch.float32) for side in (problem.source, problem.target))
-    for step in torch.as_tensor(problem.rows[0]):
+    for step in torch.as_tensor(rows):
         for r in range(plan.rounds):
             real, images = target[step[2 * r]], generator(source[step[2 * r + 1]]).detach()
             for sign, batch in ((-1, real), (1, images)):
@@ -136,8 +150,6 @@ def plain_loop(problem: Problem) -> Array:
         cost = (x - images).abs().sum(dim=1).square().mean()
         (plan.cost_weight * cost - critic(images).mean()).backward()
         of_generator.step()
-    with torch.no_grad():
-        return np.asarray(generator(source).numpy())
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import torch
 from numba import njit
 from scipy.stats import ks_2samp
 
+from benchmarks.transport_wgan import train_plainly
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
 from pipeline.transport import wgan, wgan_compiled, wgan_kernels
@@ -66,29 +67,9 @@ def module(networks: dict[str, Array], t: int) -> torch.nn.Sequential:
 
 def plain_loop(setting: Setting, t: int) -> tuple[torch.nn.Sequential, torch.nn.Sequential]:
     """Trial t trained as the docstring of ``pipeline.transport.wgan`` says, by modules, optimizers and backward()."""
-    plan = setting.config
     generator, critic = module(setting.generators, t), module(setting.critics, t)
-    of_generator, of_critic = (
-        torch.optim.RMSprop(one.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
-        for one in (generator, critic)
-    )
     source, target = torch.as_tensor(setting.source[t]), torch.as_tensor(setting.target[t])
-    for step in torch.as_tensor(setting.rows[t]):
-        for r in range(plan.rounds):
-            real, images = target[step[2 * r]], generator(source[step[2 * r + 1]]).detach()
-            for sign, batch in ((-1, real), (1, images)):
-                of_critic.zero_grad()
-                (sign * critic(batch).mean()).backward()
-                of_critic.step()
-            with torch.no_grad():
-                for values in critic.parameters():
-                    values.clamp_(-plan.clip, plan.clip)
-        x = source[step[-1]]
-        of_generator.zero_grad()
-        images = generator(x)
-        cost = (x - images).abs().sum(dim=1).square().mean()
-        (plan.cost_weight * cost - critic(images).mean()).backward()
-        of_generator.step()
+    train_plainly(generator, critic, source, target, setting.rows[t], setting.config)
     return generator, critic
 
 
