@@ -129,7 +129,7 @@ def train_plainly(
     rows: Array,
     plan: wgan.Config,
 ) -> None:
-    """One trial as the docstring of ``pipeline.transport.wgan`` says, by optimizers and backward(), on these minibatches."""
+    """One trial on these minibatches, as ``pipeline.transport.wgan`` says it, by optimizers and backward()."""
     of_generator, of_critic = (
         torch.optim.RMSprop(network.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
         for network in (generator, critic)
