@@ -43,17 +43,16 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import study_settings
-from pipeline import io
-from pipeline.attacks import Distances, Execution, smoothing
-from pipeline.attacks.carlini_wagner import carlini_wagner
-from pipeline.attacks.minimum_norm import deepfool, fmn
+from fairness_audits.attacks import Distances, Execution, smoothing
+from fairness_audits.attacks.carlini_wagner import carlini_wagner
+from fairness_audits.attacks.minimum_norm import deepfool, fmn
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array, Classifier, ImageDataset
+from pipeline import io, networks
 from pipeline.datasets import digits
-from pipeline.datasets.image_files import Held, resized
-from pipeline.methods import standard
-from pipeline.models import networks
-from pipeline.models.networks.imagenet import torchvision
-from pipeline.seeds import generators
-from pipeline.types import Array, Classifier, ImageDataset
+from pipeline.methods import sgd
+from pipeline.networks.imagenet import torchvision
+from pipeline.raw_data.image_files import Held, resized
 from pipeline.workflow.plugins import configure
 
 STEPS, OVERSHOOT = 100, 0.02
@@ -159,7 +158,7 @@ def trained(dataset: ImageDataset) -> Classifier:
     """The UTK Classifier, in six epochs."""
     values = study_settings("method", "standard")
     values |= {"model": "utk_classifier", "epochs": 6, "learning_rate": 0.01, "checkpoints": ["last"]}
-    return standard.fit(dataset, configure(standard, values), generators("benchmark", repetitions=1))
+    return sgd.fit(dataset, configure(sgd, values), generators("benchmark", repetitions=1))
 
 
 def compare_deepfool(subject: Subject, options: argparse.Namespace) -> None:

@@ -20,16 +20,16 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import drawn_dataset, plain_network, study_settings
+from fairness_audits.attacks import autograd
+from fairness_audits.attacks.engines import relu_flow
+from fairness_audits.attacks.gradient_flow import Plan, gradient_flow_in_blocks
+from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
+from fairness_audits.fair_metric import FairMetric, learn
+from fairness_audits.models import mlp
+from fairness_audits.seeds import generators
+from fairness_audits.values import Classifier, Dataset
 from pipeline import io
-from pipeline.attacks import autograd
-from pipeline.attacks.engines import relu_flow
-from pipeline.attacks.gradient_flow import Plan, gradient_flow_in_blocks
-from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
-from pipeline.fair_metric import FairMetric, learn
 from pipeline.methods import baseline
-from pipeline.models import mlp
-from pipeline.seeds import generators
-from pipeline.types import Classifier, Dataset
 from pipeline.workflow.plugins import configure
 
 REGULARIZATION, STEP_SIZE, DELTA, ALPHA = 50.0, 0.01, 1.25, 0.05

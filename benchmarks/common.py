@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import yaml
 
-from pipeline.types import Array, Dataset
+from fairness_audits.values import Array, Dataset
 from pipeline.workflow.config import CONF
 
 

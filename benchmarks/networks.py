@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from pipeline.methods.sgd_training import _precision
-from pipeline.models import networks
+from pipeline import networks
+from pipeline.training.sgd_training import _precision
 from pipeline.workflow.config import Workflow
 
 STUDY = "robustness_bias"

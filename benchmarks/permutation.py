@@ -37,8 +37,8 @@ from unittest.mock import patch
 import numpy as np
 import psutil
 
-from pipeline.audits.permutation.outcomes import Counts, Predictions, decided
-from pipeline.audits.permutation.run import permutation_test
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, decided
+from fairness_audits.audits.permutation.permutation_test import permutation_test
 
 Array = np.ndarray
 COUNTABLE = 10**6
@@ -251,7 +251,7 @@ def written(path: Path, n: int) -> None:
 
 def from_parquet(path: str, draws: int) -> list[tuple[str, float, float, float]]:
     """What is tested, seconds to count the rows with one thread, seconds to test the counts, megabytes in all."""
-    from pipeline.tabulate import contingency
+    from fairness_audits.tables import contingency
 
     rng, found = np.random.default_rng(1), []
     tests: dict[str, tuple[dict[str, Any], tuple[str, ...], Any]] = {

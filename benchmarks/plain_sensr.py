@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import torch
 
-from pipeline.fair_metric import FairMetric
+from fairness_audits.fair_metric import FairMetric
+from fairness_audits.models import mlp
+from fairness_audits.models.device import arrays
+from fairness_audits.values import Array, Batch
 from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY, Config
-from pipeline.models import mlp
-from pipeline.models.device import arrays
-from pipeline.types import Array, Batch
 
 
 class Adam:
@@ -120,7 +120,7 @@ class PlainIterations:
         return curve
 
     def parameters(self) -> dict[str, Array]:
-        """The parameters of ``pipeline.models.mlp``, of one network."""
+        """The parameters of ``fairness_audits.models.mlp``, of one network."""
         return arrays(self.network)
 
     def facts(self) -> dict[str, float]:

@@ -19,14 +19,14 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import drawn_dataset, plain_network, seconds, study_settings
 from benchmarks.plain_sensr import PlainIterations
+from fairness_audits.fair_metric import learn_batch
+from fairness_audits.models import mlp
+from fairness_audits.models.mlp import glorot_networks
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array, Dataset
 from pipeline import io
-from pipeline.fair_metric import learn_batch
 from pipeline.methods import baseline, reductions, sensr
-from pipeline.methods.sensr_compiled import CompiledIterations
-from pipeline.models import mlp
-from pipeline.models.mlp import glorot_networks
-from pipeline.seeds import generators
-from pipeline.types import Array, Dataset
+from pipeline.training.sensr import CompiledIterations
 from pipeline.workflow.plugins import configure
 
 PLAIN_SENSR_ITERATIONS = 10

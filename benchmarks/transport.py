@@ -29,9 +29,9 @@ import numpy as np
 import psutil
 from threadpoolctl import threadpool_limits
 
-from pipeline.transport.cost import cost_matrix
-from pipeline.transport.plan import best_plan
-from pipeline.types import Array
+from fairness_audits.transport.cost import cost_matrix
+from fairness_audits.transport.plan import best_plan
+from fairness_audits.values import Array
 
 LARGE = (5000, 10_000)
 FLIPSET_ROWS = 40_000
@@ -66,13 +66,13 @@ LAWS = {"equal": equal_laws, "shifted": shifted_laws, "hiring": hiring_laws}
 
 
 def ours(x: Array, y: Array) -> float:
-    """``pipeline.transport.plan``, which exact maps are made with."""
+    """``fairness_audits.transport.plan``, which exact maps are made with."""
     return best_plan(x, y).cost
 
 
 def pot(x: Array, y: Array) -> float:
     """The network simplex of POT on the whole matrix."""
-    from pipeline.transport.pot import ot
+    from fairness_audits.transport.pot import ot
 
     costs = cost_matrix(x, y)
     weights = np.full(len(x), 1 / len(x))
@@ -148,7 +148,7 @@ def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
 def configured(module: ModuleType, name: str, changed: Mapping[str, Any]) -> Any:
     """The study's settings of a map."""
     from benchmarks.common import study_settings
-    from pipeline.transport.between import parted
+    from pipeline.counterparts import parted
     from pipeline.workflow.plugins import configure
 
     _, own = parted(study_settings("transport", name))
@@ -161,7 +161,7 @@ def flipset_of(kind: str) -> tuple[float, float, float]:
     The exact map knows no other rows, so it is fitted on the 40,000. Networks are not trained to the end: what an
     image costs does not depend on it.
     """
-    module, rng = importlib.import_module(f"pipeline.transport.{kind}"), np.random.default_rng(2)
+    module, rng = importlib.import_module(f"fairness_audits.transport.{kind}"), np.random.default_rng(2)
     untrained: dict[str, dict[str, Any]] = {
         "stochastic": {"steps": 10},
         "wgan": {"steps": 10, "check_every": 10},

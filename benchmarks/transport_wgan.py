@@ -19,13 +19,13 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import plain_network, seconds, study_settings
-from pipeline.models.mlp import glorot_networks
-from pipeline.seeds import generators
-from pipeline.transport import wgan
-from pipeline.transport.between import parted
-from pipeline.transport.wgan import minibatches, outputs
-from pipeline.transport.wgan_compiled import CompiledTraining
-from pipeline.types import Array
+from fairness_audits.models.mlp import glorot_networks
+from fairness_audits.seeds import generators
+from fairness_audits.transport import wgan
+from fairness_audits.transport.wgan import minibatches, outputs
+from fairness_audits.transport.wgan_compiled import CompiledTraining
+from fairness_audits.values import Array
+from pipeline.counterparts import parted
 from pipeline.workflow.plugins import configure
 
 ROWS = 10_000
@@ -129,7 +129,7 @@ def train_plainly(
     rows: Array,
     plan: wgan.Config,
 ) -> None:
-    """One trial on these minibatches, as ``pipeline.transport.wgan`` says it, by optimizers and backward()."""
+    """One trial on these minibatches, as ``fairness_audits.transport.wgan`` says it, by optimizers and backward()."""
     of_generator, of_critic = (
         torch.optim.RMSprop(network.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
         for network in (generator, critic)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline import io
-from pipeline.report.numbers import sentence
+from fairness_audits.files import load_json, save_text, written
+from fairness_audits.results.numbers import sentence
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results" / "reference"
@@ -37,21 +37,21 @@ def save_smaller(picture: Path, place: Path) -> None:
     """The PNG in few colours."""
     from PIL import Image
 
-    with Image.open(picture) as image, io.written(place) as temporary:
+    with Image.open(picture) as image, written(place) as temporary:
         few = image.convert("RGB").quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
         few.save(temporary, "PNG", optimize=True)
 
 
 def main() -> None:
     """Load the indexes and pictures, write the page and the smaller pictures."""
-    studies = [io.load_json(path) for path in sorted(RESULTS.glob("tables/*/index.json"))]
+    studies = [load_json(path) for path in sorted(RESULTS.glob("tables/*/index.json"))]
     for study in studies:
         for one in study["artefacts"]:
             if one["kind"] == "figure" and not one["absent"]:
                 place = Path(study["study"], f"{one['name']}.png")
                 save_smaller(RESULTS / "figures" / place, DOCS / "images" / place)
     paragraphs = [HEAD, *(paragraph for study in studies for paragraph in part(study))]
-    io.save_text("\n\n".join(paragraphs) + "\n", DOCS / "figures.md")
+    save_text("\n\n".join(paragraphs) + "\n", DOCS / "figures.md")
 
 
 if __name__ == "__main__":

@@ -9,21 +9,21 @@ A fifth, :func:`join`, makes one loss-ratio audit of those of parts of the rows.
 
 A result has ``.outcome`` (``"rejected"``, ``"not rejected"`` or ``"inconclusive"``), ``.summary()`` in words,
 ``.to_frame()``, ``.to_dict()``, ``.figure()``, and ``.save(folder)``; in a notebook it shows its page. The same audits
-run on files from the shell: ``fairness-audits audit --help``.
+run on files from the shell: ``fairness-audits --help``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairness_audits.audits.fliptest.settings import Settings as FlipTestSettings
+from fairness_audits.audits.join.settings import Settings as JoinSettings
+from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
+from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
+from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.calls import Columns, keyworded
-from pipeline import __version__
-from pipeline.cli.audit.fliptest import Settings as FlipTestSettings
-from pipeline.cli.audit.join import Settings as JoinSettings
-from pipeline.cli.audit.loss_ratio import Settings as LossRatioSettings
-from pipeline.cli.audit.permutation import Settings as PermutationSettings
-from pipeline.cli.audit.robustness_bias import Settings as RobustnessSettings
-from pipeline.cli.result import Result
+from fairness_audits.results.result import Result
+from fairness_audits.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -87,9 +87,9 @@ def permutation_test(
     name_a  estimate_a name_b  estimate_b higher
          f        0.25      m        0.75      m
     """
-    from pipeline.cli.audit.permutation.document import audited
-    from pipeline.cli.audit.permutation.evidence import planned
-    from pipeline.tabulate import opened
+    from fairness_audits.audits.permutation.compute import planned
+    from fairness_audits.audits.permutation.result import audited
+    from fairness_audits.tables import opened
 
     columns = Columns()
     named: dict[str, Any] = {
@@ -202,7 +202,7 @@ def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
     >>> bool(np.isclose(*T_n, rtol=1e-12))
     True
     """
-    from pipeline.cli.audit.join.document import joined
+    from fairness_audits.audits.join.result import joined
 
     return joined(results)
 

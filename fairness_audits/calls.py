@@ -9,10 +9,10 @@ from dataclasses import MISSING
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from pipeline.cli.result import Result
-from pipeline.cli.settings import Options, documented, keywords
-from pipeline.fields import fits
-from pipeline.messages import check_distinct, listed, nearest, not_installed
+from fairness_audits.messages import check_distinct, listed, nearest, not_installed
+from fairness_audits.options import Options, documented, keywords
+from fairness_audits.results.result import Result
+from fairness_audits.validation import fits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,10 +120,10 @@ class Columns:
 
     def audited(self, audit: str, source: str, model: Any, given: Mapping[str, Any], **others: Any) -> Result:
         """The audit of a model on these columns, which messages call ``source``; ``others`` is what it takes beside."""
-        from pipeline.cli.model import Computing, load_model
-        from pipeline.cli.table import Source
+        from fairness_audits.inputs.model import Computing, load_model
+        from fairness_audits.inputs.table import Source
 
-        home = import_module(f"pipeline.cli.audit.{audit}.document")
+        home = import_module(f"fairness_audits.audits.{audit}.result")
         asked = home.Settings(**given)
         computing = Computing(asked.device, getattr(asked, "dtype", "float32"))
         loaded = load_model(model, False, computing, wanted=home.WANTED)

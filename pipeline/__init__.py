@@ -1,3 +1,1 @@
-"""A reproducible pipeline that regenerates studies of unfairness in machine-learned models."""
-
-__version__ = "0.1.0"
+"""The experiments: everything that regenerates the four papers with the library ``fairness_audits``."""

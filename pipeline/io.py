@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -18,54 +17,25 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from pipeline.types import Absent, AuditResult, Classifier, Dataset, Described, ImageDataset, TransportMap
+from fairness_audits.files import save_text, written
+from fairness_audits.values import Classifier, Dataset, ImageDataset, TransportMap
+from pipeline.values import AuditResult, DatasetSummary, MissingData
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from pipeline.report.table import Table
 
 FORMAT = 1
 """Version of the ``.npz`` layout; a file of another version is refused rather than misread."""
 
-Stored = Dataset | ImageDataset | Described | Classifier | TransportMap | AuditResult | Absent
-Value = TypeVar("Value", Dataset, ImageDataset, Described, Classifier, TransportMap, AuditResult, Absent)
+Stored = Dataset | ImageDataset | DatasetSummary | Classifier | TransportMap | AuditResult | MissingData
+Value = TypeVar("Value", Dataset, ImageDataset, DatasetSummary, Classifier, TransportMap, AuditResult, MissingData)
 LOCAL_HEADER = "<4s5H3I2H"
 """What stands before a member of a zip archive, down to the lengths of its name and of what follows that."""
 NETWORKS = "networks."
 """The architectures whose weights may be large."""
 KINDS = {kind.__name__: kind for kind in get_args(Stored)}
-
-
-@contextmanager
-def written(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well, remove it when not."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix stays last: writers such as matplotlib and pandas choose the format by it.
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def save_text(text: str, path: Path | str) -> None:
-    """Write ``text`` as UTF-8."""
-    with written(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-
-
-def save_json(value: Any, path: Path | str) -> None:
-    """Write ``value`` as indented JSON; NaN and infinities are refused, since JSON has none."""
-    save_text(json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n", path)
-
-
-def load_json(path: Path | str) -> Any:
-    """Read a JSON file."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def save(value: Stored, path: Path | str) -> None:
@@ -104,7 +74,7 @@ def load(path: Path | str, kind: type[Value]) -> Value:
 
 
 def load_if_present(path: Path | str) -> Stored:
-    """Read a file of whatever kind it is: what a stage makes of an absent dataset is :class:`Absent` again."""
+    """Read a file of whatever kind it is: what a stage makes of an absent dataset is :class:`MissingData` again."""
     return _stored(path, *KINDS)
 
 
@@ -141,8 +111,8 @@ class KeptBeside:
 
 def load_audit(path: Path | str) -> AuditResult:
     """Read an audit's rows and arrays; of one whose data are absent, that it was not run."""
-    found = _stored(path, AuditResult.__name__, Absent.__name__)
-    if isinstance(found, Absent):
+    found = _stored(path, AuditResult.__name__, MissingData.__name__)
+    if isinstance(found, MissingData):
         return AuditResult.not_run(found)
     assert isinstance(found, AuditResult)
     return found
@@ -168,15 +138,6 @@ def save_table(table: Table, stem: Path | str) -> tuple[Path, ...]:
     paths = tuple(Path(f"{stem}{suffix}") for suffix in texts)
     for path, text in zip(paths, texts.values(), strict=True):
         save_text(text, path)
-    return paths
-
-
-def save_figure(figure: Figure, stem: Path | str) -> tuple[Path, ...]:
-    """Write a figure as ``stem``.pdf and .png, without dates, so that the same figure gives the same bytes."""
-    paths = Path(f"{stem}.pdf"), Path(f"{stem}.png")
-    for path, metadata in zip(paths, ({"CreationDate": None, "ModDate": None}, {"Software": None}), strict=True):
-        with written(path) as temporary:
-            figure.savefig(temporary, metadata=metadata)
     return paths
 
 

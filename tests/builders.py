@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from pipeline.models.logistic_mixture import regressions
-from pipeline.types import Array, Classifier, Dataset, ImageDataset
+from fairness_audits.models.logistic_mixture import regressions
+from fairness_audits.values import Array, Classifier, Dataset, ImageDataset
 from pipeline.workflow.config import CONF
 
 

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 import torch
 
+from fairness_audits.models import architecture as architecture_of
+from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset, ImageDataset
+from pipeline import networks
+from pipeline.counterparts import mapped, parted
 from pipeline.datasets import adience, cifar10, cifar100, utkface
-from pipeline.datasets.image_sets import ImageConfig
-from pipeline.models import architecture as architecture_of
-from pipeline.models import networks
-from pipeline.seeds import generators
-from pipeline.transport.between import mapped, parted
-from pipeline.types import Dataset, ImageDataset
+from pipeline.raw_data.image_sets import ImageConfig
 from pipeline.workflow import plugins
 from pipeline.workflow.composition import Point
 from pipeline.workflow.config import CONF

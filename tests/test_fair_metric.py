@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.special import expit
 
-from pipeline.fair_metric import (
+from fairness_audits.fair_metric import (
     from_directions,
     learn,
     learn_batch,
@@ -18,7 +18,7 @@ from pipeline.fair_metric import (
     rotated,
     sensitive_directions,
 )
-from pipeline.group_metrics import (
+from fairness_audits.group_metrics import (
     accuracy,
     average_odds_difference,
     balanced_accuracy,
@@ -27,7 +27,7 @@ from pipeline.group_metrics import (
     positive_rate,
     statistical_parity_difference,
 )
-from pipeline.types import Batch
+from fairness_audits.values import Batch
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -7,13 +7,26 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pytest
 
-from pipeline.attacks.carlini_wagner import Settings as CarliniWagner
-from pipeline.audits.inference import Precision
-from pipeline.audits.permutation.monte_carlo import Settings as PermutationTest
-from pipeline.fields import Checked, Count, Names, Share, above, at_least, even, finite, interval, made, one_of, some_of
-from pipeline.seeds import generators
-from pipeline.transport.between import parted
-from pipeline.types import Dataset
+from fairness_audits.attacks.carlini_wagner import Settings as CarliniWagner
+from fairness_audits.audits.inference import Precision
+from fairness_audits.audits.permutation.monte_carlo import Settings as PermutationTest
+from fairness_audits.seeds import generators
+from fairness_audits.validation import (
+    Checked,
+    Count,
+    Names,
+    Share,
+    above,
+    at_least,
+    even,
+    finite,
+    interval,
+    made,
+    one_of,
+    some_of,
+)
+from fairness_audits.values import Dataset
+from pipeline.counterparts import parted
 from pipeline.workflow import plugins
 from pipeline.workflow.config import Workflow
 from tests.builders import dataset as toy

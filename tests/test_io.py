@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairness_audits.files import save_json, save_text, written
+from fairness_audits.values import Classifier, Dataset
 from pipeline import io
-from pipeline.types import Absent, AuditResult, Classifier, Dataset
+from pipeline.values import AuditResult, MissingData
 from tests.builders import dataset as toy
 
 
@@ -64,10 +66,10 @@ def _leaves(value: object) -> list[Any]:
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
-    io.save_text("old", path)
+    save_text("old", path)
 
     def interrupted() -> None:
-        with io.written(path) as temporary:
+        with written(path) as temporary:
             temporary.write_text("half")
             raise RuntimeError("interrupted")
 
@@ -88,13 +90,13 @@ def test_a_truncated_file_is_named_with_what_to_do_and_one_of_another_type_is_re
 
 
 def test_json_is_sorted_ends_with_a_line_break_and_has_no_nan(tmp_path: Path) -> None:
-    io.save_json({"b": 1, "a": [1.5]}, tmp_path / "x.json")
+    save_json({"b": 1, "a": [1.5]}, tmp_path / "x.json")
     text = (tmp_path / "x.json").read_text()
     assert text.index('"a"') < text.index('"b"')
     assert text.endswith("}\n")
     assert json.loads(text) == {"a": [1.5], "b": 1}
     with pytest.raises(ValueError, match="not JSON compliant"):
-        io.save_json({"T_n": float("nan")}, tmp_path / "y.json")
+        save_json({"T_n": float("nan")}, tmp_path / "y.json")
     assert not (tmp_path / "y.json").exists()
 
 
@@ -113,7 +115,7 @@ def test_a_network_comes_without_its_weights_where_they_are_not_asked_for(tmp_pa
 
 
 def test_an_audit_of_absent_data_is_one_row_that_says_why(tmp_path: Path) -> None:
-    io.save(Absent("faces", "nobody has them", "standard", "robustness_bias"), tmp_path / "a.npz")
+    io.save(MissingData("faces", "nobody has them", "standard", "robustness_bias"), tmp_path / "a.npz")
     found = io.load_audit(tmp_path / "a.npz")
     place = found.audit, found.dataset, found.method, found.origin
     assert place == ("robustness_bias", "faces", "standard", "absent")

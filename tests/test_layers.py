@@ -162,7 +162,7 @@ REPORT = [module_of(path, ROOT) for path in sorted((ROOT / "pipeline" / "report"
 STAGES = [module_of(path, ROOT) for path in sorted((ROOT / "pipeline" / "stages").glob("*.py"))]
 OFTEN = [f"pipeline.stages.{name}" for name in ("fetch", "train", "transport", "audit", "collect")]
 """What runs once for each job of a grid."""
-PERMUTATION = [f"pipeline.audits.permutation.{name}" for name in ("pairs", "permutation", "sample_size")]
+PERMUTATION = [f"fairness_audits.audits.permutation.{name}" for name in ("pairs", "permutation", "sample_size")]
 LIGHT = {
     "plug-ins": (f"import {', '.join(plugins())}", HEAVY),
     "a stage, before it knows what it computes": (
@@ -172,9 +172,12 @@ LIGHT = {
     "a stage of many jobs": (f"import {', '.join(OFTEN)}", (*HEAVY, "pandas", "scipy")),
     "the report": (f"import {', '.join(REPORT)}", ("torch",)),
     "a permutation test": (f"import {', '.join(PERMUTATION)}", ("statsmodels",)),
-    "networks": ("import pipeline.models.networks", ("torch",)),
-    "POT": ("from pipeline.transport.pot import ot", ("torch", "jax")),
-    "the help": ("from pipeline.cli.entry import parser; parser()", (*HEAVY[:4], "matplotlib", "pandas", "scipy")),
+    "networks": ("import pipeline.networks", ("torch",)),
+    "POT": ("from fairness_audits.transport.pot import ot", ("torch", "jax")),
+    "the help": (
+        "from fairness_audits.cli.entry import parser; parser()",
+        (*HEAVY[:4], "matplotlib", "pandas", "scipy"),
+    ),
     "the functions": ("import fairness_audits", (*HEAVY, "pandas", "numpy", "scipy", "snakemake")),
 }
 

@@ -23,9 +23,9 @@ import numpy as np
 import psutil
 import pytest
 
+from fairness_audits.values import Classifier
 from pipeline import io
 from pipeline.report import registry
-from pipeline.types import Classifier
 from pipeline.workflow.composition import declared
 from pipeline.workflow.config import CONF
 from tests.files import environment, project_copy

@@ -30,7 +30,7 @@ from scipy.stats import rankdata
 
 from data.twins.draws import drawn_cells, root_cells, within
 from data.twins.preserved import FEWEST_IN_INTERVAL, significant, trimmed
-from pipeline.types import Array
+from fairness_audits.values import Array
 
 LARGE = 1_000
 """A group of that many rows is a block of its own."""

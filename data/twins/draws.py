@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from data.twins.preserved import FEWEST
-from pipeline.transport.plan import whole_counts
-from pipeline.types import Array
+from fairness_audits.transport.plan import whole_counts
+from fairness_audits.values import Array
 
 
 def root_cells(rows: pd.DataFrame, columns: Sequence[str]) -> pd.Series:

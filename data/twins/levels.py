@@ -30,7 +30,7 @@ from sklearn.linear_model import LogisticRegression
 
 from data.twins.draws import drawn_cells, root_cells, within
 from data.twins.preserved import FEWEST, FEWEST_IN_INTERVAL, cramers_v, trimmed
-from pipeline.types import Array
+from fairness_audits.values import Array
 
 INTERVALS = 16
 """Intervals of a number; a value commoner than one interval's share stands for itself, beside them."""

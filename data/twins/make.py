@@ -21,9 +21,10 @@ import numpy as np
 import pandas as pd
 
 from data.twins import copula, levels, preserved, subjects
-from pipeline import io
-from pipeline.datasets import adult, compas, download, law, ssl
-from pipeline.seeds import generators
+from fairness_audits.files import load_json, save_text
+from fairness_audits.seeds import generators
+from pipeline.datasets import adult, compas, law, ssl
+from pipeline.raw_data import download
 
 HERE = Path(__file__).parent
 STATISTICS = "preserved.json"
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=HERE)
     options = parser.parse_args(arguments)
     path = options.output / STATISTICS
-    known = io.load_json(path) if path.is_file() else {}
+    known = load_json(path) if path.is_file() else {}
     for name in options.names:
         kind = name.partition("_")[0]
         sources = [subjects.COUNTS] if kind == "ssl" else MODULES[kind].SOURCES
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         known |= {name: statistics} if statistics else {}
         print(f"{name}: {len(rows):,} rows")
     lines = (f"{json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known))
-    io.save_text("{\n" + ",\n".join(lines) + "\n}\n", path)
+    save_text("{\n" + ",\n".join(lines) + "\n}\n", path)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.types import Array
+from fairness_audits.values import Array
 
 ALL = "all"
 FEWEST = 10

@@ -47,9 +47,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets.raw_table import category, parsed, whole
-from pipeline.datasets.source import Source
-from pipeline.types import Array
+from fairness_audits.values import Array
+from pipeline.raw_data.raw_table import category, parsed, whole
+from pipeline.raw_data.source import Source
 
 BLACK, WHITE = "BLK", "WHI"
 EXCHANGED = "narcotic_arrests"

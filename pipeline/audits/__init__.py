@@ -1,1 +1,1 @@
-"""What is measured of a classifier on a dataset: one module an audit, each with ``Config`` and ``run``."""
+"""The audits of the studies, one plug-in each: ``Config`` and ``run``."""

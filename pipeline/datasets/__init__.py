@@ -3,14 +3,14 @@
 A module ``pipeline/datasets/<name>.py`` offers
 
     Config        a frozen dataclass, one field for each key of ``conf/dataset/<name>.yaml``
-    prepare       rows -> :class:`pipeline.types.Dataset` or ``ImageDataset``; pure
+    prepare       rows -> :class:`fairness_audits.values.Dataset` or ``ImageDataset``; pure
 
 and, where it is made of files,
 
     SOURCES       the official raw files
     parse         folder of raw files -> rows; the only function that reads files
 
-What is drawn has neither, and gets None for rows (:mod:`pipeline.datasets.tabular`); what comes with a dependency has
+What is drawn has neither, and gets None for rows (:mod:`pipeline.raw_data.tabular`); what comes with a dependency has
 ``ORIGIN`` and a ``parse`` without a folder. Besides, a module may have
 
     ALTERNATIVES  files of the same content under other names and checksums

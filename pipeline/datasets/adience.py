@@ -21,13 +21,13 @@ from typing import Literal
 
 import pandas as pd
 
-from pipeline.datasets import image_files, image_sets
-from pipeline.datasets.image_files import ImageFiles
-from pipeline.datasets.image_sets import Labelled
-from pipeline.datasets.raw_table import anything, category, parsed
-from pipeline.datasets.source import Source
-from pipeline.fields import Share
-from pipeline.types import Generators, ImageDataset, Origin
+from fairness_audits.validation import Share
+from fairness_audits.values import Generators, ImageDataset, Origin
+from pipeline.raw_data import image_files, image_sets
+from pipeline.raw_data.image_files import ImageFiles
+from pipeline.raw_data.image_sets import Labelled
+from pipeline.raw_data.raw_table import anything, category, parsed
+from pipeline.raw_data.source import Source
 
 ARCHIVE = "aligned.tar.gz"
 FOLDS = tuple(f"fold_{number}_data.txt" for number in range(5))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.datasets import tabular
-from pipeline.fields import Checked, Count
-from pipeline.types import Dataset, Generators, Origin
+from fairness_audits.validation import Checked, Count
+from fairness_audits.values import Dataset, Generators, Origin
+from pipeline.raw_data import tabular
 
 LEVELS = ("S'", "S")
 SUCCESS = (1 / 2, 1 / 4)

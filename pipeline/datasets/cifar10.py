@@ -1,14 +1,14 @@
 """CIFAR-10: 60,000 photographs of 32 x 32 pixels in colour, of ten classes; 50,000 to train on, 10,000 to test.
 
-They are read from the official archive of pickled batches or from image files (:mod:`pipeline.datasets.cifar`).
+They are read from the official archive of pickled batches or from image files (:mod:`pipeline.raw_data.cifar`).
 Partition: the class.
 
 Source: Krizhevsky (2009).
 """
 
-from pipeline.datasets import cifar, image_sets
-from pipeline.datasets.image_sets import Labelled
-from pipeline.types import Generators, ImageDataset, Origin
+from fairness_audits.values import Generators, ImageDataset, Origin
+from pipeline.raw_data import cifar, image_sets
+from pipeline.raw_data.image_sets import Labelled
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 FOLDER = "cifar-10-batches-py"

@@ -2,7 +2,7 @@
 
 Each has one of 100 classes and one of the 20 superclasses that these belong to; ``rows`` says which of them is the
 label, and the partition. They are read from the official archive of pickled batches or from image files
-(:mod:`pipeline.datasets.cifar`); nobody has recorded the digest of the official training images, so image files are
+(:mod:`pipeline.raw_data.cifar`); nobody has recorded the digest of the official training images, so image files are
 always a ``lossy`` copy.
 
 Source: Krizhevsky (2009).
@@ -13,10 +13,10 @@ from typing import Annotated
 
 import numpy as np
 
-from pipeline.datasets import cifar, image_sets
-from pipeline.datasets.image_sets import Labelled
-from pipeline.fields import one_of
-from pipeline.types import Generators, ImageDataset, Origin
+from fairness_audits.validation import one_of
+from fairness_audits.values import Generators, ImageDataset, Origin
+from pipeline.raw_data import cifar, image_sets
+from pipeline.raw_data.image_sets import Labelled
 
 SUPERCLASSES = {
     name: tuple(classes.split())

@@ -21,12 +21,12 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets import tabular
-from pipeline.datasets.raw_table import category, parsed, whole
-from pipeline.datasets.source import Source
-from pipeline.datasets.tabular import SplitConfig, stratified_split
-from pipeline.fields import one_of
-from pipeline.types import Dataset, Generators, Origin
+from fairness_audits.validation import one_of
+from fairness_audits.values import Dataset, Generators, Origin
+from pipeline.raw_data import tabular
+from pipeline.raw_data.raw_table import category, parsed, whole
+from pipeline.raw_data.source import Source
+from pipeline.raw_data.tabular import SplitConfig, stratified_split
 
 FILE = "compas-scores-two-years.csv"
 SOURCES = (

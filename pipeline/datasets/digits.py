@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.datasets import image_sets
-from pipeline.datasets.image_files import Held, resized
-from pipeline.datasets.image_sets import Labelled
-from pipeline.fields import Share
-from pipeline.types import Generators, ImageDataset, Origin
+from fairness_audits.validation import Share
+from fairness_audits.values import Generators, ImageDataset, Origin
+from pipeline.raw_data import image_sets
+from pipeline.raw_data.image_files import Held, resized
+from pipeline.raw_data.image_sets import Labelled
 
 ORIGIN: Origin = "bundled"
 MAXIMUM = 16.0

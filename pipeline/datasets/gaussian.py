@@ -14,9 +14,9 @@ from typing import Annotated
 
 import numpy as np
 
-from pipeline.datasets import tabular
-from pipeline.fields import Checked, Count, above
-from pipeline.types import Dataset, Generators, Origin
+from fairness_audits.validation import Checked, Count, above
+from fairness_audits.values import Dataset, Generators, Origin
+from pipeline.raw_data import tabular
 
 LEVELS = ("S'", "S")
 FIXED_POINTS = ("ones", "zeros")

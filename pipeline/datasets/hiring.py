@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.datasets import tabular
-from pipeline.fields import Checked, Count
-from pipeline.types import Array, Dataset, Generators, Origin
+from fairness_audits.validation import Checked, Count
+from fairness_audits.values import Array, Dataset, Generators, Origin
+from pipeline.raw_data import tabular
 
 FEATURES = ("work_experience", "hair_length")
 LEVELS = ("Female", "Male")

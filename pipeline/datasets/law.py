@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets import tabular
-from pipeline.datasets.raw_table import category, decimal, parsed
-from pipeline.datasets.source import Source
-from pipeline.datasets.tabular import SplitConfig, random_split
-from pipeline.types import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Origin
+from pipeline.raw_data import tabular
+from pipeline.raw_data.raw_table import category, decimal, parsed
+from pipeline.raw_data.source import Source
+from pipeline.raw_data.tabular import SplitConfig, random_split
 
 FILE = "law_data.csv"
 SOURCES = (

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.datasets import tabular
-from pipeline.types import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Origin
+from pipeline.raw_data import tabular
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from typing import Annotated
 
 import numpy as np
 
-from pipeline.datasets import tabular
-from pipeline.fields import Checked, Count, NonNegative, Probability, one_of
-from pipeline.types import Dataset, Generators, Origin
+from fairness_audits.validation import Checked, Count, NonNegative, Probability, one_of
+from fairness_audits.values import Dataset, Generators, Origin
+from pipeline.raw_data import tabular
 
 LABELS = ("stated", "centred")
 

@@ -24,12 +24,12 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets import tabular
-from pipeline.datasets.raw_table import category, code, decimal, parsed, whole
-from pipeline.datasets.source import Source
-from pipeline.datasets.tabular import SplitConfig, random_split
-from pipeline.fields import interval
-from pipeline.types import Dataset, Generators, Origin
+from fairness_audits.validation import interval
+from fairness_audits.values import Dataset, Generators, Origin
+from pipeline.raw_data import tabular
+from pipeline.raw_data.raw_table import category, code, decimal, parsed, whole
+from pipeline.raw_data.source import Source
+from pipeline.raw_data.tabular import SplitConfig, random_split
 
 FILE = "Strategic_Subject_List.csv"
 TWINS = {"": ("ssl_1.parquet", "ssl_2.parquet")}

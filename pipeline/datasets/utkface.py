@@ -20,12 +20,12 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from pipeline.datasets import image_files, image_sets
-from pipeline.datasets.image_files import ImageFiles
-from pipeline.datasets.image_sets import Labelled
-from pipeline.datasets.source import Source
-from pipeline.fields import Share
-from pipeline.types import Generators, ImageDataset, Origin
+from fairness_audits.validation import Share
+from fairness_audits.values import Generators, ImageDataset, Origin
+from pipeline.raw_data import image_files, image_sets
+from pipeline.raw_data.image_files import ImageFiles
+from pipeline.raw_data.image_sets import Labelled
+from pipeline.raw_data.source import Source
 
 ARCHIVE = "UTKFace.tar.gz"
 COPY = "utkface.tar"

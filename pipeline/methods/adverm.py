@@ -30,14 +30,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from pipeline.fields import NonNegative, one_of
-from pipeline.methods import standard
-from pipeline.types import Array, Classifier, Generators, ImageDataset, Keeper
+from fairness_audits.validation import NonNegative, one_of
+from fairness_audits.values import Array, Checkpoint, Classifier, Generators, ImageDataset
+from pipeline.methods import sgd
 
 if TYPE_CHECKING:
     import torch
 
-    from pipeline.methods.sgd_training import Forward, Objective, Terms
+    from pipeline.training.sgd_training import Forward, Objective, Terms
 
 DISTANCES = ("logit", "margin")
 SCALES = ("pixels", "normalised")
@@ -46,7 +46,7 @@ SMALLEST_NORM = 1e-12
 
 
 @dataclass(frozen=True)
-class Config(standard.Config):
+class Config(sgd.Config):
     """Those of every training by stochastic gradient descent, and the penalty's.
 
     ``alpha``, ``tau``. P is the group ``penalised_level`` of ``penalised_partition``, None for the classes; the others
@@ -63,16 +63,16 @@ class Config(standard.Config):
     scale: Annotated[str, one_of(SCALES)]
 
 
-def fit(dataset: ImageDataset, config: Config, rngs: Generators, keeper: Keeper | None = None) -> Classifier:
-    """One network at its checkpoints; see :func:`pipeline.methods.sgd_training.trained`. Draws from the first rng.
+def fit(dataset: ImageDataset, config: Config, rngs: Generators, resume: Checkpoint | None = None) -> Classifier:
+    """One network at its checkpoints; see :func:`pipeline.training.sgd_training.trained`. Draws from the first rng.
 
     The history has besides ``cross_entropy`` and ``penalty``, the mean over batches of |...| above, without alpha.
     Raises ValueError for a partition or level that the dataset does not have.
     """
-    from pipeline.methods.sgd_training import trained
+    from pipeline.training.sgd_training import trained
 
     inside, outside = sides(dataset, config.penalised_partition, config.penalised_level)
-    return trained("adverm", dataset, config, rngs[0], keeper, objective(inside, outside, dataset.std, config))
+    return trained("adverm", dataset, config, rngs[0], resume, objective(inside, outside, dataset.std, config))
 
 
 def sides(dataset: ImageDataset, partition: str | None, level: str | None) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ Minimised in each repetition, over w = (W_1, b_1, W_2, b_2):
 
 .. math:: \frac12 \sum_{y \in \{0, 1\}} E\big[\log(1 + e^{-(2y - 1) z_w(X)}) \mid Y = y\big]
 
-where z_w is the margin of ``pipeline.models.mlp``. A batch holds equally many rows of both classes, drawn with
+where z_w is the margin of ``fairness_audits.models.mlp``. A batch holds equally many rows of both classes, drawn with
 replacement, so its mean cross entropy estimates that objective: this is how class imbalance is accounted for.
 
 The repetitions share every operation (batched matrix products), and the gradient is written out rather than taped:
@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from pipeline.fields import Checked, Count, Positive, at_least, even
-from pipeline.group_metrics import balanced_accuracy
-from pipeline.models import mlp
-from pipeline.models.device import arrays, visible_device
-from pipeline.types import Array, Batch, Classifier, Dataset, Generators
+from fairness_audits.group_metrics import balanced_accuracy
+from fairness_audits.models import mlp
+from fairness_audits.models.device import arrays, visible_device
+from fairness_audits.validation import Checked, Count, Positive, at_least, even
+from fairness_audits.values import Array, Batch, Classifier, Dataset, Generators
 
 if TYPE_CHECKING:
     import torch
@@ -88,8 +88,8 @@ def balanced_loss_and_accuracy(parameters: Mapping[str, Array], held_out: Batch)
 def train(data: Batch, held_out: Batch, plan: Config, rngs: Generators) -> tuple[dict[str, Array], dict[str, Array]]:
     """Train one network for each generator, from Glorot-uniform weights and zero biases.
 
-    Returns the parameters of ``pipeline.models.mlp`` and the training curve: ``step`` (L,), and the class-balanced
-    ``loss`` and ``balanced_accuracy`` on ``held_out`` (R, L).
+    Returns the parameters of ``fairness_audits.models.mlp`` and the training curve: ``step`` (L,), and the
+    class-balanced ``loss`` and ``balanced_accuracy`` on ``held_out`` (R, L).
     """
     import torch
 

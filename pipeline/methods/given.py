@@ -13,9 +13,9 @@ from typing import Annotated
 
 import numpy as np
 
-from pipeline.fields import Checked, above, finite
-from pipeline.models import logistic_mixture
-from pipeline.types import Classifier, Dataset, Generators
+from fairness_audits.models import logistic_mixture
+from fairness_audits.validation import Checked, above, finite
+from fairness_audits.values import Classifier, Dataset, Generators
 
 
 @dataclass(frozen=True)

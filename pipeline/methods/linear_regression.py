@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.types import Array, Classifier, Dataset, Generators
+from fairness_audits.values import Array, Classifier, Dataset, Generators
 
 SMALLEST_EIGENVALUE = 1e-10
 """Directions in which the features vary less than this share of the most varied one are taken for dependent."""

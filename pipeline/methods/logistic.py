@@ -15,9 +15,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from pipeline.fields import Checked, Positive, Share, not_empty
-from pipeline.models import logistic_mixture
-from pipeline.types import Array, Batch, Classifier, Dataset, Generators
+from fairness_audits.models import logistic_mixture
+from fairness_audits.validation import Checked, Positive, Share, not_empty
+from fairness_audits.values import Array, Batch, Classifier, Dataset, Generators
 
 TOLERANCE = 1e-6
 MAXIMUM_ITERATIONS = 1000

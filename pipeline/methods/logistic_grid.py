@@ -12,9 +12,9 @@ from typing import Annotated
 
 import numpy as np
 
-from pipeline.fields import Checked, Count, one_of
-from pipeline.models import logistic_mixture
-from pipeline.types import Array, Classifier, Dataset, Generators
+from fairness_audits.models import logistic_mixture
+from fairness_audits.validation import Checked, Count, one_of
+from fairness_audits.values import Array, Classifier, Dataset, Generators
 
 INTERCEPTS = ("fitted", "zero")
 HALVINGS = 200

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.models import logistic_mixture
-from pipeline.types import Classifier, Dataset, Generators
+from fairness_audits.models import logistic_mixture
+from fairness_audits.values import Classifier, Dataset, Generators
 
 
 @dataclass(frozen=True)

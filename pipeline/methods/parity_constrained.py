@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairness_audits.models import logistic_mixture
+from fairness_audits.values import Array, Classifier, Dataset, Generators
 from pipeline.methods.linear_regression import SMALLEST_EIGENVALUE
-from pipeline.models import logistic_mixture
-from pipeline.types import Array, Classifier, Dataset, Generators
 
 TOLERANCE = 1e-8
 MAXIMUM_ITERATIONS = 1000

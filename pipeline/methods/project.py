@@ -2,16 +2,16 @@ r"""Project: the baseline's network on features from which the sensitive subspac
 
 .. math:: f(x) = \text{mlp}\big((I - U U^\top) x\big) = \max\big(x\, (I - U U^\top) W_1 + b_1, 0\big) W_2 + b_2
 
-U is an orthonormal basis of the sensitive subspace that ``pipeline.fair_metric`` learns on the *training* rows. The
-projector is folded into W_1, so the result is a plain ``mlp`` on the same features as every other method, and it does
-not change when x moves along U. Source: Maity et al. 2021, appendix F.3.1 and table 2.
+U is an orthonormal basis of the sensitive subspace that ``fairness_audits.fair_metric`` learns on the *training* rows.
+The projector is folded into W_1, so the result is a plain ``mlp`` on the same features as every other method, and it
+does not change when x moves along U. Source: Maity et al. 2021, appendix F.3.1 and table 2.
 """
 
 from dataclasses import replace
 
-from pipeline.fair_metric import learn_batch
+from fairness_audits.fair_metric import learn_batch
+from fairness_audits.values import Classifier, Dataset, Generators
 from pipeline.methods import baseline
-from pipeline.types import Classifier, Dataset, Generators
 
 Config = baseline.Config
 

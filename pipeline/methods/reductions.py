@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.fields import Checked, Count, Positive, Share
-from pipeline.models import stacked
-from pipeline.types import Array, Batch, Classifier, Dataset, Generators
+from fairness_audits.models import stacked
+from fairness_audits.validation import Checked, Count, Positive, Share
+from fairness_audits.values import Array, Batch, Classifier, Dataset, Generators
 
 CERTAIN = float(-np.log(np.finfo(float).eps))
 """Log odds that stand for certainty: the margin of a member that gives every row the same label."""

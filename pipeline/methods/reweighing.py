@@ -13,9 +13,9 @@ Source: Kamiran and Calders 2012, "Data preprocessing techniques for classificat
 
 import numpy as np
 
+from fairness_audits.values import Array, Classifier, Dataset, Generators
 from pipeline.methods import logistic
 from pipeline.methods.reductions import crossed_groups
-from pipeline.types import Array, Classifier, Dataset, Generators
 
 Config = logistic.Config
 

@@ -32,12 +32,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.fair_metric import learn_batch
-from pipeline.fields import Checked, Count, Positive
+from fairness_audits.fair_metric import learn_batch
+from fairness_audits.models.mlp import glorot_networks
+from fairness_audits.seeds import fingerprint
+from fairness_audits.validation import Checked, Count, Positive
+from fairness_audits.values import Array, Checkpoint, Classifier, Dataset, Generators
 from pipeline.methods.baseline import CHUNK, HalfAndHalf, balanced_loss_and_accuracy, balanced_rows, recorded_chunks
-from pipeline.models.mlp import glorot_networks
-from pipeline.seeds import fingerprint
-from pipeline.types import Array, Classifier, Dataset, Generators, Keeper
 
 INITIAL_BIAS = 0.1
 POINTS = ("steps", "means", "accuracies")
@@ -73,12 +73,12 @@ class Config(Checked, of="method"):
     threads: Count
 
 
-def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | None = None) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators, resume: Checkpoint | None = None) -> Classifier:
     """Train on the first ``len(rngs)`` splits, all in one batch.
 
-    ``keeper`` makes a killed training go on at its last hundred iterations, to the same bytes.
+    ``resume`` makes a killed training go on at its last hundred iterations, to the same bytes.
     """
-    from pipeline.methods.sensr_compiled import CompiledIterations
+    from pipeline.training.sensr import CompiledIterations
 
     count = len(rngs)
     data, held_out = dataset.batch("train", count), dataset.batch("test", count)
@@ -94,7 +94,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | Non
     curve: list[Array] = []
     points: list[tuple[int, Array, Array]] = []
     before = 0
-    if keeper is not None and (kept := keeper.load(own)):
+    if resume is not None and (kept := resume.load(own)):
         training.resume({name.removeprefix("training/"): value for name, value in kept.items() if "/" in name})
         before, curve = int(kept["chunks"]), [kept["curve"]]
         points = list(zip(*(kept[name] for name in POINTS), strict=True))
@@ -110,11 +110,11 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | Non
             points.append((done, np.concatenate(curve, axis=1).mean(axis=1), accuracy))
             curve = [curve[0][:, :0]]
             LOG.info("iteration %s of %s, loss %.3f", f"{done:,}", f"{config.iterations:,}", points[-1][1][:, 0].mean())
-        if keeper is not None:
+        if resume is not None:
             told = {name: np.array(values) for name, values in zip(POINTS, zip(*points, strict=True), strict=False)}
             state = {f"training/{name}": values for name, values in training.state().items()}
             chunks = {"chunks": np.array(chunk + 1), "curve": np.concatenate(curve, axis=1)}
-            keeper.save(own, {**chunks, **dict.fromkeys(POINTS, np.zeros(0)), **told, **state})
+            resume.save(own, {**chunks, **dict.fromkeys(POINTS, np.zeros(0)), **told, **state})
     steps, means, accuracies = (np.array(values) for values in zip(*points, strict=True))
     history = {
         "step": steps,

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.fields import Checked, Names, Positive
-from pipeline.models import stacked
-from pipeline.types import Array, Classifier, Dataset, Generators
+from fairness_audits.models import stacked
+from fairness_audits.validation import Checked, Names, Positive
+from fairness_audits.values import Array, Classifier, Dataset, Generators
 
 CACHE = 100
 """Megabytes of kernel rows that the solver keeps: it asks for few of them twice, and more only cost memory."""

@@ -19,10 +19,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pipeline.fields import Count, Share, one_of
+from fairness_audits.validation import Count, Share, one_of
+from fairness_audits.values import Array, Classifier, Dataset, Generators
 from pipeline.methods import logistic
 from pipeline.methods.reductions import crossed_groups
-from pipeline.types import Array, Classifier, Dataset, Generators
 
 CONSTRAINTS = ("demographic_parity", "true_positive_rate_parity", "false_positive_rate_parity", "equalized_odds")
 OBJECTIVES = ("accuracy_score", "balanced_accuracy_score")

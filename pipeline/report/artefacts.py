@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
+from fairness_audits.results.style import paper
 from pipeline.report import comparison, registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
-from pipeline.report.style import paper
 from pipeline.report.table import Table
 
 Artefact: TypeAlias = Table | Picture

@@ -45,9 +45,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, spearmanr
 
-from pipeline.messages import check_keys
-from pipeline.report import words
-from pipeline.report.numbers import Estimate, interval, number
+from fairness_audits.messages import check_keys
+from fairness_audits.results.numbers import Estimate, interval, number
+from pipeline.report import labels
 from pipeline.report.rules import shares, with_wilson
 from pipeline.report.settings import by_repetition, select
 
@@ -234,7 +234,7 @@ class _Quantity:
         twins = {name for rows in self.rows for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
         if not twins:
             return ""
-        return f"the data here are a synthetic twin of {words.datasets_named(sorted(twins))}"
+        return f"the data here are a synthetic twin of {labels.datasets_named(sorted(twins))}"
 
     @property
     def region(self) -> Region:

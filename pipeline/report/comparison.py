@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.inference import corrected
+from fairness_audits.audits.inference import corrected
+from fairness_audits.results.numbers import Estimate
+from pipeline.report import labels as w
 from pipeline.report import settings
-from pipeline.report import words as w
 from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs, points
-from pipeline.report.numbers import Estimate
 from pipeline.report.rules import RULES, Outcome
 from pipeline.report.settings import Reduction, parse_setting
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.results.numbers import DASH, Estimate, interval, number, p_value, plain, sentence, spread
 from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL, VERDICTS
-from pipeline.report.numbers import DASH, Estimate, interval, number, p_value, plain, sentence, spread
 from pipeline.report.rules import SHARE_MARGIN
 from pipeline.report.settings import parse_setting
 from pipeline.report.stamp import Stamp

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import flat, values
-from pipeline.types import Described
+from pipeline.values import DatasetSummary
 
 Fact = Mapping[str, Any]
 DATA = "data"
@@ -45,7 +45,7 @@ def data_facts(inputs: Inputs) -> Iterator[Fact]:
             yield {**place, "statistic": statistic, "value": float(value)}
 
 
-def _sizes(dataset: Described) -> dict[str, float]:
+def _sizes(dataset: DatasetSummary) -> dict[str, float]:
     if dataset.classes:
         sizes = {"images": dataset.rows, "train_images": dataset.train_rows, "test_images": dataset.test_rows}
         return {**sizes, "classes": len(dataset.classes)}

@@ -10,15 +10,15 @@ from textwrap import wrap
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pipeline.report import against, comparison_table
-from pipeline.report import words as w
+from fairness_audits.results.numbers import symbols
+from pipeline.report import comparison_table, regression_check
+from pipeline.report import labels as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison import VERDICTS
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import symbols
 from pipeline.report.provenance import RuleTime, digest, duration
 from pipeline.report.registry import label
 from pipeline.report.settings import departures
@@ -102,7 +102,7 @@ def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, pro
         ],
         "here": processor,
         "lines": [] if held is None else held.astype(object).where(held.notna(), None).to_dict("records"),
-        "summary": [] if held is None else against.summary(held),
+        "summary": [] if held is None else regression_check.summary(held),
     }
 
 
@@ -136,7 +136,11 @@ def page(
     its picture.
     """
     how: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(loader=PackageLoader("pipeline.report"), undefined=StrictUndefined, **how)
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader("pipeline.report"), PackageLoader("fairness_audits.results")]),
+        undefined=StrictUndefined,
+        **how,
+    )
     environment.filters["letters"] = lambda text: symbols(str(text))
     environment.filters["duration"] = duration
     environment.filters["tally"] = comparison_table.tally_in_words

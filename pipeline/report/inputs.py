@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.style import in_order
+from fairness_audits.values import Classifier
+from pipeline.report import labels as w
 from pipeline.report import settings
-from pipeline.report import words as w
-from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
-from pipeline.report.style import in_order
-from pipeline.types import AuditResult, Classifier, Described
+from pipeline.values import AuditResult, DatasetSummary
 
 Made = TypeVar("Made")
 
@@ -33,7 +34,7 @@ class Inputs:
     scale: str
     rows: pd.DataFrame
     config: Mapping[str, Any]
-    datasets: Mapping[str, Described] = field(default_factory=dict)
+    datasets: Mapping[str, DatasetSummary] = field(default_factory=dict)
     audits: Mapping[str, AuditResult] = field(default_factory=dict)
     classifiers: Mapping[str, Classifier] = field(default_factory=dict)
     _known: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from pipeline.report.numbers import RAISED
+from fairness_audits.results.numbers import SUPERSCRIPTS
 
 LATEX_CHARACTERS: dict[str, Any] = {
     "\\": r"\textbackslash{}",
@@ -45,7 +45,6 @@ GREEK = {
     "\u03c3": "sigma",
 }
 SUBSCRIPTS = {chr(0x2080 + digit): str(digit) for digit in range(10)}
-SUPERSCRIPTS = {chr(letter): chr(digit) for digit, letter in RAISED.items()}
 LATEX_CHARACTERS |= {letter: f"$\\{name}$" for letter, name in GREEK.items()}
 LATEX_CHARACTERS |= {letter: f"$_{digit}$" for letter, digit in SUBSCRIPTS.items()}
 LATEX_CHARACTERS |= {letter: f"$^{{{digit}}}$" for letter, digit in SUPERSCRIPTS.items()}

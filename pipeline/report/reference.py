@@ -19,9 +19,10 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from pipeline.messages import enumerated
+from fairness_audits.messages import enumerated
+from fairness_audits.values import Array, Classifier
 from pipeline.report.inputs import Inputs, as_text
-from pipeline.types import Array, AuditResult, Classifier
+from pipeline.values import AuditResult
 
 LARGE = 4096
 """Numbers from which an array is rounded, and parameters are no longer kept."""

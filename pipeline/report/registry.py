@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pipeline.report
-from pipeline.messages import nearest
+from fairness_audits.messages import nearest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 FIELDS = ("name", "caption", "place")

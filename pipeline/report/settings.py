@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.messages import enumerated
-from pipeline.report import words as w
-from pipeline.report.numbers import plain
-from pipeline.report.style import in_order, method_style
+from fairness_audits.messages import enumerated
+from fairness_audits.results.numbers import plain
+from fairness_audits.results.style import in_order, method_style
+from pipeline.report import labels as w
 
 Setting = Mapping[str, "str | float"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from pipeline.report import words as w
+from fairness_audits.results.numbers import plain
+from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs, given_of
-from pipeline.report.numbers import plain
 from pipeline.report.settings import NEUTRAL, text_of, values
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pipeline.messages import enumerated
-from pipeline.report import words as w
-from pipeline.report.numbers import sentence
+from fairness_audits.messages import enumerated
+from fairness_audits.results.numbers import sentence
+from fairness_audits.results.style import print_stamp
+from pipeline.report import labels as w
 from pipeline.report.settings import Reduction
-from pipeline.report.style import print_stamp
 
 
 @dataclass(frozen=True)

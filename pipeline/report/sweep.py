@@ -9,11 +9,11 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 
-from pipeline.messages import enumerated, nearest
-from pipeline.report import words as w
-from pipeline.report.numbers import plain
+from fairness_audits.messages import enumerated, nearest
+from fairness_audits.results.numbers import plain
+from fairness_audits.results.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure, raised
+from pipeline.report import labels as w
 from pipeline.report.stamp import Picture, Stamp
-from pipeline.report.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure, raised
 from pipeline.workflow.sweep import Figure, column
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from pipeline.report.numbers import DASH, Estimate, interval, number, plain, spread, symbols
+from fairness_audits.results.numbers import DASH, Estimate, interval, number, plain, spread, symbols
 from pipeline.report.stamp import Stamp
 from pipeline.report.typeset import Heading, Kind, Line, Printed
 

@@ -15,15 +15,17 @@ from typing import Any
 
 import pandas as pd
 
+from fairness_audits.files import save_figure, save_json, save_text
+from fairness_audits.results import style
 from pipeline import io
-from pipeline.report import artefacts, claims, html, markup, provenance, reference, registry, style
-from pipeline.report.against import against
+from pipeline.report import artefacts, claims, html, markup, provenance, reference, registry
 from pipeline.report.comparison_table import beside, read_off, verdicts
-from pipeline.report.described import described
+from pipeline.report.dataset_summary import summarize
 from pipeline.report.inputs import Inputs
+from pipeline.report.regression_check import regression_check
 from pipeline.report.table import Table
-from pipeline.types import Absent
-from pipeline.workflow import shelf
+from pipeline.values import MissingData
+from pipeline.workflow import reference_store
 
 
 def place(path: str, depth: int) -> str:
@@ -34,7 +36,7 @@ def place(path: str, depth: int) -> str:
 def present(paths: Sequence[str], depth: int, load: Callable[[str], Any] = io.load_if_present) -> dict[str, Any]:
     """What these files hold, by name, but of data that cannot be had."""
     found = {place(path, depth): load(path) for path in paths}
-    return {name: value for name, value in found.items() if not isinstance(value, Absent)}
+    return {name: value for name, value in found.items() if not isinstance(value, MissingData)}
 
 
 def of_run(options: argparse.Namespace) -> Inputs:
@@ -45,7 +47,7 @@ def of_run(options: argparse.Namespace) -> Inputs:
         scale=config["scale"]["name"],
         rows=io.load_rows(options.rows),
         config=config,
-        datasets={name: described(dataset) for name, dataset in present(options.datasets, 1).items()},
+        datasets={name: summarize(dataset) for name, dataset in present(options.datasets, 1).items()},
         classifiers=present(options.classifiers, 2, io.load_without_weights),
         audits={place(path, 4): io.load_audit(path) for path in options.audits},
     )
@@ -69,12 +71,12 @@ class Maker:
             io.save_table(artefact, self.tables / name)
         else:
             with style.paper():
-                io.save_figure(artefact.figure, self.figures / name)
+                save_figure(artefact.figure, self.figures / name)
             notes = (*artefact.notes, *read_off(self.compared, name))
             artefact = replace(artefact, figure=style.new_figure(1.0), notes=notes)
         if self.captions:
             told = (artefact.title, artefact.caption, *artefact.stamp.lines())
-            io.save_text("\n\n".join(map(markup.rst, told)), self.captions / f"{name}.rst")
+            save_text("\n\n".join(map(markup.rst, told)), self.captions / f"{name}.rst")
         print(f"made {name}", flush=True)
         return artefact
 
@@ -142,10 +144,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--verdicts", help="folder of the lists of all references' verdicts and claims, for --record")
     parser.add_argument("--processes", type=int, default=1, help="how many artefacts are made at once")
     options = parser.parse_args(arguments)
-    run, manifest = shelf.load_reference(options.drawn_from) if options.drawn_from else (of_run(options), None)
+    run, manifest = (
+        reference_store.load_reference(options.drawn_from) if options.drawn_from else (of_run(options), None)
+    )
     inputs = run
     if options.beside:
-        earlier, manifest = shelf.load_reference(options.beside)
+        earlier, manifest = reference_store.load_reference(options.beside)
         inputs = reference.joined(run, earlier)
     published_numbers, *claim_lists = options.published
     published = io.load_published(published_numbers)
@@ -162,21 +166,21 @@ def main(arguments: list[str] | None = None) -> None:
         for name in names:
             watching(name)
         made = reference.kept(drawn)
-        shelf.save_reference(made, told, options.record)
+        reference_store.save_reference(made, told, options.record)
         again = verdicts(artefacts.compared(made, published))
-        shelf.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
+        reference_store.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
         listed = claims.listed(decided(made, claim_lists))
-        shelf.save_list(listed, options.study, Path(options.verdicts, "claims.csv"))
+        reference_store.save_list(listed, options.study, Path(options.verdicts, "claims.csv"))
         return
     artefacts_made = dict(zip(names, artefacts.together(maker, names, options.processes), strict=True))
     held = None
     if options.against:
-        theirs, manifest = shelf.load_reference(options.against)
-        held = against(run, theirs)
+        theirs, manifest = reference_store.load_reference(options.against)
+        held = regression_check(run, theirs)
     of_reference = html.reference(manifest, held, provenance.machine()["processor"])
     told_claims = claims.lines(decided(inputs, claim_lists))
     page = html.describe(inputs, artefacts_made, found, told_claims, of_reference)
-    io.save_json(page, options.index)
+    save_json(page, options.index)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from fairness_audits.seeds import generators
+from fairness_audits.values import Classifier, Dataset, ImageDataset, TransportMap
 from pipeline import io
-from pipeline.seeds import generators
-from pipeline.types import Absent, Classifier, Dataset, ImageDataset, TransportMap
+from pipeline.values import MissingData
 from pipeline.workflow import plugins, stage, tracking
 
 
@@ -13,7 +14,7 @@ def main(arguments: list[str] | None = None) -> None:
     config = options.config
     audit = config["audit"]
     dataset, classifier = io.load_if_present(options.dataset), io.load_if_present(options.classifier)
-    if isinstance(classifier, Absent):
+    if isinstance(classifier, MissingData):
         io.save(replace(classifier, audit=audit["name"]), options.output)
         print(f"nothing to audit: {classifier.name} is absent")
         return
@@ -24,11 +25,11 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("audit", audit["kind"])
     rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
     maps = [io.load(path, TransportMap) for path in options.transport]
-    keeper = io.KeptBeside(options.output)
-    resumes = plugins.resuming(module.run, keeper)
+    resume = io.KeptBeside(options.output)
+    resumes = plugins.resuming(module.run, resume)
     result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps, **resumes)
     io.save(result, options.output)
-    keeper.forget()
+    resume.forget()
     tracking.record(options.output, config, result.rows.groupby("statistic")["value"].mean().to_dict())
 
 

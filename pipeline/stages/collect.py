@@ -12,7 +12,7 @@ from pipeline.workflow import stage
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pipeline.types import AuditResult
+    from pipeline.values import AuditResult
 
 FIRST = (
     "study", "block", "dataset", "origin", "method", "audit", "scale", "repetition", "statistic", "value",

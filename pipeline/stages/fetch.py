@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline import io
-from pipeline.datasets.download import TWIN, fetch
-from pipeline.datasets.source import Unavailable, fingerprint
+from fairness_audits.files import save_json
+from pipeline.raw_data.download import TWIN, fetch
+from pipeline.raw_data.source import Unavailable, fingerprint
 from pipeline.workflow import plugins, stage
 from pipeline.workflow.availability import ASKED, MIRROR, choices, copies, reachable, sources, twins, without_files
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"fetch {options.dataset}: {error}")
     if manifest["reason"] and options.source == "auto":
         print(_warning(manifest), file=sys.stderr, flush=True)
-    io.save_json(manifest, options.output)
+    save_json(manifest, options.output)
     places = ", ".join(file["place"] for file in manifest["files"]) or NOTHING[manifest["origin"]]
     print(f"{options.dataset}: {manifest['origin']} ({places})")
 

@@ -1,13 +1,16 @@
 """Turn verified raw files, or a twin, into prepared arrays with their splits: ``files -> Dataset``.
 
-Of images: ``files -> ImageDataset``; and :class:`pipeline.types.Absent`, with the reason, where there are no files.
+Of images: ``files -> ImageDataset``; and :class:`pipeline.values.MissingData`, with the reason, where there are no
+files.
 """
 
 import sys
 from collections.abc import Sequence
 
+from fairness_audits.files import load_json
+from fairness_audits.values import Dataset, ImageDataset
 from pipeline import io
-from pipeline.types import Absent, Dataset, ImageDataset
+from pipeline.values import MissingData
 from pipeline.workflow import stage
 from pipeline.workflow.preparation import prepared
 
@@ -19,12 +22,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = stage.options(__doc__, arguments, "config", "manifest", "output")
     config = options.config
     try:
-        manifest = io.load_json(options.manifest) if options.manifest else None
+        manifest = load_json(options.manifest) if options.manifest else None
         dataset = prepared(config["dataset"], config["repetitions"], manifest)
     except (ValueError, OSError) as error:
         sys.exit(f"prepare {config['dataset']['name']}: {error}")
     io.save(dataset, options.output)
-    if isinstance(dataset, Absent):
+    if isinstance(dataset, MissingData):
         print(f"{dataset.name} is absent: what needs it is listed as not run.\n{dataset.reason}")
     else:
         print("\n".join(_lines(dataset)))

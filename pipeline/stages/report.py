@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from pipeline import io
+from fairness_audits.files import load_json, save_text
 from pipeline.report import html, provenance
 
 SCALES = ("smoke", "laptop", "workstation", "paper")
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--summary", help="where the summary for the terminal goes (.txt); none of an incomplete run")
     parser.add_argument("--failures", help="the account of what failed (.json), if anything did")
     options = parser.parse_args(arguments)
-    studies = [io.load_json(path) for path in options.index]
+    studies = [load_json(path) for path in options.index]
     pictures = {
         (study["study"], artefact["name"]): Path(
             options.figures, study["study"], f"{artefact['name']}.png"
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
         for artefact in study["artefacts"]
         if artefact["kind"] == "figure"
     }
-    io.save_text(
+    save_text(
         html.page(
             studies,
             pictures,
@@ -57,13 +57,13 @@ def main(arguments: list[str] | None = None) -> None:
                 "seeds": SEEDS,
                 "times": provenance.rule_times(benchmarks(Path(options.benchmarks), options.scale)),
             },
-            io.load_json(options.failures) if options.failures else None,
+            load_json(options.failures) if options.failures else None,
         ),
         options.output,
     )
     summary = html.summary(studies, options.output)
     if options.summary:
-        io.save_text(summary + "\n", options.summary)
+        save_text(summary + "\n", options.summary)
     print(summary)
 
 

@@ -2,8 +2,10 @@
 
 import sys
 
+from fairness_audits.files import save_figure, save_text
+from fairness_audits.results import style
 from pipeline import io
-from pipeline.report import style, sweep
+from pipeline.report import sweep
 from pipeline.workflow import stage
 from pipeline.workflow.sweep import Figure
 
@@ -25,8 +27,8 @@ def main(arguments: list[str] | None = None) -> None:
         with style.paper():
             picture = sweep.drawn(rows, figure, declaration.get("title", name))
             picture.finish()
-            io.save_figure(picture.figure, options.figure)
-        io.save_text(sweep.summary(rows, figure).to_csv(index=False), options.summary)
+            save_figure(picture.figure, options.figure)
+        save_text(sweep.summary(rows, figure).to_csv(index=False), options.summary)
     except ValueError as error:
         sys.exit(f"sweep {name}: {error}")
     told = (f"{len(rows):,} rows: {options.rows}", f"figure: {options.figure}.pdf")

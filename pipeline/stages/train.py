@@ -8,9 +8,10 @@ import importlib
 import sys
 from dataclasses import replace
 
+from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset, ImageDataset
 from pipeline import io
-from pipeline.seeds import generators
-from pipeline.types import Absent, Dataset, ImageDataset
+from pipeline.values import MissingData
 from pipeline.workflow import plugins, stage, tracking
 
 
@@ -20,7 +21,7 @@ def main(arguments: list[str] | None = None) -> None:
     config = options.config
     method = config["method"]
     dataset = io.load_if_present(options.dataset)
-    if isinstance(dataset, Absent):
+    if isinstance(dataset, MissingData):
         io.save(replace(dataset, method=method["name"]), options.output)
         print(f"nothing to train: {dataset.name} is absent")
         return
@@ -28,11 +29,11 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("method", method["kind"])
     rngs = generators("train", dataset.name, method["name"], repetitions=config["repetitions"])
     # A training that takes long keeps what it needs to go on beside its output.
-    keeper = io.KeptBeside(options.output)
-    classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module.fit, keeper))
+    resume = io.KeptBeside(options.output)
+    classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module.fit, resume))
     # A configuration of a method has a name of its own: two of one kind are two methods.
     io.save(replace(classifier, method=method["name"]), options.output)
-    keeper.forget()
+    resume.forget()
     facts = {name: float(values.mean()) for name, values in classifier.facts.items()}
     tracking.record(options.output, config, facts, classifier.history)
 

@@ -1,9 +1,9 @@
 """Fit transport maps between two groups of a dataset, one in every trial: ``Dataset -> TransportMap``."""
 
+from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset
 from pipeline import io
-from pipeline.seeds import generators
-from pipeline.transport.between import fitted, parted
-from pipeline.types import Dataset
+from pipeline.counterparts import fitted, parted
 from pipeline.workflow import plugins, stage, tracking
 
 
@@ -16,11 +16,11 @@ def main(arguments: list[str] | None = None) -> None:
     dataset = io.load(options.dataset, Dataset)
     module = plugins.load("transport", section["kind"])
     rngs = generators("transport", dataset.name, section["name"], repetitions=config["repetitions"])
-    keeper = io.KeptBeside(options.output)
-    resumes = plugins.resuming(getattr(module, "fit", None), keeper)
+    resume = io.KeptBeside(options.output)
+    resumes = plugins.resuming(getattr(module, "fit", None), resume)
     maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], **resumes)
     io.save(maps, options.output)
-    keeper.forget()
+    resume.forget()
     facts = {name: float(values.mean()) for name, values in maps.facts.items()}
     tracking.record(options.output, config, facts, maps.history)
 

@@ -1,1 +1,1 @@
-"""Maps from the rows of one group to those of another: one module for each kind, and what they share."""
+"""Transport maps that only the studies have; the others are the library's."""

@@ -17,10 +17,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from pipeline.fields import Checked, Count, at_least, one_of
-from pipeline.transport.between import Between, groups, levels
-from pipeline.transport.law_school import LOADINGS, FittedStudents, Sampling, Students, estimates
-from pipeline.types import Array, Dataset, TransportMap
+from fairness_audits.validation import Checked, Count, at_least, one_of
+from fairness_audits.values import Array, Dataset, TransportMap
+from pipeline.causal.law_school import LOADINGS, FittedStudents, Sampling, Students, estimates
+from pipeline.counterparts import Between, groups, levels
 
 SCORE, GRADE, OUTCOME = "LSAT", "UGPA", "ZFYA"
 """A feature that is a count, whose fractions are rounded; another feature; and the dataset's outcome."""

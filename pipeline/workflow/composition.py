@@ -18,7 +18,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.messages import check_keys, nearest
+from fairness_audits.messages import check_keys, nearest
 
 GROUPS = ("dataset", "method", "transport", "audit")
 REQUIRED = ("dataset", "method", "audit")

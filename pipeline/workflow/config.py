@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.messages import nearest
+from fairness_audits.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures
 from pipeline.workflow.code_closure import modules_behind

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import io
+from fairness_audits.files import load_json, save_json
 
 ACCOUNT = Path("results/failures.json")
 JOURNAL = Path("results/failures.jsonl")
@@ -57,7 +57,7 @@ def account(dag: Any, failed: Iterable[Any], artefacts: Mapping[str, Sequence[st
 
 def save(content: Mapping[str, Any], scale: str, studies: Sequence[str], root: Path) -> None:
     """Write the account, and the report of the ``studies`` that are whole; OSError where there is no room for it."""
-    io.save_json(content, root / ACCOUNT)
+    save_json(content, root / ACCOUNT)
     if _reported(content):
         (root / SUMMARY).unlink(missing_ok=True)
         command = [sys.executable, "-m", "pipeline.stages.report", "--scale", scale, "--failures", str(ACCOUNT)]
@@ -72,7 +72,7 @@ def save(content: Mapping[str, Any], scale: str, studies: Sequence[str], root: P
 def forget(root: Path) -> None:
     """Take the account of an earlier run away once all is there that the failed jobs and what waits for them make."""
     if (root / ACCOUNT).is_file():
-        content = io.load_json(root / ACCOUNT)
+        content = load_json(root / ACCOUNT)
         outputs = [path for job in (*content["failed"], *content["not_run"]) for path in job["outputs"]]
         if not all((root / path).exists() for path in outputs):
             return

@@ -19,9 +19,11 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
+from fairness_audits.files import load_json
+from fairness_audits.seeds import generators
+from fairness_audits.values import Classifier, Dataset, ImageDataset
 from pipeline import io
-from pipeline.seeds import generators
-from pipeline.types import Absent, Classifier, Dataset, ImageDataset
+from pipeline.values import MissingData
 from pipeline.workflow import plugins
 from pipeline.workflow.config import CONF, ROOT, Workflow
 from pipeline.workflow.preparation import prepared
@@ -76,8 +78,8 @@ def trained(dataset: str, method: str, scale: str, seed: int, settings: Mapping[
     if not manifest.is_file():
         name = manifest.relative_to(ROOT)
         raise ValueError(f"the raw data of {dataset!r} have not been fetched: run `snakemake --cores 1 {name}`")
-    every = prepared(section, seed + 1, io.load_json(manifest))
-    if isinstance(every, Absent):
+    every = prepared(section, seed + 1, load_json(manifest))
+    if isinstance(every, MissingData):
         raise ValueError(f"the data of {dataset!r} cannot be had: {every.reason}")
     own = workflow.part("method", method, dataset, settings)
     module = plugins.load("method", own["kind"])

@@ -2,32 +2,27 @@
 
 import importlib
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from inspect import signature
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline.fields import made
-from pipeline.types import Keeper
+from fairness_audits.validation import made
+from fairness_audits.values import Checkpoint
 
 PACKAGES = {
-    "dataset": "pipeline.datasets",
-    "method": "pipeline.methods",
-    "transport": "pipeline.transport",
-    "audit": "pipeline.audits",
+    "dataset": ("pipeline.datasets",),
+    "method": ("pipeline.methods",),
+    "transport": ("pipeline.transport", "fairness_audits.transport"),
+    "audit": ("pipeline.audits",),
 }
+"""The packages that hold the plug-ins of each group; the first one that has a module of the name wins."""
 
 
 def module_name(group: str, kind: str) -> str:
-    """The full name of the module behind ``kind``: of the group's package, or of a room in it (``audits/ROOM``)."""
-    package = PACKAGES[group]
-    folders = [Path(folder) for folder in importlib.import_module(package).__path__]
-    if any((folder / f"{kind}.py").is_file() for folder in folders):
-        return f"{package}.{kind}"
-    rooms = sorted(path.parent.name for folder in folders for path in folder.glob(f"*/{kind}.py"))
-    if len(rooms) > 1:
-        raise ValueError(f"{group} {kind!r} is in {' and in '.join(rooms)} of {package}: rename one of the files")
-    return ".".join([package, *rooms, kind])
+    """Return the full name of the module behind ``kind``; where there is none, the name that it would have."""
+    names = [f"{package}.{kind}" for package in PACKAGES[group]]
+    return next((name for name in names if find_spec(name)), names[0])
 
 
 def load(group: str, kind: str) -> ModuleType:
@@ -42,9 +37,9 @@ def load(group: str, kind: str) -> ModuleType:
         raise ValueError(f"{group} {kind!r} has no module: write {path}, or correct conf/{group}") from error
 
 
-def resuming(work: Callable[..., Any] | None, keeper: Keeper) -> dict[str, Keeper]:
-    """What a module's ``fit`` or ``run`` takes besides its inputs: the keeper, if it goes on where it was killed."""
-    return {"keeper": keeper} if work and "keeper" in signature(work).parameters else {}
+def resuming(work: Callable[..., Any] | None, resume: Checkpoint) -> dict[str, Checkpoint]:
+    """What a module's ``fit`` or ``run`` takes besides its inputs: the resume, if it goes on where it was killed."""
+    return {"resume": resume} if work and "resume" in signature(work).parameters else {}
 
 
 def configure(module: ModuleType, section: Mapping[str, Any]) -> Any:

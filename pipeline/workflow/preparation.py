@@ -7,17 +7,18 @@ from typing import Any
 
 import pandas as pd
 
+from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset, ImageDataset
 from pipeline import io
-from pipeline.datasets.source import fingerprint
-from pipeline.seeds import generators
-from pipeline.types import Absent, Dataset, ImageDataset
+from pipeline.raw_data.source import fingerprint
+from pipeline.values import MissingData
 from pipeline.workflow import plugins
 from pipeline.workflow.availability import without_files
 
 
 def prepared(
     section: Mapping[str, Any], repetitions: int, manifest: Mapping[str, Any] | None
-) -> Dataset | ImageDataset | Absent:
+) -> Dataset | ImageDataset | MissingData:
     """The dataset that ``section`` configures, of the files in ``manifest``, split ``repetitions`` times.
 
     Data that need no files need no manifest.
@@ -28,7 +29,7 @@ def prepared(
     origin = manifest["origin"]
     config = plugins.configure(module, section)
     if origin == "absent":
-        return Absent(section["name"], manifest["reason"])
+        return MissingData(section["name"], manifest["reason"])
     files = manifest["files"]
     if origin == "twin":
         wanted = module.TWINS[getattr(config, "rows", "")]

@@ -20,7 +20,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.messages import enumerated
+from fairness_audits.messages import enumerated
 from pipeline.workflow.composition import (
     GROUPS,
     REPETITIONS,

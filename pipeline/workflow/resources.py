@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 from omegaconf import OmegaConf
 
-from pipeline.fields import Checked, Size, made, one_of
-from pipeline.messages import enumerated
+from fairness_audits.messages import enumerated
+from fairness_audits.validation import Checked, Size, made, one_of
 from pipeline.workflow.composition import declared, plain
 from pipeline.workflow.settings import Setting, laid_over, read
 

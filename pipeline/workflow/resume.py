@@ -5,7 +5,7 @@ pipeline.workflow.resume`` removes such a lock where no Snakemake works in the d
 does. It looks at this machine alone: unlock by hand (``snakemake --unlock``) where another one may work in the same
 directory. What was made before the clock went back is dated in the future, and Snakemake takes all that is made of it
 for outdated: such files get the present time, one after the other in the order that they had. What a killed process had
-half written, under the temporary name of :func:`pipeline.io.written`, is removed.
+half written, under the temporary name of :func:`fairness_audits.files.written`, is removed.
 """
 
 import os

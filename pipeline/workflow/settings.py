@@ -14,7 +14,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from pipeline.messages import check_keys, nearest
+from fairness_audits.messages import check_keys, nearest
 from pipeline.workflow.composition import GROUPS, REPETITIONS, declared, experiment, listed, sections
 
 CONDITIONS = ("study", "block", *GROUPS)

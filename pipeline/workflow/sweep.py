@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pipeline.fields import Checked, Names, made
-from pipeline.messages import nearest
+from fairness_audits.messages import nearest
+from fairness_audits.validation import Checked, Names, made
 from pipeline.workflow.composition import GROUPS, listed
 
 AXES = ("x", "lines", "rows", "columns")

@@ -56,7 +56,7 @@ def record(
 def curves(history: Mapping[str, np.ndarray]) -> Iterator[tuple[dict[str, float], int]]:
     """(values, step) at each step of training curves: each repetition's value and their mean.
 
-    ``history`` holds ``step`` (L,) and curves (R, L), as :class:`pipeline.types.Classifier` does.
+    ``history`` holds ``step`` (L,) and curves (R, L), as :class:`fairness_audits.values.Classifier` does.
     """
     names = [name for name in history if name != "step"]
     for position, step in enumerate(history.get("step", ())):

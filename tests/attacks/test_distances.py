@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.attacks import Execution
-from pipeline.attacks import linear_distance as module
-from pipeline.attacks.distances import Closest, CountedNetwork, fooled_by, margin, measured, norms
-from pipeline.attacks.linear_distance import linear_distance
+from fairness_audits.attacks import Execution
+from fairness_audits.attacks import linear_distance as module
+from fairness_audits.attacks.distances import Closest, CountedNetwork, fooled_by, margin, measured, norms
+from fairness_audits.attacks.linear_distance import linear_distance
 from tests.attacks.builders import linear
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.attacks import autograd
-from pipeline.attacks.engines import relu_flow, unfair_map
-from pipeline.attacks.gradient_flow import Flow, Plan, gradient_flow, step_schedule
-from pipeline.fair_metric import FairMetric, from_directions
-from pipeline.models import architecture, mlp
-from pipeline.types import Classifier
+from fairness_audits.attacks import autograd
+from fairness_audits.attacks.engines import relu_flow, unfair_map
+from fairness_audits.attacks.gradient_flow import Flow, Plan, gradient_flow, step_schedule
+from fairness_audits.fair_metric import FairMetric, from_directions
+from fairness_audits.models import architecture, mlp
+from fairness_audits.values import Classifier
 from tests.attacks.builders import Parameters, mixture, network, points
 
 SCHEDULES = {

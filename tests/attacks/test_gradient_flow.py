@@ -10,12 +10,12 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from pipeline.attacks.engines import unfair_map
-from pipeline.attacks.gradient_flow import Flow, Plan, gradient_flow, gradient_flow_in_blocks, step_schedule
-from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
-from pipeline.fair_metric import FairMetric, from_directions, rotated
-from pipeline.models import logistic_mixture, mlp
-from pipeline.types import Classifier
+from fairness_audits.attacks.engines import unfair_map
+from fairness_audits.attacks.gradient_flow import Flow, Plan, gradient_flow, gradient_flow_in_blocks, step_schedule
+from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
+from fairness_audits.fair_metric import FairMetric, from_directions, rotated
+from fairness_audits.models import logistic_mixture, mlp
+from fairness_audits.values import Classifier
 from tests.attacks.builders import mixture, network, points
 
 LAMBDA, TIME = 1.5, 2.0

@@ -8,11 +8,11 @@ import pytest
 import torch
 from scipy.optimize import brentq
 
-from pipeline.attacks import Execution
-from pipeline.attacks.carlini_wagner import Settings, carlini_wagner, descend, next_search, objective, started
-from pipeline.attacks.distances import Closest, CountedNetwork, margin
-from pipeline.attacks.linear_distance import linear_distance
-from pipeline.attacks.minimum_norm import PUSH, START_OVERSHOOT, START_SLACK, deepfool, fmn
+from fairness_audits.attacks import Execution
+from fairness_audits.attacks.carlini_wagner import Settings, carlini_wagner, descend, next_search, objective, started
+from fairness_audits.attacks.distances import Closest, CountedNetwork, margin
+from fairness_audits.attacks.linear_distance import linear_distance
+from fairness_audits.attacks.minimum_norm import PUSH, START_OVERSHOOT, START_SLACK, deepfool, fmn
 from tests.attacks.builders import around_grey, ball, in_the_corner, linear
 
 QUICK: dict[str, Any] = {"iterations": 60, "searches": 4, "learning_rate": 0.03, "initial_c": 0.3}

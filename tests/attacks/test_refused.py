@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.attacks import Execution, autograd
-from pipeline.attacks.engines import relu_flow
-from pipeline.attacks.gradient_flow import Plan, gradient_flow, gradient_flow_in_blocks, step_schedule
-from pipeline.attacks.minimum_norm import deepfool, fmn
-from pipeline.attacks.smoothing import certify
-from pipeline.fair_metric import from_directions
+from fairness_audits.attacks import Execution, autograd
+from fairness_audits.attacks.engines import relu_flow
+from fairness_audits.attacks.gradient_flow import Plan, gradient_flow, gradient_flow_in_blocks, step_schedule
+from fairness_audits.attacks.minimum_norm import deepfool, fmn
+from fairness_audits.attacks.smoothing import certify
+from fairness_audits.fair_metric import from_directions
 from tests.attacks.builders import linear, network, points
 
 # Four images of three channels, in five classes; points and labels of a table.

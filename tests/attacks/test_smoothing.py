@@ -9,9 +9,9 @@ import pytest
 from scipy.special import ndtr
 from statsmodels.stats.proportion import proportion_confint
 
-from pipeline.attacks import Execution
-from pipeline.attacks.linear_distance import linear_distance
-from pipeline.attacks.smoothing import (
+from fairness_audits.attacks import Execution
+from fairness_audits.attacks.linear_distance import linear_distance
+from fairness_audits.attacks.smoothing import (
     ESTIMATION,
     SamplePlan,
     certify,
@@ -20,7 +20,7 @@ from pipeline.attacks.smoothing import (
     radius,
     upper_limit,
 )
-from pipeline.types import Array
+from fairness_audits.values import Array
 from tests.attacks.builders import linear
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.audits.inference import corrected, corrected_once
-from pipeline.audits.permutation.metrics import METRICS, Rate, UserMetric, hypothesis, metric_named
+from fairness_audits.audits.inference import corrected, corrected_once
+from fairness_audits.audits.permutation.metrics import METRICS, Rate, UserMetric, hypothesis, metric_named
 
 P = np.array([0.04, 0.001, 0.03, 0.02])
 

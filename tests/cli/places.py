@@ -14,8 +14,8 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.cli.entry import audited, main, parser, settings_of
-from pipeline.cli.result import Result
+from fairness_audits.cli.entry import audited, main, parser, settings_of
+from fairness_audits.results.result import Result
 
 N = 300
 FEATURES = ("merit", "proxy", "member")
@@ -235,7 +235,9 @@ def json_of(name: str, *arguments: str) -> dict[str, Any]:
 def undrawn(name: str, *arguments: str) -> dict[str, Any]:
     """The JSON of an audit that succeeds, beside its other files in the folder out; figures are empty."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.cli.render.save_figure", lambda figure, stem: stem.with_suffix(".png").touch())
+        patch.setattr(
+            "fairness_audits.results.render.save_figure", lambda figure, stem: stem.with_suffix(".png").touch()
+        )
         return json_of(name, *arguments, "--output", "out")
 
 

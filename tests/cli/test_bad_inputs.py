@@ -17,8 +17,8 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.cli.model import MODULE_NAME
-from pipeline.cli.words import STATUS
+from fairness_audits.inputs.model import MODULE_NAME
+from fairness_audits.results.sentences import STATUS
 from tests.cli.places import ended, run
 
 COMMANDS = ("loss-ratio", "permutation", "fliptest", "robustness")

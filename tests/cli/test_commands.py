@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import __version__
-from pipeline.cli.audit import followed
-from pipeline.cli.entry import audits, parser
-from pipeline.cli.render import check_destination, folder_written
+from fairness_audits.cli.entry import audits, parser
+from fairness_audits.progress import progress_bar
+from fairness_audits.results.render import check_destination, folder_written
+from fairness_audits.version import __version__
 from tests.cli.places import ended, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,8 +95,8 @@ TOY = '''"""Toy audit: fails as told.
 
 It has a second paragraph."""
 
-from pipeline.cli.result import Result, Verdict
-from pipeline.cli.settings import Output, option
+from fairness_audits.results.result import Result, Verdict
+from fairness_audits.options import Output, option
 
 EXAMPLES, PAGE, FILES = "example: toy\\n", "There is no page.", "nothing else"
 
@@ -116,9 +116,9 @@ def from_files(arguments):
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file dropped into the folder of audits, and nothing else."""
     (tmp_path / "toy_audit.py").write_text(TOY)
-    package = importlib.import_module("pipeline.cli.audit")
+    package = importlib.import_module("fairness_audits.progress")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, "pipeline.cli.audit.toy_audit", raising=False)
+    monkeypatch.delitem(sys.modules, "fairness_audits.progress.toy_audit", raising=False)
 
 
 @pytest.mark.usefixtures("toy")
@@ -223,12 +223,12 @@ def test_an_existing_folder_keeps_its_other_files(tmp_path: Path) -> None:
 def test_a_bar_is_drawn_where_a_person_watches_and_nowhere_else(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with followed("counting", 2) as step:
+    with progress_bar("counting", 2) as step:
         step()
     assert capsys.readouterr() == ("", "")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with followed("counting", 2) as step:
+    with progress_bar("counting", 2) as step:
         step()
     assert "counting" in capsys.readouterr().err

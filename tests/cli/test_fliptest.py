@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.audits.fliptest.flipsets import Deal
-from pipeline.audits.fliptest.space import Space
-from pipeline.cli.audit.fliptest import Settings, maps
-from pipeline.cli.audit.fliptest.evidence import as_source, counterparts, null_of, places
-from pipeline.cli.audit.fliptest.maps import candidates, known, map_named, null_draws
-from pipeline.cli.audit.fliptest.model import Decider
-from pipeline.cli.audit.fliptest.people import Group, Groups, space_of
-from pipeline.cli.model import Model
+from fairness_audits.audits.fliptest import maps
+from fairness_audits.audits.fliptest.compute import as_source, counterparts, null_of, places
+from fairness_audits.audits.fliptest.flipsets import Deal
+from fairness_audits.audits.fliptest.maps import candidates, known, map_named, null_draws
+from fairness_audits.audits.fliptest.model import Decider
+from fairness_audits.audits.fliptest.people import Group, Groups, space_of
+from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.audits.fliptest.space import Space
+from fairness_audits.inputs.model import Model
 from tests.cli.places import CANDIDATES, json_of, undrawn
 
 pytestmark = pytest.mark.usefixtures("office")
@@ -241,21 +242,21 @@ def test_the_first_map_that_is_sound_on_people_held_out_is_taken(monkeypatch: py
     held = made["map"]["held_out"]["entropic"]
     assert 0 < held["ks"] <= held["limit"]
     assert not made["results"][0]["map"]["real_people"]
-    monkeypatch.setattr("pipeline.cli.audit.fliptest.maps.AUTO", ("wgan", "exact"))  # untrained after a step: poor
+    monkeypatch.setattr("fairness_audits.audits.fliptest.maps.AUTO", ("wgan", "exact"))  # untrained after a step: poor
     settings = Path("conf")
     settings.mkdir()
     for path in maps.CONF.glob("*.yaml"):
         text = path.read_text().replace("steps: 20001", "steps: 1")
         (settings / path.name).write_text(text)
-    monkeypatch.setattr("pipeline.cli.audit.fliptest.maps.CONF", settings)
+    monkeypatch.setattr("fairness_audits.audits.fliptest.maps.CONF", settings)
     made = flipped("--map", "auto")
     assert (made["map"]["name"], made["map"]["poor"]) == ("exact", ["wgan"])
     assert made["verdict"]["healthy_map"]
     held = made["map"]["held_out"]
     assert held["wgan"]["ks"] > held["wgan"]["limit"] == held["exact"]["limit"] >= held["exact"]["ks"]
     # Where none is sound, nothing follows from the best of them.
-    monkeypatch.setattr("pipeline.cli.audit.fliptest.evidence.chance_ks", lambda *_: 0.0)
-    monkeypatch.setattr("pipeline.cli.audit.fliptest.evidence.WORST_HEALTHY_KS", 1e-3)
+    monkeypatch.setattr("fairness_audits.audits.fliptest.compute.chance_ks", lambda *_: 0.0)
+    monkeypatch.setattr("fairness_audits.audits.fliptest.compute.WORST_HEALTHY_KS", 1e-3)
     made = flipped("--map", "auto")
     assert (made["map"]["name"], made["verdict"]["outcome"]) == ("exact", "inconclusive")
     assert "the best of wgan, exact has" in made["verdict"]["reason"]

@@ -9,8 +9,8 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from pipeline.cli.audit.loss_ratio.evidence import recorded_steps
-from pipeline.fair_metric import from_directions, learn, principal_angles
+from fairness_audits.audits.loss_ratio.compute import recorded_steps
+from fairness_audits.fair_metric import from_directions, learn, principal_angles
 from tests.cli.places import APPLICANTS, FEATURES, documented, json_of, linear_network, run, scripted, undrawn
 
 pytestmark = pytest.mark.usefixtures("desk")

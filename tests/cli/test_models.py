@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 import torch
 
-from pipeline.cli import settings as options
-from pipeline.cli.audit.fliptest import Settings
-from pipeline.cli.audit.fliptest.model import Decider, of_frames
-from pipeline.cli.audit.fliptest.model import probed as tried
-from pipeline.cli.model import MODULE_NAME, Computing, Model, load_model, named_object
-from pipeline.cli.probe import check_kind, probed, read
-from pipeline.cli.table import Attribute, Source, attribute, classes_of, feature_names, rows, units
-from pipeline.messages import listed, reason
-from pipeline.models.outputs import Kind, class_scores, detected_kind
+from fairness_audits import options as options
+from fairness_audits.audits.fliptest.model import Decider, of_frames
+from fairness_audits.audits.fliptest.model import probed as tried
+from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.inputs.model import MODULE_NAME, Computing, Model, load_model, named_object
+from fairness_audits.inputs.probe import check_kind, probed, read
+from fairness_audits.inputs.table import Attribute, Source, attribute, classes_of, feature_names, rows, units
+from fairness_audits.messages import listed, reason
+from fairness_audits.models.outputs import Kind, class_scores, detected_kind
 from tests.cli.places import linear_network, scripted
 
 CPU = Computing("cpu")

@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
-from pipeline.audits.inference import corrected_once
-from pipeline.audits.permutation.run import PermutationTest
-from pipeline.cli.audit.permutation import evidence as reading
-from pipeline.cli.entry import parser, settings_of
-from pipeline.cli.render import terminal
-from pipeline.io import save_figure
-from pipeline.report.style import new_figure, paper
-from pipeline.tabulate.spark_engine import unavailable
+from fairness_audits.audits.inference import corrected_once
+from fairness_audits.audits.permutation import compute as reading
+from fairness_audits.audits.permutation.permutation_test import PermutationTest
+from fairness_audits.cli.entry import parser, settings_of
+from fairness_audits.files import save_figure
+from fairness_audits.results.render import terminal
+from fairness_audits.results.style import new_figure, paper
+from fairness_audits.tables.spark_engine import unavailable
 from tests.cli.places import documented, json_of
 
 N = 1200

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 import torch
 
-from pipeline.cli.entry import audits
-from pipeline.cli.numbers import decimal, factor, fixed, label_text, p_text, plain, plural, span
-from pipeline.cli.render import WIDTH, csv_texts, json_text, page, paragraph, table_lines, terminal, typeset
-from pipeline.cli.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict
-from pipeline.cli.words import STATUS, concluded
+from fairness_audits.cli.entry import audits
+from fairness_audits.results.formats import decimal, factor, fixed, label_text, p_text, plain, plural, span
+from fairness_audits.results.render import WIDTH, csv_texts, json_text, page, paragraph, table_lines, terminal, typeset
+from fairness_audits.results.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict
+from fairness_audits.results.sentences import STATUS, concluded
 from tests.cli.places import documented, run
 
 TABLE = Table(

@@ -15,8 +15,9 @@ import torch
 from PIL import Image
 
 import fairness_audits as fa
-from pipeline.cli.audit.robustness_bias import EXAMPLES, attacking
-from pipeline.cli.audit.robustness_bias.document import conclusion
+from fairness_audits.audits.robustness_bias import attacking
+from fairness_audits.audits.robustness_bias.result import conclusion
+from fairness_audits.audits.robustness_bias.settings import EXAMPLES
 from tests.cli.places import BIAS, FACES, IMAGES, SIDE, TABLE, WEIGHT, ended, image_network, run, scripted, undrawn
 
 pytestmark = pytest.mark.usefixtures("studio")

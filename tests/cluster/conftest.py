@@ -69,7 +69,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.methods import logistic_grid
-from pipeline.types import Classifier, Dataset
+from fairness_audits.values import Classifier, Dataset
 
 
 @dataclass(frozen=True)

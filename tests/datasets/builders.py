@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.seeds import generators
+from fairness_audits.seeds import generators
 from pipeline.stages import fetch, prepare
 from pipeline.workflow import plugins
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.datasets import cifar, cifar10, cifar100
-from pipeline.datasets.source import fingerprint
-from pipeline.seeds import generators
-from pipeline.types import ImageDataset
+from fairness_audits.seeds import generators
+from fairness_audits.values import ImageDataset
+from pipeline.datasets import cifar10, cifar100
+from pipeline.raw_data import cifar
+from pipeline.raw_data.source import fingerprint
 from pipeline.workflow import preparation
 from tests.datasets.builders import staged
 from tests.files import encoded, packed, python2

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.datasets.download import Patience, fetch
-from pipeline.datasets.source import Corrupt, FetchError, Source, Unavailable
+from pipeline.raw_data.download import Patience, fetch
+from pipeline.raw_data.source import Corrupt, FetchError, Source, Unavailable
 
 Site = Any
 """The download site on loopback, a fixture of conftest.py."""
@@ -254,7 +254,7 @@ def test_whatever_an_earlier_attempt_left_the_right_file_results_or_none(
 def test_a_killed_download_leaves_no_half_file_and_is_continued(site: Site, raw: Path) -> None:
     site.serve(NAME, BODY, stall=30.0)
     program = (
-        "from pathlib import Path; from pipeline.datasets.download import Source, fetch; "
+        "from pathlib import Path; from pipeline.raw_data.download import Source, fetch; "
         f"source = Source({NAME!r}, ({site.url(NAME)!r},), '0', {len(BODY)}, '', ''); "
         f"fetch([source], Path({str(raw)!r}), None, dataset='toy')"
     )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.types import Dataset
+from fairness_audits.values import Dataset
 from tests.datasets.builders import configured, prepared
 
 SMALL: dict[str, dict[str, Any]] = {

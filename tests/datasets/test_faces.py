@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairness_audits.values import ImageDataset
 from pipeline.datasets import adience, utkface
-from pipeline.datasets.image_sets import Labelled
-from pipeline.types import ImageDataset
+from pipeline.raw_data.image_sets import Labelled
 from tests.datasets.builders import prepared
 from tests.files import jpeg
 

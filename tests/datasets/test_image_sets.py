@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.datasets import digits, image_files, image_sets
-from pipeline.datasets.image_files import Decoded, Held, ImageFiles
-from pipeline.types import Array, ImageDataset
+from fairness_audits.sampling import stratified_order
+from fairness_audits.values import Array, ImageDataset
+from pipeline.datasets import digits
+from pipeline.raw_data import image_files, image_sets
+from pipeline.raw_data.image_files import Decoded, Held, ImageFiles
 from tests.datasets.builders import prepared
 from tests.files import encoded, jpeg
 
@@ -24,7 +26,7 @@ CONFIG: dict[str, Any] = {"image_size": 4, "train_points": None, "test_points": 
 @settings(max_examples=50, deadline=None)
 def test_every_beginning_of_the_order_has_each_class_in_proportion(counts: list[int], seed: int) -> None:
     label = np.repeat(np.arange(len(counts)), counts)
-    order = image_sets.stratified_order(label, np.random.default_rng(seed))
+    order = stratified_order(label, np.random.default_rng(seed))
     n, classes = len(label), len(counts)
     assert sorted(order) == list(range(n))
     seen = np.cumsum(label[order][:, None] == np.arange(classes), axis=0)
@@ -35,7 +37,7 @@ def test_every_beginning_of_the_order_has_each_class_in_proportion(counts: list[
 
 def test_of_equal_classes_each_block_has_every_one_and_which_rows_come_is_random() -> None:
     label = np.repeat(np.arange(5), 40)
-    orders = [image_sets.stratified_order(label, np.random.default_rng(seed)) for seed in range(200)]
+    orders = [stratified_order(label, np.random.default_rng(seed)) for seed in range(200)]
     for order in orders[:5]:
         assert all(len(set(block)) == 5 for block in label[order].reshape(-1, 5))
     first = [order[0] for order in orders]

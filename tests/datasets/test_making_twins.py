@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from data.twins import make, subjects
+from fairness_audits.files import load_json
 from pipeline import io
 
 
@@ -20,7 +21,7 @@ def test_the_shipped_rows_are_drawn_again(
     rows, statistics = make.made(name, official(kind, *([subjects.FILE] if kind == "ssl" else [])))
     # Another processor may round a last digit of a model that stands on the edge the other way.
     assert (rows == rows_of(name)).all(axis=1).mean() > 0.99
-    assert statistics == io.load_json(make.HERE / make.STATISTICS).get(name)
+    assert statistics == load_json(make.HERE / make.STATISTICS).get(name)
     make.save(name, rows, tmp_path)
     files = make.MODULES[kind].TWINS[make.TWINS[name][1]]
     written = pd.concat([io.load_rows(tmp_path / file) for file in files], ignore_index=True)

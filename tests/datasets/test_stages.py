@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from fairness_audits.files import load_json, save_json
+from fairness_audits.values import Dataset
 from pipeline import io
-from pipeline.datasets.source import Source
+from pipeline.raw_data.source import Source
 from pipeline.stages import fetch
-from pipeline.types import Dataset
 from pipeline.workflow import plugins
 from tests.datasets.builders import fetched, staged
 
@@ -170,9 +171,9 @@ def test_a_file_that_changed_since_it_was_fetched_or_changes_while_it_is_read_is
 ) -> None:
     shutil.copyfile(TWINS / "compas.parquet", tmp_path / "compas.parquet")
     run(tmp_path, COMPAS)
-    manifest = io.load_json(tmp_path / "manifest.json")
+    manifest = load_json(tmp_path / "manifest.json")
     manifest["files"][0]["path"] = str(tmp_path / "compas.parquet")
-    io.save_json(manifest, tmp_path / "manifest.json")
+    save_json(manifest, tmp_path / "manifest.json")
     run(tmp_path, COMPAS)
     (tmp_path / "prepared.npz").unlink()
     load_rows = io.load_rows

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.datasets import adult, compas, law, ssl, tabular
-from pipeline.datasets.raw_table import Reader, anything, category, code, decimal, parsed, whole
+from pipeline.datasets import adult, compas, law, ssl
+from pipeline.raw_data import tabular
+from pipeline.raw_data.raw_table import Reader, anything, category, code, decimal, parsed, whole
 from pipeline.workflow import plugins
 from tests.datasets.builders import prepared as made
 

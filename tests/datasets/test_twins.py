@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 
 from data.twins import make, preserved, subjects
+from fairness_audits.files import load_json
+from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset
 from pipeline import io
 from pipeline.datasets import law, ssl
-from pipeline.seeds import generators
-from pipeline.types import Dataset
 from tests.datasets.builders import staged
 
-STATISTICS = io.load_json(make.HERE / make.STATISTICS)
+STATISTICS = load_json(make.HERE / make.STATISTICS)
 KEPT = {"adult": 0.03, "adult_all": 0.03, "compas": 0.06, "compas_all": 0.07, "law": 0.03}
 """Largest error of any pair's Cramer's V; the smaller twins have more sampling noise."""
 ROWS = {"adult": 45_222, "adult_all": 48_842, "compas": 5_278, "compas_all": 7_208, "law": 21_791, "ssl": 398_531}

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import fair_metric
-from pipeline.audits.permutation import draws
-from pipeline.audits.permutation.metrics import METRICS
-from pipeline.audits.permutation.monte_carlo import Settings
-from pipeline.audits.permutation.outcomes import Predictions
-from pipeline.audits.permutation.pairs import largest_t
-from pipeline.audits.permutation.run import permutation_test
-from pipeline.seeds import generators
-from pipeline.transport.between import fitted, parted
-from pipeline.types import Array, AuditResult, Classifier, Dataset, ImageDataset, TransportMap
+from fairness_audits import fair_metric
+from fairness_audits.audits.permutation import draws
+from fairness_audits.audits.permutation.metrics import METRICS
+from fairness_audits.audits.permutation.monte_carlo import Settings
+from fairness_audits.audits.permutation.outcomes import Predictions
+from fairness_audits.audits.permutation.pairs import largest_t
+from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array, Classifier, Dataset, ImageDataset, TransportMap
+from pipeline.counterparts import fitted, parted
+from pipeline.values import AuditResult
 from pipeline.workflow import plugins
 from pipeline.workflow.composition import Point
 from pipeline.workflow.config import ROOT, Workflow

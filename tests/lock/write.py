@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline import io
+from fairness_audits.files import written
 from tests.lock.numbers import FILE, GENERIC, Number, computed
 
 
@@ -16,7 +16,7 @@ def main(path: Path = FILE) -> None:
         subprocess.run([sys.executable, "-m", __spec__.name, str(path)], env=os.environ | GENERIC, check=True)
         return
     found = computed()
-    with io.written(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
+    with written(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(Number._fields)
         table.writerows((name, f"{value:.10g}", f"{tolerance:g}", why) for name, value, tolerance, why in found)

@@ -1,10 +1,10 @@
-"""A small dataset in which the features depend on sex, race and the label; a keeper of trainings."""
+"""A small dataset in which the features depend on sex, race and the label; a resume of trainings."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
-from pipeline.types import Array, Dataset
+from fairness_audits.values import Array, Dataset
 from tests.builders import dataset
 
 

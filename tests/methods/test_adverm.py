@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.methods.test_standard import SETTINGS
 from torch import nn
 from torch.func import functional_call
 
-from pipeline import fair_metric
-from pipeline.methods import adverm, baseline, project, standard
+from fairness_audits import fair_metric
+from fairness_audits.models import mlp
+from fairness_audits.models.mlp import glorot_networks
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array, Batch, Classifier, Dataset, ImageDataset
+from pipeline import networks
+from pipeline.methods import adverm, baseline, project, sgd
 from pipeline.methods.baseline import CHUNK
-from pipeline.models import mlp, networks
-from pipeline.models.mlp import glorot_networks
-from pipeline.seeds import generators
-from pipeline.types import Array, Batch, Classifier, Dataset, ImageDataset
 from tests.builders import image_dataset, settings
 from tests.methods.builders import population
-from tests.methods.test_standard import SETTINGS
 
 COMMON = {**SETTINGS, "model": "logistic_regression", "width": 1.0, "batch_size": 50, "checkpoints": ["last"]}
 GROUP = {"penalised_partition": "group", "penalised_level": "near", "scale": "pixels"}
@@ -51,7 +52,7 @@ def fit(dataset: ImageDataset, **changes: Any) -> Classifier:
 def test_without_weight_the_penalty_changes_nothing(distance: str, second_order: bool) -> None:
     data = gapped(120, size=8)
     settings = {"model": "utk_classifier", "width": 0.1, "epochs": 2}
-    plain = standard.fit(data, standard.Config(**{**COMMON, **settings}), [np.random.default_rng(0)])
+    plain = sgd.fit(data, sgd.Config(**{**COMMON, **settings}), [np.random.default_rng(0)])
     penalised = fit(data, alpha=0.0, distance=distance, second_order=second_order, **settings)
     for name, values in plain.parameters.items():
         np.testing.assert_array_equal(values, penalised.parameters[name])

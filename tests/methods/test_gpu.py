@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.methods.test_standard import SETTINGS, fit, stripes
 
-from pipeline.audits.robustness_bias.robustness_bias import run
+from fairness_audits.values import Array
+from pipeline.audits.robustness_bias import run
 from pipeline.methods import adverm, baseline
-from pipeline.types import Array
 from tests.audits.robustness_bias.test_robustness_bias import CONFIG
 from tests.methods.builders import population
 from tests.methods.test_adverm import PENALTY
-from tests.methods.test_standard import SETTINGS, fit, stripes
 
 torch = pytest.importorskip("torch")
 Numbers = Mapping[str, Array]

@@ -8,12 +8,12 @@ import pytest
 from fairlearn.postprocessing import ThresholdOptimizer
 from sklearn.linear_model import LogisticRegression
 
-from pipeline.audits.permutation.scores import scores_of
+from fairness_audits.models import logistic_mixture, thresholds
+from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset
 from pipeline.methods import logistic, reweighing, threshold_optimizer
 from pipeline.methods.reductions import crossed_groups
-from pipeline.models import logistic_mixture, thresholds
-from pipeline.seeds import generators
-from pipeline.types import Dataset
+from pipeline.predictions import scores_of
 from tests.builders import settings
 from tests.methods.builders import population
 

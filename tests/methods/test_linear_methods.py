@@ -12,6 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 
+from fairness_audits.models import architecture, kernel, linear, logistic_mixture
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array, Dataset
 from pipeline.datasets import hiring
 from pipeline.methods import (
     given,
@@ -26,9 +29,6 @@ from pipeline.methods import (
 from pipeline.methods.logistic_grid import best_intercepts
 from pipeline.methods.parity_constrained import unpenalised
 from pipeline.methods.reductions import CERTAIN
-from pipeline.models import architecture, kernel, linear, logistic_mixture
-from pipeline.seeds import generators
-from pipeline.types import Array, Dataset
 from tests.builders import dataset, settings
 from tests.methods.builders import population
 

@@ -8,19 +8,19 @@ import pytest
 from numba import njit
 
 from benchmarks.plain_sensr import PlainIterations, updated_lambda
-from pipeline import fair_metric
-from pipeline.fair_metric import FairMetric
+from fairness_audits import fair_metric
+from fairness_audits.fair_metric import FairMetric
+from fairness_audits.models import mlp
+from fairness_audits.models.mlp import glorot_networks
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array, Batch, Classifier, Dataset
 from pipeline.methods import baseline, sensr
 from pipeline.methods.baseline import balanced_rows
 from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON
-from pipeline.methods.sensr_compiled import CompiledIterations
-from pipeline.methods.sensr_compiled.attacks import DELTA, SHARED, SLOPE, STATE, Q, _adam_step
-from pipeline.methods.sensr_compiled.lanes import LANES, TINIEST, Attack, corrected_rates, largest_step, second_moment
-from pipeline.methods.sensr_compiled.training import _updated_lambda
-from pipeline.models import mlp
-from pipeline.models.mlp import glorot_networks
-from pipeline.seeds import generators
-from pipeline.types import Array, Batch, Classifier, Dataset
+from pipeline.training.sensr import CompiledIterations
+from pipeline.training.sensr.attacks import DELTA, SHARED, SLOPE, STATE, Q, _adam_step
+from pipeline.training.sensr.lanes import LANES, TINIEST, Attack, corrected_rates, largest_step, second_moment
+from pipeline.training.sensr.training import _updated_lambda
 from tests.builders import settings
 from tests.methods.builders import Kept, population
 
@@ -188,19 +188,19 @@ def test_a_killed_training_goes_on_to_the_same_bytes(kill_after: int) -> None:
     dataset = population()
     config = sensr.Config(**{**VALUES, "iterations": 230, "subspace_steps": 1, "full_steps": 1})
 
-    def fit(keeper: Kept | None, config: sensr.Config = config, seed: str = "kept") -> Classifier:
-        return sensr.fit(dataset, config, generators(seed, repetitions=dataset.repetitions), keeper)
+    def fit(resume: Kept | None, config: sensr.Config = config, seed: str = "kept") -> Classifier:
+        return sensr.fit(dataset, config, generators(seed, repetitions=dataset.repetitions), resume)
 
     def same(one: Classifier, other: Classifier) -> bool:
         pairs = [(getattr(one, part), getattr(other, part)) for part in ("parameters", "history", "facts")]
         return all(ours[name].tobytes() == theirs[name].tobytes() for ours, theirs in pairs for name in ours)
 
-    keeper, whole = Kept(kill_after), fit(None)
+    resume, whole = Kept(kill_after), fit(None)
     with pytest.raises(KeyboardInterrupt):
-        fit(keeper)
-    kept = keeper.state
-    assert same(fit(keeper), whole)
-    assert keeper.saves == 3
+        fit(resume)
+    kept = resume.state
+    assert same(fit(resume), whole)
+    assert resume.saves == 3
     for changed, seed in ((replace(config, radius=2e-3), "kept"), (config, "other")):
         another = Kept()
         another.state = kept

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.models import networks
-from pipeline.models.device import tensors
-from pipeline.types import Classifier, ImageDataset
+from fairness_audits.models.device import tensors
+from fairness_audits.values import Classifier, ImageDataset
+from pipeline import networks
 from tests.builders import image_dataset
 
 ARCHITECTURES = networks.architectures()

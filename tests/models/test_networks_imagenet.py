@@ -12,11 +12,11 @@ from urllib.error import URLError
 import pytest
 import torch
 
-from pipeline.models import networks
-from pipeline.models.networks import imagenet
-from pipeline.models.networks.imagenet import torchvision
-from pipeline.models.networks.narrow import narrowed
-from pipeline.types import ImageDataset
+from fairness_audits.values import ImageDataset
+from pipeline import networks
+from pipeline.networks import imagenet
+from pipeline.networks.imagenet import torchvision
+from pipeline.networks.narrow import narrowed
 from tests.models.test_networks import pictures as toy_pictures
 
 FILE = "squeezenet1_0-b66bff10.pth"

@@ -7,9 +7,9 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
-from pipeline.models import architecture, kernel, linear, logistic_mixture, mlp, stacked
-from pipeline.models.device import tensors
-from pipeline.types import Array
+from fairness_audits.models import architecture, kernel, linear, logistic_mixture, mlp, stacked
+from fairness_audits.models.device import tensors
+from fairness_audits.values import Array
 
 R, N, D, K = 2, 40, 4, 3
 MODELS = {"mlp": mlp, "logistic_mixture": logistic_mixture}

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.results.style import PAGE_WIDTH
 from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
-from pipeline.report.style import PAGE_WIDTH
 from pipeline.report.table import Table
-from pipeline.workflow import shelf
+from pipeline.workflow import reference_store
 from pipeline.workflow.config import Workflow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ TRIALS = {"fliptest": 3}
 @functools.cache
 def reference(study: str) -> Inputs:
     """The study's reference; nobody changes it."""
-    return shelf.load_reference(ROOT / "data" / "reference" / study)[0]
+    return reference_store.load_reference(ROOT / "data" / "reference" / study)[0]
 
 
 @functools.cache

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
-from pipeline.report.against import OTHER, SAME, against, summary
+from fairness_audits.results.numbers import Estimate
 from pipeline.report.comparison import COLUMNS, check_published, compare
 from pipeline.report.comparison_table import as_table, printed, read_off, results, tally, tally_in_words
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
+from pipeline.report.regression_check import OTHER, SAME, regression_check, summary
 from pipeline.report.rules import Outcome, could_differ, means, one_run, shares, variances
 from pipeline.report.settings import Reduction, departures
 from pipeline.report.stamp import Stamp
@@ -341,14 +341,14 @@ def test_a_place_without_a_model_is_left_out_of_the_words() -> None:
 
 
 def test_a_run_is_equal_to_itself_and_fewer_repetitions_are_its_first(inputs: Inputs) -> None:
-    lines = against(inputs, inputs)
+    lines = regression_check(inputs, inputs)
     assert set(lines["settings"]) == {SAME}
     assert (lines["equal"] == lines["numbers"]).all()
     assert lines["numbers"].sum() == inputs.rows["value"].notna().sum()
     (text,) = summary(lines)
     assert text == f"Same settings: {lines['numbers'].sum():,} of {lines['numbers'].sum():,} numbers are equal."
     fewer = replace(inputs, rows=inputs.rows[inputs.rows["repetition"] < 2])
-    lines = against(fewer, inputs)
+    lines = regression_check(fewer, inputs)
     assert set(lines["settings"]) == {SAME}
     assert lines["equal"].sum() == len(fewer.rows[fewer.rows["value"].notna()])
 
@@ -357,9 +357,9 @@ def test_a_number_that_moved_is_counted_and_its_mean_is_tested(inputs: Inputs) -
     rows = inputs.rows.reset_index(drop=True).copy()
     chosen = (rows["block"] == "audit") & (rows["statistic"] == "T_n") & (rows["method"] == "baseline")
     rows.loc[chosen, "value"] += 1e-12
-    assert (against(replace(inputs, rows=rows), inputs).eval("equal == numbers")).all()
+    assert (regression_check(replace(inputs, rows=rows), inputs).eval("equal == numbers")).all()
     rows.loc[chosen, "value"] += 1e6
-    lines = against(replace(inputs, rows=rows), inputs)
+    lines = regression_check(replace(inputs, rows=rows), inputs)
     moved = lines[(lines["block"] == "audit") & (lines["method"] == "baseline")]
     assert (lines["numbers"] - lines["equal"]).sum() == chosen.sum()
     assert (moved["tested"] > 0).all()
@@ -369,14 +369,14 @@ def test_a_number_that_moved_is_counted_and_its_mean_is_tested(inputs: Inputs) -
 
 
 def test_other_settings_and_other_data_are_not_expected_to_be_equal(inputs: Inputs) -> None:
-    lines = against(studies.configured(inputs, "audit", "alpha", 0.2, block="audit"), inputs)
+    lines = regression_check(studies.configured(inputs, "audit", "alpha", 0.2, block="audit"), inputs)
     other = lines[lines["settings"] == OTHER]
     assert set(other["block"]) == {"audit"}
     assert (other["numbers"] == 0).all()
     assert (other["differ"] == 0).all()
     assert summary(lines)[1].startswith("Other settings, so that a difference is to be expected")
     rows = inputs.rows.assign(origin=inputs.rows["origin"].mask(inputs.rows["dataset"] == "compas", "twin"))
-    lines = against(replace(inputs, rows=rows), inputs)
+    lines = regression_check(replace(inputs, rows=rows), inputs)
     assert set(lines.loc[lines["dataset"] == "compas", "settings"]) == {OTHER}
     assert set(lines.loc[lines["dataset"] != "compas", "settings"]) == {SAME}
     assert np.isnan(lines.loc[lines["dataset"] == "compas", "largest"]).all()

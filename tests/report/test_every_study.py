@@ -12,12 +12,13 @@ import pytest
 import yaml
 
 import pipeline.report
-from pipeline import io
+from fairness_audits.files import save_figure
+from fairness_audits.results import style
+from fairness_audits.results.numbers import Estimate
 from pipeline.io import load_published
-from pipeline.report import artefacts, registry, style
+from pipeline.report import artefacts, registry
 from pipeline.report.claims import CONFIRMED, NOT_CONFIRMED, NOT_TESTABLE, UNDECIDED, check, decide
 from pipeline.report.comparison import check_published, compare
-from pipeline.report.numbers import Estimate
 from pipeline.report.settings import Reduction, explain_absence, parse_setting, reductions, select, text_of
 from pipeline.report.stamp import Picture
 from pipeline.report.table import Table
@@ -65,7 +66,7 @@ def test_what_is_made_again_is_the_same_byte_for_byte(study: str, tmp_path: Path
         picture = made[name]
         assert isinstance(picture, Picture)
         with style.paper():
-            io.save_figure(picture.figure, tmp_path / folder / name)
+            save_figure(picture.figure, tmp_path / folder / name)
     for suffix in ("pdf", "png"):
         assert (tmp_path / "a" / f"{name}.{suffix}").read_bytes() == (tmp_path / "b" / f"{name}.{suffix}").read_bytes()
 

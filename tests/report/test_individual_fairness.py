@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.report import style
+from fairness_audits.results import style
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import boundary, configured, measurements
 from pipeline.report.individual_fairness.figures import axis_places, heatmap, rejection_curve

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairness_audits.results.style import paper
+from fairness_audits.values import Dataset
 from pipeline import io
 from pipeline.report import reference
 from pipeline.report.artefacts import build, compared
 from pipeline.report.comparison_table import verdicts
-from pipeline.report.described import described
+from pipeline.report.dataset_summary import summarize
 from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
-from pipeline.report.style import paper
 from pipeline.report.sweep import chosen, drawn, summary, undominated
 from pipeline.stages.artefacts import manifest_of
-from pipeline.types import Dataset
-from pipeline.workflow import shelf
+from pipeline.workflow import reference_store
 from pipeline.workflow.sweep import Figure
 from tests.builders import dataset as made_of
 
@@ -78,7 +78,7 @@ def recorded(inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     for name in DRAWN:
         build(name, drawn)
     folder = tmp_path_factory.mktemp("reference")
-    shelf.save_reference(reference.kept(drawn), {"study": inputs.study, "runs": []}, folder)
+    reference_store.save_reference(reference.kept(drawn), {"study": inputs.study, "runs": []}, folder)
     return inputs, folder
 
 
@@ -86,7 +86,7 @@ def test_verdicts_are_those_of_the_run_and_what_nothing_reads_is_not_kept(
     recorded: tuple[Inputs, Path], published: pd.DataFrame
 ) -> None:
     inputs, folder = recorded
-    again, manifest = shelf.load_reference(folder)
+    again, manifest = reference_store.load_reference(folder)
     assert manifest["study"] == inputs.study
     assert set(again.rows.columns) == set(inputs.rows.columns)
     assert any(one.parameters for one in inputs.classifiers.values())
@@ -171,10 +171,10 @@ def test_a_file_of_a_reference_is_at_most_a_megabyte(recorded: tuple[Inputs, Pat
     large = {"noise": np.random.default_rng(0).normal(size=200_000)}
     full = replace(inputs, audits={key: replace(one, arrays=large)})
     with pytest.raises(ValueError, match=r"audits_1\.zip has 1,.* expected at most 1,000,000: keep less of it"):
-        shelf.save_reference(full, NOWHERE, tmp_path)
+        reference_store.save_reference(full, NOWHERE, tmp_path)
     assert not (tmp_path / "manifest.json").exists()
     with pytest.raises(ValueError, match="holds no reference: make one"):
-        shelf.load_reference(tmp_path)
+        reference_store.load_reference(tmp_path)
 
 
 def test_small_values_share_a_file_and_many_take_more(recorded: tuple[Inputs, Path], tmp_path: Path) -> None:
@@ -182,10 +182,10 @@ def test_small_values_share_a_file_and_many_take_more(recorded: tuple[Inputs, Pa
     (key, one), *_ = inputs.audits.items()
     rng = np.random.default_rng(0)
     audits = {f"{key}{i}": replace(one, arrays={"noise": rng.normal(size=30_000)}) for i in range(9)}
-    shelf.save_reference(replace(inputs, audits=audits), NOWHERE, tmp_path)
+    reference_store.save_reference(replace(inputs, audits=audits), NOWHERE, tmp_path)
     files = sorted(path.name for path in tmp_path.glob("audits_*.zip"))
     assert files == ["audits_1.zip", "audits_2.zip", "audits_3.zip"]
-    again = shelf._load_shelf(tmp_path / "audits", io.load_audit)
+    again = reference_store._load_shelf(tmp_path / "audits", io.load_audit)
     assert set(again) == set(audits)
     np.testing.assert_array_equal(again[f"{key}7"].arrays["noise"], audits[f"{key}7"].arrays["noise"])
 
@@ -207,7 +207,7 @@ def dataset(origin: str = "official", n: int = 40) -> Dataset:
 def test_moments_are_those_of_the_rows_and_one_group_has_none() -> None:
     data = dataset()
     group, x = data.protected["g"], data.features
-    found = described(data)
+    found = summarize(data)
     assert (found.rows, found.train_rows, found.test_rows) == (40, 20, 20)
     assert found.positives == data.label.mean()
     known = group >= 0
@@ -216,17 +216,17 @@ def test_moments_are_those_of_the_rows_and_one_group_has_none() -> None:
     assert np.isnan(found.correlations["g"][2])
     assert found.deviations[2] == 0
     alone = replace(data, protected={"g": np.zeros(40, dtype=int)})
-    assert described(alone).correlations == {}
+    assert summarize(alone).correlations == {}
 
 
 def test_no_row_of_real_data_is_in_it() -> None:
-    found = described(dataset())
+    found = summarize(dataset())
     assert found.points == {}
     held = [getattr(found, field.name) for field in fields(found)]
     assert all(value.ndim == 1 and len(value) == 3 for value in held if isinstance(value, np.ndarray))
     plane = replace(dataset("simulated"), features=dataset().features[:, :2], feature_names=("a", "b"))
-    assert np.array_equal(described(plane).points["features"], plane.features)
-    assert described(replace(plane, origin="twin")).points == {}
+    assert np.array_equal(summarize(plane).points["features"], plane.features)
+    assert summarize(replace(plane, origin="twin")).points == {}
 
 
 # A sweep's summary is the mean over repetitions of what is alike in everything else, and nothing besides.

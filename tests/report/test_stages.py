@@ -22,7 +22,7 @@ from pipeline.report.claims import NOT_CONFIRMED, Decision, Found, lines
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import label
 from pipeline.stages import artefacts, collect
-from pipeline.types import AuditResult
+from pipeline.values import AuditResult
 from tests.report.studies import build, inputs_of
 
 

@@ -17,12 +17,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy.stats import binomtest
 
-from pipeline import io
+from fairness_audits.files import save_figure
+from fairness_audits.results.numbers import Estimate, interval, number, p_value, plain, spread, symbols
+from fairness_audits.results.style import new_figure, paper
 from pipeline.report import markup
-from pipeline.report.numbers import Estimate, interval, number, p_value, plain, spread, symbols
 from pipeline.report.settings import Reduction, departures
 from pipeline.report.stamp import Picture, Stamp
-from pipeline.report.style import new_figure, paper
 from pipeline.report.table import DIFFERS, Column, Row, Table
 from tests.report.studies import build, inputs_of, usual
 
@@ -197,7 +197,7 @@ def test_a_figure_is_laid_out_once_and_drawn_once_for_each_format(
         picture.finish()
         before = axes.get_position().bounds
         monkeypatch.setattr(Axes, "draw", watched)
-        saved = io.save_figure(picture.figure, tmp_path / "line")
+        saved = save_figure(picture.figure, tmp_path / "line")
     assert len(drawn) == len(saved) == 2
     assert axes.get_position().bounds == before != pytest.approx((0.125, 0.11, 0.775, 0.77))
 

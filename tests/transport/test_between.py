@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from pipeline.transport import entropic, exact, stochastic
-from pipeline.transport.between import Between, fitted, groups, mapped, parted, transported_columns
-from pipeline.transport.cost import cost_matrix
-from pipeline.transport.plan import assigned, whole_counts
-from pipeline.transport.quality import ks
-from pipeline.types import Array, Dataset, TransportMap
+from fairness_audits.transport import entropic, exact, stochastic
+from fairness_audits.transport.cost import cost_matrix
+from fairness_audits.transport.plan import assigned, whole_counts
+from fairness_audits.transport.quality import ks
+from fairness_audits.values import Array, Dataset, TransportMap
+from pipeline.counterparts import Between, fitted, groups, mapped, parted, transported_columns
 from tests.builders import dataset as toy
 
 BETWEEN = Between(attribute="sex", source="women", given_label=None, split="train", points=None, both=True)
@@ -45,7 +45,7 @@ def dataset(repetitions: int = 2) -> Dataset:
 @pytest.fixture
 def shift(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A kind of map that moves every row by the difference of the groups' means."""
-    module = ModuleType("pipeline.transport.shift")
+    module = ModuleType("fairness_audits.transport.shift")
 
     def fit(source: Sequence[Array], target: Sequence[Array], config: None, rngs: Sequence[object]) -> TransportMap:
         moves = np.stack([m.mean(axis=0) - n.mean(axis=0) for n, m in zip(source, target, strict=True)])
@@ -56,7 +56,7 @@ def shift(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         return [x + move for x, move in zip(rows, parameters["move"], strict=True)]
 
     module.fit, module.images = fit, images  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pipeline.transport.shift", module)
+    monkeypatch.setitem(sys.modules, "fairness_audits.transport.shift", module)
     return module
 
 
@@ -394,7 +394,7 @@ def test_units_do_not_matter_but_groups_need_a_cost_between_them() -> None:
 
 
 def test_pot_without_torch_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.transport.pot import ot
+    from fairness_audits.transport.pot import ot
 
     monkeypatch.setattr(ot.backend, "_BACKEND_IMPLEMENTATIONS", [ot.backend.NumpyBackend])
     with pytest.raises(ValueError, match="import torch first, or set the environment variable POT_BACKEND"):

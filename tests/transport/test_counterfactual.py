@@ -11,11 +11,9 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from pipeline.seeds import generators
-from pipeline.transport import counterfactual
-from pipeline.transport.between import Between, fitted, mapped
-from pipeline.transport.counterfactual import Config, Grades, drawn, images, independent_dummies, posterior
-from pipeline.transport.law_school import (
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array, Dataset, TransportMap
+from pipeline.causal.law_school import (
     EQUATIONS,
     LOADINGS,
     NODES,
@@ -31,7 +29,9 @@ from pipeline.transport.law_school import (
     log_marginal,
     named,
 )
-from pipeline.types import Array, Dataset, TransportMap
+from pipeline.counterparts import Between, fitted, mapped
+from pipeline.transport import counterfactual
+from pipeline.transport.counterfactual import Config, Grades, drawn, images, independent_dummies, posterior
 from tests.builders import dataset
 
 VALUES: dict[str, Any] = {"inference": "map", "chains": 2, "warmup": 10, "draws": 10}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.stats import ks_2samp
 
-from pipeline.transport import exact, plan, quality
-from pipeline.transport.cost import COSTS, cost_matrix, paired_costs
-from pipeline.types import Array, TransportMap
+from fairness_audits.transport import exact, plan, quality
+from fairness_audits.transport.cost import COSTS, cost_matrix, paired_costs
+from fairness_audits.values import Array, TransportMap
 
 
 def points(n: int, d: int, seed: int, whole: bool = False) -> Array:

@@ -12,13 +12,13 @@ from numba import njit
 from scipy.stats import ks_2samp
 
 from benchmarks.transport_wgan import train_plainly
-from pipeline.models.mlp import glorot_networks
-from pipeline.seeds import generators
-from pipeline.transport import wgan, wgan_compiled, wgan_kernels
-from pipeline.transport.wgan import CURVES, Selection, Watch, minibatches, outputs
-from pipeline.transport.wgan_compiled import CompiledTraining
-from pipeline.transport.wgan_kernels import LANES, ROWS, add_products
-from pipeline.types import Array, TransportMap
+from fairness_audits.models.mlp import glorot_networks
+from fairness_audits.seeds import generators
+from fairness_audits.transport import wgan, wgan_compiled, wgan_kernels
+from fairness_audits.transport.wgan import CURVES, Selection, Watch, minibatches, outputs
+from fairness_audits.transport.wgan_compiled import CompiledTraining
+from fairness_audits.transport.wgan_kernels import LANES, ROWS, add_products
+from fairness_audits.values import Array, TransportMap
 from tests.methods.builders import Kept
 
 CONFIG = wgan.Config(
@@ -66,7 +66,7 @@ def module(networks: dict[str, Array], t: int) -> torch.nn.Sequential:
 
 
 def plain_loop(setting: Setting, t: int) -> tuple[torch.nn.Sequential, torch.nn.Sequential]:
-    """Trial t trained as the docstring of ``pipeline.transport.wgan`` says, by modules, optimizers and backward()."""
+    """Trial t trained as the docstring of ``fairness_audits.transport.wgan`` says, by modules, optimizers and backward()."""
     generator, critic = module(setting.generators, t), module(setting.critics, t)
     source, target = torch.as_tensor(setting.source[t]), torch.as_tensor(setting.target[t])
     train_plainly(generator, critic, source, target, setting.rows[t], setting.config)
@@ -99,9 +99,9 @@ def test_a_training_is_that_of_automatic_differentiation(shape: str) -> None:
         assert np.abs(trained[1]["w2"]).max() == setting.config.clip
 
 
-def fitted(trials: int, names: str = "fit", keeper: Kept | None = None, **values: Any) -> TransportMap:
+def fitted(trials: int, names: str = "fit", resume: Kept | None = None, **values: Any) -> TransportMap:
     source, target = groups(trials)
-    return wgan.fit(source, target, replace(CONFIG, **values), generators(names, repetitions=trials), keeper)
+    return wgan.fit(source, target, replace(CONFIG, **values), generators(names, repetitions=trials), resume)
 
 
 def same(
@@ -136,12 +136,12 @@ def test_how_often_one_looks_does_not_change_what_is_trained() -> None:
 def test_a_killed_fit_goes_on_to_the_same_bytes(selection: str, kill_after: int) -> None:
     how: dict[str, Any] = {"selection": selection}
     everything = ("parameters", "facts", "history")
-    keeper = Kept(kill_after)
+    resume = Kept(kill_after)
     with pytest.raises(KeyboardInterrupt):
-        fitted(3, keeper=keeper, **how)
-    kept = keeper.state
-    assert same(fitted(3, keeper=keeper, **how), fitted(3, **how), fields=everything)
-    assert keeper.saves == 3
+        fitted(3, resume=resume, **how)
+    kept = resume.state
+    assert same(fitted(3, resume=resume, **how), fitted(3, **how), fields=everything)
+    assert resume.saves == 3
     other = Kept()
     other.state = kept
     assert same(fitted(3, "other", other, **how), fitted(3, "other", **how), fields=everything)
@@ -177,7 +177,7 @@ def test_a_trial_that_is_not_finite_stops_alone(caplog: pytest.LogCaptureFixture
     source, target = groups(3)
     # So large that its squared gradient is beyond single precision.
     source[1] = source[1] * 1e25
-    with caplog.at_level(logging.INFO, logger="pipeline.transport.wgan"):
+    with caplog.at_level(logging.INFO, logger="fairness_audits.transport.wgan"):
         broken = wgan.fit(source, target, CONFIG, generators("fit", repetitions=3))
     whole = fitted(3)
     assert broken.facts["non_finite"].tolist() == [0, 1, 0]
@@ -194,7 +194,7 @@ def test_a_trial_that_is_not_finite_stops_alone(caplog: pytest.LogCaptureFixture
 
 def test_all_trials_may_stop(caplog: pytest.LogCaptureFixture) -> None:
     source, target = groups(1)
-    with caplog.at_level(logging.INFO, logger="pipeline.transport.wgan"):
+    with caplog.at_level(logging.INFO, logger="fairness_audits.transport.wgan"):
         maps = wgan.fit([source[0] * 1e25], target, CONFIG, generators("fit", repetitions=1))
     assert maps.facts["non_finite"].all()
     assert "no trial is finite any more" in caplog.text

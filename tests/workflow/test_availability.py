@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
+from fairness_audits.files import save_json
+from fairness_audits.seeds import generators
 from pipeline import io
-from pipeline.seeds import generators
 from pipeline.stages import absent, audit, prepare, train
 from pipeline.workflow import multirun, plugins
 from pipeline.workflow.availability import standing
@@ -56,7 +57,7 @@ def test_a_file_in_the_raw_folder_or_the_mirror_decides(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize(("origin", "expected"), [("absent", "absent"), ("official", "there"), ("lossy", "there")])
 def test_what_was_fetched_decides(origin: str, expected: str, tmp_path: Path) -> None:
-    io.save_json({"origin": origin}, tmp_path / "manifest.json")
+    save_json({"origin": origin}, tmp_path / "manifest.json")
     assert standing("cifar10", "auto", tmp_path) == expected
 
 
@@ -71,7 +72,7 @@ def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
     monkeypatch.setenv("PIPELINE_ABSENT", "utkface")
     workflow = Workflow(scale="smoke", studies=["robustness_bias"])
     said = entry(workflow)
-    io.save_json({"dataset": "utkface", "origin": "absent", "files": [], "reason": "get it there"}, said["manifest"])
+    save_json({"dataset": "utkface", "origin": "absent", "files": [], "reason": "get it there"}, said["manifest"])
     absent.main(["--audits", json.dumps([said])])
     point = next(p for p in workflow.points("robustness_bias") if workflow.audit_file(p) == said["output"])
     section = json.dumps(workflow.asked("prepare", *workflow.place(point, "prepare")))
@@ -87,7 +88,7 @@ def test_data_that_came_to_hand_are_not_called_absent(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_ABSENT", "utkface")
     said = entry(Workflow(scale="smoke", studies=["robustness_bias"]))
-    io.save_json({"dataset": "utkface", "origin": "official", "files": [], "reason": None}, said["manifest"])
+    save_json({"dataset": "utkface", "origin": "official", "files": [], "reason": None}, said["manifest"])
     with pytest.raises(SystemExit, match="utkface has come to hand since this run was planned: give the same command"):
         absent.main(["--audits", json.dumps([said])])
     assert not Path(said["output"]).exists()

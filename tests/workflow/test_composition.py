@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.transport.between import parted
+from pipeline.counterparts import parted
 from pipeline.workflow import config, plugins
 from pipeline.workflow.composition import Point, composed, points, several
 from pipeline.workflow.config import CONF, Workflow
@@ -144,7 +144,7 @@ def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
 def test_the_paper_scale_sets_nothing_but_repetitions_and_code_names_the_plugin_and_what_it_imports() -> None:
     assert {key for setting in of_scale(CONF, "paper") for key in setting.values} == {"repetitions"}
     code = Workflow().code("audit", audit="loss_ratio")
-    assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio/loss_ratio.py", "pipeline/types.py"} <= set(code)
+    assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio.py", "fairness_audits/values.py"} <= set(code)
     assert not any("methods" in path or "report" in path for path in code)
     assert "pipeline/workflow/config.py" not in Workflow().code("train", method="standard")
 

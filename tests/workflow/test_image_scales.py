@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks.networks import IMAGES
-from pipeline.audits.robustness_bias import robustness_bias
-from pipeline.types import ImageDataset
+from fairness_audits.values import ImageDataset
+from pipeline.audits import robustness_bias
 from pipeline.workflow.config import Workflow
 from pipeline.workflow.plugins import configure, load
 from tests.builders import image_dataset

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairness_audits.files import save_json
 from pipeline import io
 from pipeline.report import artefacts, claims, reference, registry
 from pipeline.report.comparison_table import verdicts
-from pipeline.workflow import shelf
+from pipeline.workflow import reference_store
 from pipeline.workflow.config import REFERENCES, Workflow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,18 +20,18 @@ STUDIES = Workflow().referenced
 COMMAND = "make reference STUDY={study}, where the verdicts should change"
 
 
-reference_of = functools.cache(lambda study: shelf.load_reference(FOLDER / study))
+reference_of = functools.cache(lambda study: reference_store.load_reference(FOLDER / study))
 
 
 def test_they_are_small() -> None:
     sizes = [path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()]
-    assert max(sizes) <= shelf.LIMIT
-    assert sum(sizes) <= 15 * shelf.LIMIT
+    assert max(sizes) <= reference_store.LIMIT
+    assert sum(sizes) <= 15 * reference_store.LIMIT
 
 
 def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() -> None:
     published = {study for study in STUDIES if len(io.load_published(ROOT / "data" / "published" / f"{study}.csv"))}
-    assert set(shelf.load_list(FOLDER / "verdicts.csv")["study"]) == published
+    assert set(reference_store.load_list(FOLDER / "verdicts.csv")["study"]) == published
 
 
 def test_a_reference_is_of_the_grid_that_the_study_declares_for_its_datasets(tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_a_reference_is_of_the_grid_that_the_study_declares_for_its_datasets(tmp
     digits = [part for part in every if "/digits" in part]
     assert 1 < len(digits) < len(every)
     for grid, is_whole in ((every, True), (digits, True), (every[1:], False), ([*every, "linear/law"], False)):
-        io.save_json({"grid": grid}, tmp_path / REFERENCES / study / "manifest.json")
+        save_json({"grid": grid}, tmp_path / REFERENCES / study / "manifest.json")
         assert workflow.has_reference(study, tmp_path) == is_whole
 
 
@@ -52,7 +53,7 @@ def test_verdicts_are_those_of_the_reference(study: str) -> None:
     assert sorted(part for run in manifest["runs"] for part in run["parts"]) == reference.parts(inputs)
     published = io.load_published(ROOT / "data" / "published" / f"{study}.csv")
     found = verdicts(artefacts.compared(inputs, published))
-    listed = shelf.load_list(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")
+    listed = reference_store.load_list(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")
     listed = listed.reset_index(drop=True)
     message = COMMAND.format(study=study)
     texts = ["artefact", "row", "column", "reading", "verdict"]
@@ -70,7 +71,7 @@ def test_claims_are_those_of_the_reference(study: str) -> None:
     measured = artefacts.measurements(inputs)
     listed = io.load_claims(ROOT / "data" / "published" / "claims" / f"{study}.yaml")
     found = claims.listed(claims.decide(listed, measured))
-    theirs = shelf.load_list(FOLDER / "claims.csv").query("study == @study").drop(columns="study")
+    theirs = reference_store.load_list(FOLDER / "claims.csv").query("study == @study").drop(columns="study")
     message = COMMAND.format(study=study)
     pd.testing.assert_frame_equal(
         found.astype(object), theirs.reset_index(drop=True).astype(object), obj=message, check_dtype=False
@@ -85,5 +86,5 @@ def test_every_claim_is_shown_by_an_artefact_of_its_study() -> None:
 
 def test_the_readme_lists_the_claims_with_their_outcomes() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for line in shelf.load_list(FOLDER / "claims.csv").to_dict("records"):
+    for line in reference_store.load_list(FOLDER / "claims.csv").to_dict("records"):
         assert f"| {line['claim']} | {line['outcome']} |" in text

@@ -6,15 +6,15 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
+from fairness_audits.results.numbers import number, sentence
+from fairness_audits.results.style import INK, finish, ink_on, new_panels
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.agreement import measures as m
 from pipeline.report.agreement.tables import label, read_as
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import number, sentence
 from pipeline.report.stamp import Picture
-from pipeline.report.style import INK, finish, ink_on, new_panels
-from pipeline.types import Array
 
 SHADES = LinearSegmentedColormap.from_list("unfairness", ("#ffffff", "#e9a27c", "#b0452a"))
 SHARE = Normalize(0, 1)

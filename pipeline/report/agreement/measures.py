@@ -44,15 +44,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom, rankdata
 
-from pipeline.audits.inference import corrected
-from pipeline.report import words as w
+from fairness_audits.audits.inference import corrected
+from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.style import ordered
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report.fliptest.trials import BOTH, FirstTrial
 from pipeline.report.inputs import Inputs, as_text
-from pipeline.report.numbers import Estimate
 from pipeline.report.permutation_tests.methods import over_splits
 from pipeline.report.reference import first
-from pipeline.report.style import ordered
-from pipeline.types import Array
 
 BLOCK = "agreement"
 LEVEL = 0.05

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from pipeline.messages import enumerated
+from fairness_audits.messages import enumerated
+from fairness_audits.results.numbers import Estimate, interval, number, sentence
+from fairness_audits.results.style import method_style
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.agreement import measures as m
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate, interval, number, sentence
-from pipeline.report.style import method_style
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
 
 FAILS = "*"

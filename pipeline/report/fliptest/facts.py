@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.report import words as w
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.fliptest import flipset_tables as reports
 from pipeline.report.fliptest import trials, which_map
 from pipeline.report.inputs import Inputs, given_of
-from pipeline.types import Array
 
 FEWEST = 3
 """Draws of which a variance has an error."""

@@ -5,15 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from fairness_audits.audits.fliptest import bars
+from fairness_audits.results.numbers import number
+from fairness_audits.results.style import DASHED, INK, finish, new_panels
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
-from pipeline.report.fliptest import bars, trials
+from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.trials import BOTH, FirstTrial, Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import number
 from pipeline.report.stamp import Picture
-from pipeline.report.style import DASHED, INK, finish, new_panels
-from pipeline.types import Array
 
 FEATURES = ("hair length", "work experience")
 """Across and up."""
@@ -49,7 +50,7 @@ def figure_1(inputs: Inputs) -> Picture:
         members = np.flatnonzero(first.members(flipset))[:FLIPSET_ARROWS]
         label = f"{w.FLIPSETS_DRAWN[flipset]}, {int(first.members(flipset).sum()):,}"
         drawn = np.isin(np.arange(len(first.decision)), members)
-        _arrows(panels[1], first, drawn, columns, w.FLIPSET_COLORS[flipset], label)
+        _arrows(panels[1], first, drawn, columns, bars.FLIPSET_COLORS[flipset], label)
     rule = next(p["method"] for p in inputs.points if (p["block"], p["method"]["name"]) == (w.HIRING, place.method))
     weights, threshold = [rule["weights"][first.names[column]] for column in columns], rule["threshold"]
     ends = np.array(panels[1].get_ylim())
@@ -74,7 +75,7 @@ def figure_1(inputs: Inputs) -> Picture:
             f"Arrows: from a person to the counterpart, for {ARROWS} people and for up to {FLIPSET_ARROWS} of each "
             f"flipset. Boundary: {number(weights[0], 2)} {FEATURES[0]} + {number(weights[1], 2)} {FEATURES[1]} = "
             f"{number(threshold, 2)}.",
-            *bars.shown(place, BOTH),
+            *flipset_panels.shown(place, BOTH),
         ),
     )
 
@@ -86,14 +87,14 @@ def figure_5(inputs: Inputs) -> Picture:
     how the members differ from their counterparts, in standard deviations.
     """
     title = "Women in the hiring data, and the two flipsets."
-    return bars.drawn(hiring(inputs), BOTH, title, _features(inputs))
+    return flipset_panels.drawn(hiring(inputs), BOTH, title, _features(inputs))
 
 
 @registry.figure(place=2)
 def figure_5_opposite(inputs: Inputs) -> Picture:
     """The map from men to women, of appendix D, with the transparency reports of both its flipsets."""
     title = "Men in the hiring data, and the flipsets of the opposite map."
-    return bars.drawn(hiring(inputs, w.REVERSE), BOTH, title, _features(inputs))
+    return flipset_panels.drawn(hiring(inputs, w.REVERSE), BOTH, title, _features(inputs))
 
 
 def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], color: str, label: str) -> None:
@@ -149,13 +150,13 @@ def flipsets_of(
     shown = "The positive flipset" if labels else "All features and transparency reports"
     among = f" among {w.GIVEN[given]}" if w.GIVEN[given] else ""
     title = f"{shown} of the black-to-white map{among}."
-    return bars.drawn(where, flipsets, title, features, reports=not labels, own_axis=True)
+    return flipset_panels.drawn(where, flipsets, title, features, reports=not labels, own_axis=True)
 
 
 @registry.figure()
 def figure_9(inputs: Inputs) -> Picture:
     """As Figure 8, for a model that does not lean on one feature but on several that go together with race."""
-    return bars.drawn(
+    return flipset_panels.drawn(
         trials.only(inputs, block="ssl_proxy", transport=w.WGAN),
         (w.POSITIVE,),
         "A model that discriminates by a proxy of several correlated features.",

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from pipeline.messages import enumerated
+from fairness_audits.messages import enumerated
+from fairness_audits.results.numbers import Estimate, number, p_value, spread
+from fairness_audits.results.style import ordered
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
-from pipeline.report.fliptest import bars, trials
+from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate, number, p_value, spread
-from pipeline.report.style import ordered
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
 
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
@@ -78,7 +78,7 @@ def table_null(inputs: Inputs) -> Table:
                 )
                 for f in BOTH
             ),
-            Column("healthy", show="text", name="healthy maps", of=bars.sound),
+            Column("healthy", show="text", name="healthy maps", of=flipset_panels.sound),
         ),
         rows=[((place.style.label,), place) for place in trials.places(inputs, dataset=w.IDENTICAL)],
         stamp=inputs.stamp("identical"),
@@ -115,7 +115,7 @@ def table_flipsets(inputs: Inputs) -> Table:
             Column("people", decimals=0, of=lambda place: place.people),
             *size_columns(),
             *chance_columns(),
-            Column("healthy", show="text", name="healthy maps", of=bars.sound),
+            Column("healthy", show="text", name="healthy maps", of=flipset_panels.sound),
         ),
         rows=[(labels(place), place) for place in found],
         stamp=inputs.stamp({place.block for place in listed}),
@@ -180,7 +180,7 @@ def table_subgroups(inputs: Inputs) -> Table:
             f"Over the trials the interval of all rows is {'; '.join(ends_of_all)}.",
             "FlipTest: mean \u00b1 standard deviation over the trials, and the feature with the largest mean shift of "
             "those that stand out, else of all, as noise.",
-            *bars.health(every),
+            *flipset_panels.health(every),
         ),
     )
 

@@ -1,18 +1,20 @@
 """The law-school data: Figures 6, 7 and 12 of Black et al. (2020), causal counterfactuals beside transport."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+from fairness_audits.audits.fliptest import bars
+from fairness_audits.audits.fliptest.bars import Group
+from fairness_audits.results.numbers import plain
+from fairness_audits.results.style import INK, finish, new_panels
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
-from pipeline.report.fliptest import bars, trials
-from pipeline.report.fliptest.bars import Group
+from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import plain
 from pipeline.report.stamp import Picture, Stamp
-from pipeline.report.style import INK, finish, new_panels
 
 CLASSIFIER, REGRESSION = "logistic", "linear_regression"
 PUBLISHED_MAPS = (w.COUNTERFACTUAL, w.WGAN)
@@ -39,7 +41,7 @@ def figure_6(inputs: Inputs) -> Picture:
     for place, axes in zip(found, panels, strict=True):
         first, (source, target) = place.first, place.groups
         for label, values, color in (
-            (source, first.score, w.FLIPSET_COLORS[""]),
+            (source, first.score, bars.FLIPSET_COLORS[""]),
             ("their counterparts", first.score_image, place.style.color),
         ):
             axes.hist(values, bins=edges, color=color, alpha=0.55, linewidth=0, label=f"{label} ({len(values):,})")
@@ -67,7 +69,7 @@ def figure_7(inputs: Inputs) -> Picture:
     """
     found = _published(places(inputs, CLASSIFIER))
     whole = found[0].first
-    groups = [Group(f"all {found[0].groups[0]}", whole.features, w.FLIPSET_COLORS[""])]
+    groups = [Group(f"all {found[0].groups[0]}", whole.features, bars.FLIPSET_COLORS[""])]
     for place in found:
         style, members = place.style, place.first.features[place.first.members(w.NEGATIVE)]
         label = f"{w.FLIPSETS_DRAWN[w.NEGATIVE]} by {style.label}"
@@ -83,7 +85,7 @@ def figure_7(inputs: Inputs) -> Picture:
         "Who is in the negative flipset of the law-school classifier.",
         _stamp(found),
         "Histograms of GPA and LSAT, of all black applicants and of the members of each map's flipset.",
-        notes=(empty(found[0]), *(note for place in found for note in bars.shown(place, (w.NEGATIVE,)))),
+        notes=(empty(found[0]), *(note for place in found for note in flipset_panels.shown(place, (w.NEGATIVE,)))),
     )
 
 
@@ -94,16 +96,16 @@ def figure_12(inputs: Inputs) -> Picture:
     """
     found = places(inputs, CLASSIFIER)
     _published(found)
-    panels = [(place, ranking, place.report(w.NEGATIVE, ranking)) for place in found for ranking in trials.RANKS]
+    panels = [(place, ranking, place.report(w.NEGATIVE, ranking)) for place in found for ranking in bars.RANKS]
     reports = [report for *_, report in panels]
     height = (LINE_HEIGHT * max(map(len, reports)) + AROUND) * len(found)
     figure, grid = new_panels(height, len(found), 2, sharex="col")
     for (place, ranking, report), axes in zip(panels, grid.flat, strict=True):
-        bars.draw(axes, report, ranking, place.style.color, w.LAW)
+        bars.draw(axes, report, ranking, place.style.color, partial(w.feature_label, dataset=w.LAW))
         axes.set_title(f"{place.style.label}, by {w.plainly(ranking)}")
     for axes in grid[:-1].flat:
         axes.set_xlabel("")
-    grid[-1, 0].set_xlabel(bars.MIXED)
+    grid[-1, 0].set_xlabel(flipset_panels.MIXED)
     handles = bars.handles(line for report in reports for line in report)
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return Picture(
@@ -113,9 +115,9 @@ def figure_12(inputs: Inputs) -> Picture:
         "Bars of mean shifts and mean signs of LSAT, GPA and gender in the negative flipset, one row for each map.",
         notes=(
             "Race is left out: by definition of the maps it changes for everyone.",
-            bars.CATEGORIES,
-            bars.OF_BARS,
-            *bars.health(found),
+            flipset_panels.CATEGORIES,
+            flipset_panels.OF_BARS,
+            *flipset_panels.health(found),
         ),
     )
 

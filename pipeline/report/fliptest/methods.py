@@ -8,15 +8,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from pipeline.audits.fliptest.transparency import NOISE
+from fairness_audits.audits.fliptest import bars
+from fairness_audits.audits.fliptest.bars import Line
+from fairness_audits.audits.fliptest.transparency import NOISE
+from fairness_audits.results.style import FAINT, INK, finish, in_order, method_style, new_panels
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
-from pipeline.report.fliptest import bars, trials
+from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, by_chance, chance_columns, size_columns
-from pipeline.report.fliptest.trials import BOTH, Line, Place
+from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
-from pipeline.report.style import FAINT, INK, finish, in_order, method_style, new_panels
 from pipeline.report.table import Column, Table, tabulated
 
 BLOCK = "methods"
@@ -67,7 +69,7 @@ def figure_methods(inputs: Inputs) -> Picture:
         {"color": FAINT, "marker": "o", "markerfacecolor": "white", "linestyle": "none", "label": NOISE},
     ]
     handles = [Line2D([], [], markersize=3.4, **look) for look in looks]
-    finish(figure, grid, bars.MIXED, columns=len(styles) + 1, titles=titles, handles=handles)
+    finish(figure, grid, flipset_panels.MIXED, columns=len(styles) + 1, titles=titles, handles=handles)
     return Picture(
         figure,
         "What each method does to the transparency reports.",
@@ -76,7 +78,7 @@ def figure_methods(inputs: Inputs) -> Picture:
         notes=(
             f"The {FEATURES} features that shift most in any of the reports of a data set and attribute; means over "
             "the trials, with intervals over maps and people, which may go on beyond the axes. "
-            f"{bars.CATEGORIES} Open: noise, as the interval covers 0.",
+            f"{flipset_panels.CATEGORIES} Open: noise, as the interval covers 0.",
             *([f"Empty flipsets: {'; '.join(empty)}."] if empty else []),
         ),
     )
@@ -155,6 +157,6 @@ def table_methods(inputs: Inputs) -> Table:
             IN_BRACKETS,
             by_chance(inputs, [BLOCK]),
             "Largest mean shift: of the lines of a report that stand out; where none does, of all, as noise. "
-            f"{bars.CATEGORIES}",
+            f"{flipset_panels.CATEGORIES}",
         ),
     )

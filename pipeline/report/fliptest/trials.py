@@ -15,20 +15,19 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.fliptest.intervals import over_trials
-from pipeline.audits.fliptest.transparency import STANDS_OUT, Standing, standing
-from pipeline.report import words as w
+from fairness_audits.audits.fliptest.bars import MEAN, RANKS, Line
+from fairness_audits.audits.fliptest.intervals import over_trials
+from fairness_audits.audits.fliptest.transparency import STANDS_OUT
+from fairness_audits.results.numbers import DASH, Estimate, number
+from fairness_audits.results.style import MethodStyle
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs, given_of
-from pipeline.report.numbers import DASH, Estimate, number
-from pipeline.report.style import MethodStyle
-from pipeline.types import Array
 
 FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
 BOTH = (w.POSITIVE, w.NEGATIVE)
 KEYS = ("block", "dataset", "method", "transport", "given", "attribute", "direction")
 NONE = np.full(1, np.nan)
-MEAN, SIGN = "mean_shift", "mean_sign"
-RANKS = {MEAN: "rank_mean", SIGN: "rank_sign"}
 
 
 def _kept(name: str) -> property:
@@ -68,27 +67,6 @@ class FirstTrial:
     def column(self, name: str) -> int:
         """The number of a feature's column."""
         return self.names.index(name)
-
-
-@dataclass(frozen=True)
-class Line:
-    """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset and over the trials.
-
-    ``value`` with the interval of :mod:`pipeline.audits.fliptest.intervals` (over maps and people; over people alone
-    where there is one trial). ``trials`` (T,) are the values of the single trials, NaN where the flipset is empty.
-    Shifts are in the units of :attr:`Place.units`.
-    """
-
-    feature: str
-    value: float
-    low: float
-    high: float
-    trials: Array
-
-    @property
-    def standing(self) -> Standing:
-        """Noise, or stands out: see :mod:`pipeline.audits.fliptest.transparency`."""
-        return standing(self.low, self.high)
 
 
 def leading(report: Sequence[Line]) -> Line | None:

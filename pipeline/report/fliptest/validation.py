@@ -5,13 +5,13 @@ from functools import partial
 
 import pandas as pd
 
+from fairness_audits.results.numbers import Estimate
+from fairness_audits.transport.quality import WORST_HEALTHY_KS
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
 from pipeline.report.table import Cell, Column, Table, tabulated
-from pipeline.transport.quality import WORST_HEALTHY_KS
 
 EXPERIMENTS = {
     (w.SSL, w.EVERYONE): "SSL: Dem Parity",

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.style import curve, finish, level, new_panels
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.validation import HEALTHY, counted, validated
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Picture
-from pipeline.report.style import curve, finish, level, new_panels
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
-from pipeline.types import Array
 
 Labels = tuple[str, str]
 ONES, ZEROS = "ones", "zeros"

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from pipeline.report import words as w
+from fairness_audits.results.numbers import Estimate
+from pipeline.report import labels as w
 from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
 from pipeline.report.settings import flat
 from pipeline.report.table import Column, Show
 

@@ -14,16 +14,16 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from scipy.interpolate import interp1d
 
-from pipeline.messages import enumerated
+from fairness_audits.messages import enumerated
+from fairness_audits.results.numbers import plain
+from fairness_audits.results.style import INK, curve, finish, level, logarithmic, method_style, new_panels
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import plain
 from pipeline.report.settings import select
 from pipeline.report.stamp import Picture
-from pipeline.report.style import INK, curve, finish, level, logarithmic, method_style, new_panels
 
 BLUE_TO_RED = "RdBu_r"
 GROUPS = (("o", "majority"), ("^", "minority"))

@@ -5,13 +5,13 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.style import method_style
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import Quantity, configured
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
-from pipeline.report.style import method_style
 from pipeline.report.table import Cell, Column, Row, Show, Table, tabulated
 
 Place = tuple[str, str]

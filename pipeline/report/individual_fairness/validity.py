@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from fairness_audits.results.numbers import number, plain
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import number, plain
 from pipeline.report.table import Column, Table, tabulated
 
 BLOCK = "validity"

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from pipeline.audits.permutation.rate_power import rate_variance, sample_size
+from fairness_audits.results.numbers import MINUS, Estimate
+from fairness_audits.results.style import FAINT, INK, MethodStyle, counts_along, curve, finish, logarithmic, new_panels
+from pipeline.audits.rate_power import rate_variance, sample_size
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import MINUS, Estimate
 from pipeline.report.permutation_tests.simulations import count
 from pipeline.report.stamp import Picture
-from pipeline.report.style import FAINT, INK, MethodStyle, counts_along, curve, finish, logarithmic, new_panels
 from pipeline.report.table import Column, Table, tabulated
 
 Of = tuple[tuple[float, float], tuple[float, float]]

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from fairness_audits.results.numbers import Estimate, p_value
+from fairness_audits.results.style import in_order, method_style
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate, p_value
 from pipeline.report.permutation_tests.data import difference_of
-from pipeline.report.style import in_order, method_style
 from pipeline.report.table import Cell, Column, Table, tabulated
 
 BLOCKS = ("methods", "methods_all")

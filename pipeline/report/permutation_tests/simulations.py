@@ -9,13 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import binom
 
+from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
 from pipeline.report.rules import with_wilson
 from pipeline.report.stamp import Picture
-from pipeline.report.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter
 from pipeline.report.table import Cell, Column, Table, tabulated
 
 CONFIDENCE = 0.95

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.audits.robustness_bias.measures import by_level
-from pipeline.audits.robustness_bias.measures import counted as lengths_of
+from fairness_audits.audits.robustness_bias.measures import by_level
+from fairness_audits.audits.robustness_bias.measures import counted as lengths_of
+from fairness_audits.results.numbers import DASH, Estimate, number
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, Estimate, number
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import LEVEL, NOT_RUN, Audited, Points
 from pipeline.report.rules import with_wilson
 from pipeline.report.table import Cell, Column, Row, Table
-from pipeline.types import Array
 
 TABLE_1 = {w.ADIENCE: "Adience", w.UTKFACE: "UTKFace", w.CIFAR10: "CIFAR10", w.CIFAR100: "CIFAR100"}
 TABLE_1 |= {w.SUPER: "CIFAR100super", w.DIGITS: "Digits"}

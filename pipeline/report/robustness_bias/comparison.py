@@ -5,8 +5,8 @@ from dataclasses import replace
 import pandas as pd
 
 from pipeline.report import comparison as rules
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
 from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs

@@ -14,16 +14,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.audits.robustness_bias.measures import Lengths, Partition, counted, survival
-from pipeline.methods.standard import accuracy_curve
+from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, counted, survival
+from fairness_audits.results.style import PAGE_WIDTH, WARNING, line_style, new_figure, panel_letter
+from fairness_audits.values import Array
+from pipeline.methods.sgd import accuracy_curve
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Picture
-from pipeline.report.style import PAGE_WIDTH, WARNING, new_figure, panel_letter
-from pipeline.types import Array
 
 GRID = 400
 """Budgets at which a curve is drawn: its steps are finer than its line."""
@@ -66,7 +66,7 @@ def budgets(groups: Sequence[Group]) -> Array:
 def draw_levels(axes: Axes, one: Group, tau: Array) -> None:
     """One line for each level, all distinct, and labels for a legend of them."""
     for level, name in enumerate(one.partition.levels):
-        color, dashes = w.line_style(level)
+        color, dashes = line_style(level)
         look: Any = {"color": color, "linestyle": dashes, "linewidth": 1.0, "label": w.plainly(name)}
         axes.step(tau, one.curves(level, tau)[0], where="post", **look)
     finish(axes, tau)
@@ -225,7 +225,7 @@ def draw_training(axes: Axes, epoch: Array, drawn: Mapping[str, Array]) -> None:
             axes.plot(epoch, values, color=ONE_OF_MANY, linewidth=0.4, alpha=0.5, **look)
         return
     for level, (name, values) in enumerate(drawn.items()):
-        color, line = w.line_style(level)
+        color, line = line_style(level)
         axes.plot(epoch, values, color=color, linestyle=line, linewidth=0.9, label=w.plainly(name), **look)
     beside: Any = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "borderpad": 0}
     axes.legend(fontsize=5.5, handlelength=1.6, labelspacing=0.2, **beside)

@@ -5,18 +5,17 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from pipeline.audits.robustness_bias import illustrations
-from pipeline.audits.robustness_bias.examples import ENOUGH
-from pipeline.audits.robustness_bias.measures import counted, survival
+from fairness_audits.audits.robustness_bias.examples import ENOUGH
+from fairness_audits.audits.robustness_bias.measures import counted, survival
+from fairness_audits.results.numbers import number
+from fairness_audits.results.style import INK, finish, new_figure, new_panels, ordered
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import number
-from pipeline.report.robustness_bias import curves, stamps, study
+from pipeline.report.robustness_bias import curves, illustrations, stamps, study
 from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.stamp import Picture, Stamp
-from pipeline.report.style import INK, finish, new_figure, new_panels, ordered
-from pipeline.types import Array
 
 SIDES = ("#00875F", "#0072B2")
 """Of the classes 0 and 1 in Figure 1."""

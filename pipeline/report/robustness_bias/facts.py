@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.robustness_bias.measures import comparisons
-from pipeline.report import words as w
+from fairness_audits.audits.robustness_bias.measures import comparisons
+from fairness_audits.results.numbers import Estimate
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
 from pipeline.report.robustness_bias import agreement, regularizer, stamps, study
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
-from pipeline.types import Array
 
 COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error")
 """Of the facts, which a smaller study may lack."""

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.robustness_bias.measures import comparisons, elements
+from fairness_audits.audits.robustness_bias.measures import comparisons, elements
+from fairness_audits.results.numbers import DASH, Estimate, interval, p_value
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, Estimate, interval, p_value
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.network_tables import engines
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited

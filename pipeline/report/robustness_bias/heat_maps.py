@@ -11,16 +11,16 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
+from fairness_audits.results.numbers import number
+from fairness_audits.results.style import INK, ink_on, new_panels, panel_letter
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import number
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Picture
-from pipeline.report.style import INK, ink_on, new_panels, panel_letter
-from pipeline.types import Array
 
 ATTACKS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN)
 CERTIFICATES = (w.SMOOTHING,)

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import spearmanr
 
+from fairness_audits.results.numbers import Estimate, number
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate, number
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.agreement import TABLE_1
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import Cell, Column, Row, Table
-from pipeline.types import Array
 
 TABLE_2 = {
     "Deep CNN (CIFAR100)": ("deep_cnn", "deep_cnn_cifar100"),

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from fairness_audits.results.numbers import DASH, number, p_value, plain
+from fairness_audits.results.style import finish, new_panels
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report import registry
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, number, p_value, plain
 from pipeline.report.robustness_bias import curves, stamps, study
 from pipeline.report.robustness_bias.curves import Group, nothing
 from pipeline.report.robustness_bias.study import FORMS, NOT_RUN, Audited
 from pipeline.report.stamp import Picture
-from pipeline.report.style import finish, new_panels
 from pipeline.report.table import Cell, Column, Row, Table
-from pipeline.types import Array
 
 VARIANTS = "regularizer_variants"
 """The block of networks that differ in the penalty's distance; of them "logit, as coded" is in the others too."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pipeline.report import labels as w
 from pipeline.report import settings
-from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.study import Audited

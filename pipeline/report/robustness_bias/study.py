@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.robustness_bias.measures import DENOMINATORS, Partition
-from pipeline.messages import listed
-from pipeline.report import words as w
+from fairness_audits.audits.robustness_bias.measures import DENOMINATORS, Partition
+from fairness_audits.messages import listed
+from fairness_audits.results.numbers import Estimate, number
+from fairness_audits.values import Array
+from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate, number
 from pipeline.report.rules import wilson
-from pipeline.types import Array, AuditResult
+from pipeline.values import AuditResult
 
 LINEAR, NETWORKS, REGULARIZER, TRAININGS = "linear", "networks", "regularizer", "trainings"
 STANDARD = "standard"
@@ -57,7 +58,7 @@ class Audited:
     ``key`` is its own, ``data`` and ``model`` those of its data set and its classifier in :class:`Inputs`. ``accuracy``
     of its last checkpoint on all test images, ``images`` in number; ``largest``, the share of the largest class;
     ``linear``, the accuracy of the logistic regression on the same data. NaN where they are not known. ``curve``: the
-    accuracy after each epoch that was kept. ``tolerance``: that of :func:`pipeline.attacks.smoothing.certify`.
+    accuracy after each epoch that was kept. ``tolerance``: that of :func:`fairness_audits.attacks.smoothing.certify`.
     """
 
     key: str

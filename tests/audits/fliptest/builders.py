@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.seeds import generators
-from pipeline.transport import exact
-from pipeline.transport.between import Between, fitted
-from pipeline.types import Array, Classifier, Dataset, TransportMap
+from fairness_audits.seeds import generators
+from fairness_audits.transport import exact
+from fairness_audits.values import Array, Classifier, Dataset, TransportMap
+from pipeline.counterparts import Between, fitted
 from tests.builders import dataset, logistic
 
 GAP = np.array([0.8, -0.5])
@@ -46,7 +46,7 @@ def _images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Arra
     return [np.where(x[:, :1] > limit, np.nan, x + by) for x, by, limit in each]
 
 
-KIND = ModuleType("pipeline.transport.shift")
+KIND = ModuleType("fairness_audits.transport.shift")
 """The kind of the maps below, put among the modules by conftest.py."""
 KIND.__dict__["images"] = _images
 

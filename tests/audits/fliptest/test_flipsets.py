@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import models
-from pipeline.audits.fliptest.flipsets import (
+from fairness_audits import models
+from fairness_audits.audits.fliptest.flipsets import (
     DealtSizes,
     Flipsets,
     Judge,
@@ -18,9 +18,9 @@ from pipeline.audits.fliptest.flipsets import (
     sizes_between_halves,
     upper,
 )
-from pipeline.audits.fliptest.transparency import TransparencyReport, standing, transparency_report
-from pipeline.transport.plan import best_plan
-from pipeline.types import Array, Classifier
+from fairness_audits.audits.fliptest.transparency import TransparencyReport, standing, transparency_report
+from fairness_audits.transport.plan import best_plan
+from fairness_audits.values import Array, Classifier
 from tests.attacks.builders import mixture, network
 from tests.audits.permutation.builders import near
 

@@ -10,11 +10,12 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import expit
 
-from pipeline.audits.fliptest import map_quality, map_stability
-from pipeline.audits.fliptest.fliptest import Config, run
-from pipeline.seeds import generators
-from pipeline.transport.quality import nearest_values
-from pipeline.types import Array, AuditResult, Classifier, Dataset, TransportMap
+from fairness_audits.seeds import generators
+from fairness_audits.transport.quality import nearest_values
+from fairness_audits.values import Array, Classifier, Dataset, TransportMap
+from pipeline.audits import map_quality, map_stability
+from pipeline.audits.fliptest import Config, run
+from pipeline.values import AuditResult
 from tests.audits.fliptest.builders import GAP, TOY, exact_maps, rule, shift
 from tests.builders import chosen, dataset, number, shipped
 

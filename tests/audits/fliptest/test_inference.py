@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.fliptest import intervals
-from pipeline.audits.fliptest.intervals import (
+from fairness_audits.audits.fliptest import intervals
+from fairness_audits.audits.fliptest.intervals import (
     difference_intervals,
     fewest,
     mean_intervals,
@@ -13,8 +13,8 @@ from pipeline.audits.fliptest.intervals import (
     sign_intervals,
     size_intervals,
 )
-from pipeline.audits.fliptest.transparency import standing, transparency_report
-from pipeline.types import Array
+from fairness_audits.audits.fliptest.transparency import standing, transparency_report
+from fairness_audits.values import Array
 
 Z = stats.norm.ppf(0.975)
 

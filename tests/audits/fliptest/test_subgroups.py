@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from pipeline.audits.fliptest import subgroups
-from pipeline.audits.fliptest.subgroups import (
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array, Dataset
+from pipeline.audits import subgroups
+from pipeline.audits.subgroups import (
     Config,
     Context,
     Limits,
@@ -24,8 +26,6 @@ from pipeline.audits.fliptest.subgroups import (
     products,
 )
 from pipeline.datasets import arrests
-from pipeline.seeds import generators
-from pipeline.types import Array, Dataset
 from tests.builders import chosen, dataset, logistic, shipped
 
 LIMITS = Limits(depth=3, minimum_leaf=50, bins=8, confidence=0.95)

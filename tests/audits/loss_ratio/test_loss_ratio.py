@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.attacks.gradient_flow import Plan, gradient_flow, step_schedule
-from pipeline.audits.loss_ratio import loss_ratio
-from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
-from pipeline.fair_metric import learn, principal_angles
-from pipeline.group_metrics import average_odds_difference
-from pipeline.models import mlp
-from pipeline.models.logistic_mixture import regressions
-from pipeline.types import AuditResult, Classifier, Dataset
+from fairness_audits.attacks.gradient_flow import Plan, gradient_flow, step_schedule
+from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
+from fairness_audits.fair_metric import learn, principal_angles
+from fairness_audits.group_metrics import average_odds_difference
+from fairness_audits.models import mlp
+from fairness_audits.models.logistic_mixture import regressions
+from fairness_audits.values import Classifier, Dataset
+from pipeline.audits import loss_ratio
+from pipeline.values import AuditResult
 from tests.attacks.builders import network
 from tests.builders import chosen, shipped
 from tests.builders import dataset as toy

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.stats import binom
 
-from pipeline.audits.loss_ratio import loss_ratio_validity
-from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
-from pipeline.audits.loss_ratio.ratio_tests import (
+from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
+from fairness_audits.audits.loss_ratio.ratio_tests import (
     error_rate_ratio_test,
     joined_loss_ratio_test,
     loss_ratio_test,
     loss_ratios,
     misclassified,
 )
-from pipeline.seeds import generators
-from pipeline.types import AuditResult, Dataset
+from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset
+from pipeline.audits import loss_ratio_validity
+from pipeline.values import AuditResult
 from tests.builders import dataset, logistic, number, shipped
 
 LOSSES = arrays.arrays(float, (2, 30), elements=st.floats(1e-6, 1e3))

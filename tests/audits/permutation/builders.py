@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from pipeline.audits.permutation.metrics import UserMetric
-from pipeline.audits.permutation.outcomes import Predictions
-from pipeline.types import Array
+from fairness_audits.audits.permutation.metrics import UserMetric
+from fairness_audits.audits.permutation.outcomes import Predictions
+from fairness_audits.values import Array
 
 
 def simulate(

@@ -11,19 +11,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.permutation import draws
-from pipeline.audits.permutation.draws import CountResampler, Resampler, split
-from pipeline.audits.permutation.kernels import (
-    choose,
-    shuffle,
-)
-from pipeline.audits.permutation.metrics import METRICS
-from pipeline.audits.permutation.outcomes import Predictions
-from pipeline.audits.permutation.resamplers import resampler
-from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.simulations import TOGETHER, auc_p
-from pipeline.audits.permutation.statistics import BinnedAuc, MetricEstimate, studentized
-from pipeline.types import Array
+from fairness_audits.audits.permutation import draws
+from fairness_audits.audits.permutation.draws import CountResampler, Resampler, split
+from fairness_audits.audits.permutation.kernels import choose, shuffle
+from fairness_audits.audits.permutation.metrics import METRICS
+from fairness_audits.audits.permutation.outcomes import Predictions
+from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.permutation.resamplers import resampler
+from fairness_audits.audits.permutation.statistics import BinnedAuc, MetricEstimate, studentized
+from fairness_audits.values import Array
+from pipeline.simulations import TOGETHER, auc_p
 from tests.audits.permutation.builders import BIAS, ROWS
 
 
@@ -91,7 +88,7 @@ def test_every_order_is_equally_likely() -> None:
 PROGRAM = """
 import hashlib
 import numpy as np
-from pipeline.audits.permutation import kernels
+from fairness_audits.audits.permutation import kernels
 from tests.audits.permutation.test_draws import CASES, source
 
 rng, digest = np.random.default_rng(3), hashlib.sha256()

@@ -8,19 +8,20 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from pipeline.audits.permutation import auc_levels, correlation_levels, rate_levels, rate_power
-from pipeline.audits.permutation.correlation import correlation_p, correlation_test, pooled_shuffle_p
-from pipeline.audits.permutation.monte_carlo import Alternative, extreme, monte_carlo_p
-from pipeline.audits.permutation.outcomes import Counts
-from pipeline.audits.permutation.rate_power import detectable, power_of, rate_variance, sample_size
-from pipeline.audits.permutation.rows import SummedRows
-from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.simulations import sampled, table_p
-from pipeline.audits.permutation.statistics import RatioOfSums, studentized
+from fairness_audits.audits.permutation.correlation import correlation_p, correlation_test, pooled_shuffle_p
+from fairness_audits.audits.permutation.monte_carlo import Alternative, extreme, monte_carlo_p
+from fairness_audits.audits.permutation.outcomes import Counts
+from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.permutation.rows import SummedRows
+from fairness_audits.audits.permutation.statistics import RatioOfSums, studentized
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array
+from pipeline.audits import auc_levels, correlation_levels, rate_levels, rate_power
+from pipeline.audits.rate_power import detectable, power_of, rate_variance, sample_size
 from pipeline.datasets import none as no_data
 from pipeline.methods import none as no_model
-from pipeline.seeds import generators
-from pipeline.types import Array, AuditResult
+from pipeline.simulations import sampled, table_p
+from pipeline.values import AuditResult
 from tests.audits.permutation.builders import at_most, near, wins
 from tests.builders import number as value
 from tests.builders import shipped

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.audits.permutation.metrics import METRICS
-from pipeline.audits.permutation.monte_carlo import Settings
-from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.pairs import largest_t
-from pipeline.audits.permutation.rows import summed
-from pipeline.audits.permutation.run import PermutationTest, permutation_test
+from fairness_audits.audits.permutation.metrics import METRICS
+from fairness_audits.audits.permutation.monte_carlo import Settings
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.pairs import largest_t
+from fairness_audits.audits.permutation.permutation_test import PermutationTest, permutation_test
+from fairness_audits.audits.permutation.rows import summed
 from tests.audits.permutation.builders import at_most, simulate
 
 QUICK = Settings(draws=400)

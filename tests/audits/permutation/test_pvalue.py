@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.permutation.draws import BLOCK, CountResampler, draw
-from pipeline.audits.permutation.exact import Rates, exact_p, newcombe_interval, statistic
-from pipeline.audits.permutation.monte_carlo import (
+from fairness_audits.audits.permutation.draws import BLOCK, CountResampler, draw
+from fairness_audits.audits.permutation.exact import Rates, exact_p, newcombe_interval, statistic
+from fairness_audits.audits.permutation.monte_carlo import (
     Alternative,
     MonteCarlo,
     SafeStop,
@@ -22,10 +22,10 @@ from pipeline.audits.permutation.monte_carlo import (
     until_safe,
     wilson,
 )
-from pipeline.audits.permutation.pairs import largest_p
-from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.statistics import MetricEstimate, Proportion
-from pipeline.types import Array
+from fairness_audits.audits.permutation.pairs import largest_p
+from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.permutation.statistics import MetricEstimate, Proportion
+from fairness_audits.values import Array
 from tests.audits.permutation.builders import at_most, simulate
 
 DRAWS = [np.inf, -np.inf, np.nan, 3.0, 1.5, 0.0, -1.5, -3.0, 1.5 * (1 - 1e-15), -1.5 * (1 - 1e-15)]

@@ -11,16 +11,16 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from pipeline.audits.inference import corrected
-from pipeline.audits.permutation import auc, permutation, sample_size, thresholds
-from pipeline.audits.permutation.metrics import METRICS, Rate
-from pipeline.audits.permutation.monte_carlo import Alternative, MonteCarlo
-from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.permutation import Config, run
-from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.scores import scores_of, threshold_tables
-from pipeline.seeds import generators
-from pipeline.types import Dataset
+from fairness_audits.audits.inference import corrected
+from fairness_audits.audits.permutation.metrics import METRICS, Rate
+from fairness_audits.audits.permutation.monte_carlo import Alternative, MonteCarlo
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset
+from pipeline.audits import auc, permutation, sample_size, thresholds
+from pipeline.audits.permutation import Config, run
+from pipeline.predictions import scores_of, threshold_tables
 from tests.audits.permutation.builders import BIAS, delong, simulate, tabulated
 from tests.audits.permutation.builders import ROWS as LOGITS
 from tests.builders import chosen, dataset, logistic

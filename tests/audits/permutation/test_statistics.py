@@ -8,13 +8,19 @@ import pytest
 from scipy import stats
 from sklearn import metrics as reference
 
-from pipeline.audits.permutation.metrics import METRICS, Mean, Rate, log_loss
-from pipeline.audits.permutation.outcomes import Predictions, decided
-from pipeline.audits.permutation.resamplers import resampler
-from pipeline.audits.permutation.rows import ClusteredRanks, RankedRows
-from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.statistics import BinnedAuc, MetricEstimate, Proportion, RatioOfSums, studentized
-from pipeline.types import Array
+from fairness_audits.audits.permutation.metrics import METRICS, Mean, Rate, log_loss
+from fairness_audits.audits.permutation.outcomes import Predictions, decided
+from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.permutation.resamplers import resampler
+from fairness_audits.audits.permutation.rows import ClusteredRanks, RankedRows
+from fairness_audits.audits.permutation.statistics import (
+    BinnedAuc,
+    MetricEstimate,
+    Proportion,
+    RatioOfSums,
+    studentized,
+)
+from fairness_audits.values import Array
 from tests.audits.permutation.builders import BIAS, delong, mean_error, simulate, tabulated, wins
 
 rng = np.random.default_rng(2)

@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.audits.permutation.outcomes import Predictions
-from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.robustness_bias.inference import (
-    Significance,
-    sigma_intervals,
-    significance,
-)
-from pipeline.audits.robustness_bias.measures import (
+from fairness_audits.audits.permutation.outcomes import Predictions
+from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.robustness_bias.inference import Significance, sigma_intervals, significance
+from fairness_audits.audits.robustness_bias.measures import (
     DENOMINATORS,
     Lengths,
     Partition,
@@ -24,7 +20,7 @@ from pipeline.audits.robustness_bias.measures import (
     counted,
     survival,
 )
-from pipeline.types import Array
+from fairness_audits.values import Array
 from tests.audits.permutation.builders import at_most
 
 

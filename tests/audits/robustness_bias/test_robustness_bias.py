@@ -7,16 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.attacks.carlini_wagner import carlini_wagner
-from pipeline.attacks.linear_distance import linear_distance
-from pipeline.attacks.minimum_norm import deepfool, fmn
-from pipeline.attacks.smoothing import certify
-from pipeline.audits.robustness_bias import distances
-from pipeline.audits.robustness_bias.distances import exact_arithmetic
-from pipeline.audits.robustness_bias.robustness_bias import Config, run
-from pipeline.models import networks
-from pipeline.seeds import generators
-from pipeline.types import AuditResult, Classifier, ImageDataset
+from fairness_audits.attacks.carlini_wagner import carlini_wagner
+from fairness_audits.attacks.linear_distance import linear_distance
+from fairness_audits.attacks.minimum_norm import deepfool, fmn
+from fairness_audits.attacks.smoothing import certify
+from fairness_audits.audits.robustness_bias import distances
+from fairness_audits.audits.robustness_bias.distances import exact_arithmetic
+from fairness_audits.seeds import generators
+from fairness_audits.values import Classifier, ImageDataset
+from pipeline import networks
+from pipeline.audits.robustness_bias import Config, run
+from pipeline.values import AuditResult
 from tests.builders import chosen, image_dataset, number, shipped
 from tests.methods.builders import Kept
 
@@ -72,10 +73,10 @@ def trained(dataset: ImageDataset, architecture: str = "logistic_regression", ch
 
 
 def audited(
-    dataset: ImageDataset, classifier: Classifier | None = None, *, keeper: Kept | None = None, **changes: Any
+    dataset: ImageDataset, classifier: Classifier | None = None, *, resume: Kept | None = None, **changes: Any
 ) -> AuditResult:
     known = trained(dataset) if classifier is None else classifier
-    return run(dataset, known, replace(CONFIG, **changes), generators("audit", repetitions=known.repetitions), keeper)
+    return run(dataset, known, replace(CONFIG, **changes), generators("audit", repetitions=known.repetitions), resume)
 
 
 def value(
@@ -262,8 +263,8 @@ IMAGES = np.random.default_rng(0).uniform(0.2, 0.8, size=(20, 2, 4, 4)).astype(n
 @pytest.fixture(scope="module")
 def network() -> Any:
     """A linear network of three classes on two channels of 4 x 4 pixels."""
-    from pipeline.models.networks.convolutional import logistic_regression
-    from pipeline.models.networks.pixels import PixelNetwork
+    from fairness_audits.models.pixels import PixelNetwork
+    from pipeline.networks.convolutional import logistic_regression
 
     torch.manual_seed(0)
     return PixelNetwork(logistic_regression(3, 2, 4), MEAN, STD, 4, None, False).requires_grad_(False).eval()
@@ -321,16 +322,16 @@ def test_a_killed_audit_goes_on_to_the_same_numbers(
 ) -> None:
     monkeypatch.setattr(distances, "KEPT_EVERY", -1.0)
     config: dict[str, Any] = {"attacks": ["deepfool", "smoothing"], "smoothing_points": 20, "batch_size": 8}
-    whole, counted, keeper = Kept(), Kept(), Kept(kill_after)
-    expected = audited(dataset, keeper=whole, **config)
+    whole, counted, resume = Kept(), Kept(), Kept(kill_after)
+    expected = audited(dataset, resume=whole, **config)
     with pytest.raises(KeyboardInterrupt):
-        audited(dataset, keeper=keeper, **config)
-    counted.state = keeper.state
-    resumed = audited(dataset, keeper=counted, **config)
+        audited(dataset, resume=resume, **config)
+    counted.state = resume.state
+    resumed = audited(dataset, resume=counted, **config)
     pd.testing.assert_frame_equal(resumed.rows, expected.rows)
     np.testing.assert_equal(dict(resumed.arrays), dict(expected.arrays))
     # No batch is attacked twice; and none of another audit is gone on from.
     assert counted.saves == whole.saves - kill_after
     counted.saves = 0
-    audited(dataset, keeper=counted, **config | {"deepfool_overshoot": 0.05})
+    audited(dataset, resume=counted, **config | {"deepfool_overshoot": 0.05})
     assert counted.saves == whole.saves

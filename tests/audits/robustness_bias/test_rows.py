@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.audits.inference import Precision
-from pipeline.audits.robustness_bias import illustrations
-from pipeline.audits.robustness_bias.examples import ENOUGH, Pair, chosen, shown
-from pipeline.audits.robustness_bias.measures import Partition, comparisons, elements, partitions_of
-from pipeline.audits.robustness_bias.rows import Measured, measured_rows
-from pipeline.types import Array
+from fairness_audits.audits.inference import Precision
+from fairness_audits.audits.robustness_bias.examples import ENOUGH, Pair, chosen, shown
+from fairness_audits.audits.robustness_bias.measures import Partition, comparisons, elements, partitions_of
+from fairness_audits.audits.robustness_bias.rows import Measured, measured_rows
+from fairness_audits.values import Array
+from pipeline.report.robustness_bias import illustrations
 from tests.builders import image_dataset, number
 
 PRECISION = Precision(alpha=0.1, bootstraps=100, permutations=99)

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.audits.robustness_bias import tabular_robustness
-from pipeline.audits.robustness_bias.tabular_robustness import Config, distances, kind_of
-from pipeline.seeds import generators
-from pipeline.types import Dataset
+from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset
+from pipeline.audits import tabular_robustness
+from pipeline.audits.tabular_robustness import Config, distances, kind_of
 from tests.attacks.builders import network
 from tests.builders import dataset, logistic, number, shipped
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.report.agreement import measures
 from pipeline.report.inputs import Inputs
-from pipeline.types import AuditResult, Described
+from pipeline.values import AuditResult, DatasetSummary
 from pipeline.workflow.config import Workflow
 
 REPETITIONS, PEOPLE = 6, 1000
@@ -97,7 +97,7 @@ def study(values: Values = usual, origin: Any = "official", scale: str = "paper"
         study="agreement", scale=scale, origin=origin, feature=None
     )
     datasets = {
-        name: Described(name, origin, "y", 1000, 800, PEOPLE, levels, {}, {}, positives=0.4)
+        name: DatasetSummary(name, origin, "y", 1000, 800, PEOPLE, levels, {}, {}, positives=0.4)
         for name, levels in LEVELS.items()
     }
     audits = {

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, spearmanr
 
+from fairness_audits.results.numbers import Estimate
 from pipeline.io import load_claims
 from pipeline.report import artefacts, claims, registry
 from pipeline.report.agreement import measures
 from pipeline.report.agreement.measures import kendalls_w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
 from pipeline.report.table import Table
 from tests.report import studies
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from pipeline.report.fliptest import bars, which_map
-from pipeline.report.fliptest.bars import Group
+from fairness_audits.audits.fliptest import bars
+from fairness_audits.audits.fliptest.bars import Group, Line
+from pipeline.report.fliptest import which_map
 from pipeline.report.fliptest.methods import largest
-from pipeline.report.fliptest.trials import Line
 
 
 def line(feature: str, value: float) -> Line:
@@ -25,7 +25,7 @@ def test_a_few_far_values_do_not_stretch_the_axis_and_an_interval_that_dwarfs_th
     group = np.concatenate([np.linspace(0, 1, 999), [500.0]])
     assert bars.limits([group, np.array([0.2, 0.9])]) == pytest.approx((0.0, 1.0), abs=0.01)
     axes = Figure().subplots()
-    bars.draw(axes, [replace(line("age", 0.5), low=-30.0, high=31.0)], "mean_shift", "#0072B2", "")
+    bars.draw(axes, [replace(line("age", 0.5), low=-30.0, high=31.0)], "mean_shift", "#0072B2")
     assert max(abs(end) for end in axes.get_xlim()) < 1
     assert [mark.get_marker() for mark in axes.lines if mark.get_marker() in ("<", ">")] == ["<", ">"]
 

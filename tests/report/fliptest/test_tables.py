@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.report import words as w
+from fairness_audits.results.numbers import Estimate
+from pipeline.report import labels as w
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.flipset_tables import contexts
 from pipeline.report.fliptest.validation import EXPERIMENTS, TABLE_1, Validated
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
 from pipeline.report.settings import departures
 from tests.report import studies
 from tests.report.studies import build

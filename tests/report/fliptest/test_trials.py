@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from pipeline.report import words as w
-from pipeline.report.fliptest import bars, trials, which_map
+from fairness_audits.audits.fliptest import bars
+from pipeline.report import labels as w
+from pipeline.report.fliptest import flipset_panels, trials, which_map
 from pipeline.report.fliptest.facts import claims
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.fliptest.validation import Validated, validated
@@ -67,7 +68,7 @@ def test_shifts_of_features_that_nobody_scaled_are_in_the_audits_units(inputs: I
     report = law.report(w.NEGATIVE)
     assert {line.feature for line in report} == {"LSAT", "UGPA", "sex=Female", "sex=Male"}, "not what defines a group"
     for one in report:
-        own = law.values(flipset=w.NEGATIVE, feature=one.feature, statistic=trials.MEAN)
+        own = law.values(flipset=w.NEGATIVE, feature=one.feature, statistic=bars.MEAN)
         np.testing.assert_allclose(one.trials, own / units[one.feature])
 
 
@@ -83,11 +84,11 @@ def test_a_line_is_the_mean_over_the_trials_with_an_interval_over_maps_and_peopl
     people = (((high - low) / (2 * stats.norm.ppf(0.975))) ** 2).mean()
     half = stats.t.ppf(0.975, 2) * np.sqrt(max(value.var(ddof=1), people) / 3)
     assert (own.low, own.high) == (pytest.approx(own.value - half), pytest.approx(own.value + half))
-    (sign,) = (one for one in hiring.report(w.POSITIVE, trials.SIGN) if one.feature == "hair_length")
+    (sign,) = (one for one in hiring.report(w.POSITIVE, bars.SIGN) if one.feature == "hair_length")
     assert -1 <= sign.low <= sign.high <= 1
 
 
-@pytest.mark.parametrize("ranking", [trials.MEAN, trials.SIGN])
+@pytest.mark.parametrize("ranking", [bars.MEAN, bars.SIGN])
 @pytest.mark.parametrize("names", [HIRING, LAW, METHODS])
 def test_bars_are_sorted_by_their_length_and_so_is_the_audit(
     names: tuple[str, ...], ranking: str, inputs: Inputs
@@ -99,7 +100,7 @@ def test_bars_are_sorted_by_their_length_and_so_is_the_audit(
         lengths = [abs(one.value) for one in report]
         assert lengths == sorted(lengths, reverse=True)
         rows = inputs.select(**place.setting(flipset=flipset, repetition=0))
-        rank = rows[rows["statistic"] == trials.RANKS[ranking]].set_index("feature")["value"].astype(float)
+        rank = rows[rows["statistic"] == bars.RANKS[ranking]].set_index("feature")["value"].astype(float)
         first = {one.feature: abs(one.trials[0]) for one in report}
         for feature, length in first.items():
             if np.isfinite(length):
@@ -119,10 +120,10 @@ def test_failed_maps_are_said_but_not_of_counterfactuals(inputs: Inputs) -> None
     rows["value"] = rows["value"].mask(rows["statistic"] == "healthy", 1.0).mask(failed, 0.0)
     some = replace(inputs, rows=rows)
     hiring, law, causal = (Place(some, *names) for names in (HIRING, LAW, (*LAW[:3], "counterfactual")))
-    (note,) = bars.health([law, causal, hiring])
+    (note,) = flipset_panels.health([law, causal, hiring])
     assert note.endswith("WGAN 1 of 3.")
-    assert [bars.sound(place) for place in (law, causal)] == ["2 of 3", "\u2014"]
-    assert bars.health([hiring]) == ()
+    assert [flipset_panels.sound(place) for place in (law, causal)] == ["2 of 3", "\u2014"]
+    assert flipset_panels.health([hiring]) == ()
 
 
 def test_naming_the_labels_adds_a_column_and_changes_no_text(inputs: Inputs) -> None:

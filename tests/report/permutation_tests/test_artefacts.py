@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
-from pipeline.audits.permutation.rate_power import power_of
+from fairness_audits.results.numbers import Estimate
+from pipeline.audits.rate_power import power_of
 from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import printed
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
+from pipeline.report.labels import TESTS
 from pipeline.report.permutation_tests.data import DIFFERENCES, POWERS, by_setting, quantiles
 from pipeline.report.permutation_tests.methods import over_splits
 from pipeline.report.permutation_tests.simulations import CONFIDENCE, multinomial_band, rate
 from pipeline.report.settings import departures
-from pipeline.report.words import TESTS
 from tests.report import studies
 from tests.report.studies import build, inputs_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
-from pipeline.types import Absent, AuditResult
+from pipeline.values import AuditResult, MissingData
 from tests.report import studies
 from tests.report.studies import build
 
@@ -25,7 +25,7 @@ def alone() -> Inputs:
     audits = dict(whole.audits)
     for key, one in whole.audits.items():
         if (name := key.split("/")[1]) != DIGITS:
-            audits[key] = AuditResult.not_run(Absent(name, REASON.format(name), one.method, STUDY))
+            audits[key] = AuditResult.not_run(MissingData(name, REASON.format(name), one.method, STUDY))
     here = whole.rows["dataset"] == DIGITS
     kept = here | ~whole.rows.duplicated(["block", "dataset", "method"])
     rows = whole.rows.assign(

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.audits.robustness_bias.measures import by_level, counted
-from pipeline.report import words as w
+from fairness_audits.audits.robustness_bias.measures import by_level, counted
+from fairness_audits.results.numbers import Estimate
+from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
 from pipeline.report.robustness_bias import agreement, comparison, facts, group_tables, heat_maps, stamps, study
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.types import AuditResult
+from pipeline.values import AuditResult
 
 
 def audit(epochs: Sequence[int], sigma: Any = (0.5, -0.5), attack: str = w.DEEPFOOL, **more: Any) -> Audited:

@@ -1,0 +1,221 @@
+"""Carlini and Wagner's attack in the Euclidean norm, every point on its own schedule.
+
+Source: Carlini and Wagner 2017, "Towards evaluating the robustness of neural networks", section VI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from fairness_audits.attacks import Distances, Execution
+from fairness_audits.attacks.distances import (
+    DEFAULT,
+    Closest,
+    CountedNetwork,
+    fooled_by,
+    margin,
+    measured,
+    norms,
+    spread,
+)
+from fairness_audits.validation import Checked, Count, NonNegative, Positive, at_least, interval
+from fairness_audits.values import Array
+
+INSIDE = 1 - 1e-6
+"""Draws pixels off the box's sides, where arctanh is infinite."""
+GROWTH = 10.0
+"""c grows by this factor until an attack succeeds."""
+DECAYS = (0.9, 0.999)
+EPSILON = 1e-8
+
+
+@dataclass(frozen=True)
+class Settings(Checked):
+    """What :func:`carlini_wagner` is run with."""
+
+    iterations: Count
+    searches: Count
+    learning_rate: Positive
+    initial_c: Positive
+    confidence: NonNegative
+    patience: Count
+    improvement: Annotated[float, interval("[0, 1)")]
+    slack: Annotated[float, at_least(1)]
+
+
+@dataclass
+class Points:
+    """The state of m active points: everything is (m,) or (m, c, h, w).
+
+    ``rows`` numbers them in their batch; w = ``origin`` + ``change`` is the variable; ``low`` and ``high`` bracket c;
+    ``least`` is the least objective of the present search, ``before`` that of its last check; ``steepest`` the largest
+    slope of the margin in pixels seen so far.
+    """
+
+    rows: Tensor
+    x: Tensor
+    label: Tensor
+    origin: Tensor
+    change: Tensor
+    mean: Tensor
+    square: Tensor
+    c: Tensor
+    low: Tensor
+    high: Tensor
+    iteration: Tensor
+    search: Tensor
+    fooled: Tensor
+    least: Tensor
+    before: Tensor
+    steepest: Tensor
+
+    def only(self, wanted: Tensor) -> Points:
+        """The points where ``wanted`` (m,)."""
+        return Points(**{field.name: getattr(self, field.name)[wanted] for field in fields(self)})
+
+
+def carlini_wagner(
+    model: Callable[[Tensor], Tensor],
+    images: Array | Tensor,
+    label: Array | Tensor,
+    *,
+    iterations: int = 100,
+    searches: int = 5,
+    learning_rate: float = 5e-3,
+    initial_c: float = 1e-2,
+    confidence: float = 0.0,
+    patience: int = 25,
+    improvement: float = 1e-3,
+    slack: float = 4.0,
+    execution: Execution = DEFAULT,
+) -> Distances:
+    """min_w ||x'(w) - x||_2^2 + c max(z_y - max_{k != y} z_k + confidence, 0),  x'(w) = (tanh(w) + 1) / 2.
+
+    z are the logits at x'. Adam minimises over w for each of ``searches`` values of c: c is multiplied by ten until x'
+    is of another class by ``confidence``, then the interval between the largest c that failed and the least that did
+    not is halved. Of all iterates the closest that fooled is kept.
+
+    A search ends after ``iterations``, or when, for that point alone, the least objective fell by less than the
+    share ``improvement`` over the last ``patience`` iterations; the point then goes on to its next c at once. So a
+    point's result does not depend on what it is batched with. A ``patience`` of ``iterations`` or more never ends
+    a search early.
+
+    For a linear network c succeeds from 2 z / s^2 on, with z = z_y - max_{k != y} z_k + confidence at x and s the slope
+    of z. A search with ``slack`` c s^2 < 2 z, s the largest slope seen of that point, counts as one that failed, after
+    its first iteration: its c is hopeless by the factor ``slack``. An infinite slack makes every search.
+
+    Raises ValueError for settings out of range, and for images or labels as
+    :func:`fairness_audits.attacks.distances.measured` says.
+    """
+    settings = Settings(iterations, searches, learning_rate, initial_c, confidence, patience, improvement, slack)
+    search = partial(minimised, settings=settings)
+    return measured(model, images, label, search, execution)
+
+
+def minimised(network: CountedNetwork, x: Tensor, label: Tensor, settings: Settings) -> Closest:
+    """All searches of all points of a batch; a point that is done leaves."""
+    closest = Closest(x)
+    points = started(x, label, settings)
+    while len(points.rows):
+        value, slope, fooled, hopeless = objective(network, points, closest, settings)
+        points.fooled = points.fooled | fooled
+        points.least = points.least.minimum(value)
+        points.iteration = points.iteration + 1
+        descend(points, slope, settings)
+        check = points.iteration % settings.patience == 0
+        stalled = check & (points.least > (1 - settings.improvement) * points.before)
+        points.before = points.least.where(check, points.before)
+        over = stalled | hopeless | (points.iteration == settings.iterations)
+        # A point that is misclassified as it is has nothing to search for.
+        at_once = closest.distance[points.rows] == 0
+        if bool((over | at_once).any()):
+            next_search(points, over)
+            done = at_once | (points.search == settings.searches)
+            points = points.only(~done)
+    return closest
+
+
+def started(x: Tensor, label: Tensor, settings: Settings) -> Points:
+    """All points at their first iteration of their first search."""
+
+    def each(value: float) -> Tensor:
+        return torch.full((len(x),), value, device=x.device)
+
+    def counter() -> Tensor:
+        return torch.zeros(len(x), dtype=torch.int64, device=x.device)
+
+    return Points(
+        rows=torch.arange(len(x), device=x.device),
+        x=x,
+        label=label,
+        origin=torch.atanh((2 * x - 1) * INSIDE),
+        change=torch.zeros_like(x),
+        mean=torch.zeros_like(x),
+        square=torch.zeros_like(x),
+        c=each(settings.initial_c),
+        low=each(0.0),
+        high=each(torch.inf),
+        iteration=counter(),
+        search=counter(),
+        fooled=torch.zeros(len(x), dtype=torch.bool, device=x.device),
+        least=each(torch.inf),
+        before=each(torch.inf),
+        steepest=each(0.0),
+    )
+
+
+def objective(
+    network: CountedNetwork, points: Points, closest: Closest, settings: Settings
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The objective (m,), its gradient in w (m, c, h, w), who is fooled (m,), and whose c is hopeless (m,).
+
+    Who is fooled is offered to ``closest``.
+
+    grad_w = (2 (x' - x) + c 1{g > -confidence} grad g) (1 - tanh(w)^2) / 2, with g the margin.
+    """
+    squashed = torch.tanh(points.origin + points.change)
+    # The very first iterate is x itself, not its image after a round trip through arctanh.
+    first = spread((points.search == 0) & (points.iteration == 0))
+    leaf, logits = network.traced(torch.where(first, points.x, (squashed + 1) / 2))
+    away = leaf.detach() - points.x
+    excess = margin(logits, points.label) + settings.confidence
+    hinge = excess.detach().clamp_min(0)
+    fooled = fooled_by(logits.detach(), points.label) & (hinge == 0)
+    closest.offer(points.rows, leaf.detach(), fooled)
+    slope = network.gradient(points.c * excess * (hinge > 0), leaf)
+    points.steepest = points.steepest.maximum(norms(slope) / points.c)
+    hopeless = (points.iteration == 0) & (settings.slack * points.c * points.steepest.square() < 2 * hinge)
+    slope = (slope + 2 * away) * (1 - squashed.square()) / 2
+    return norms(away).square() + points.c * hinge, slope, fooled, hopeless
+
+
+def descend(points: Points, slope: Tensor, settings: Settings) -> None:
+    """One step of Adam for every point, each with its own iteration number."""
+    t = points.iteration.float()
+    points.mean = DECAYS[0] * points.mean + (1 - DECAYS[0]) * slope
+    points.square = DECAYS[1] * points.square + (1 - DECAYS[1]) * slope.square()
+    mean = points.mean / spread(1 - DECAYS[0] ** t)
+    scale = (points.square / spread(1 - DECAYS[1] ** t)).sqrt() + EPSILON
+    points.change = points.change - settings.learning_rate * mean / scale
+
+
+def next_search(points: Points, over: Tensor) -> None:
+    """The next c for the points whose search is over, and a fresh start there."""
+    points.high = torch.where(over & points.fooled, points.high.minimum(points.c), points.high)
+    points.low = torch.where(over & ~points.fooled, points.low.maximum(points.c), points.low)
+    following = torch.where(points.high.isinf(), GROWTH * points.c, (points.low + points.high) / 2)
+    points.c = following.where(over, points.c)
+    again = spread(over)
+    for name in ("change", "mean", "square"):
+        setattr(points, name, getattr(points, name).masked_fill(again, 0.0))
+    for name in ("least", "before"):
+        setattr(points, name, getattr(points, name).masked_fill(over, torch.inf))
+    points.iteration = points.iteration.masked_fill(over, 0)
+    points.search = points.search + over
+    points.fooled = points.fooled & ~over

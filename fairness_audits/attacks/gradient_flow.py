@@ -1,0 +1,206 @@
+"""The gradient flow attack: the unfair map Phi by forward Euler, for NumPy arrays and torch tensors alike.
+
+Source: Maity et al. 2021, "Statistical inference for individual fairness", eq. 2.6 to 2.8.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fairness_audits.fair_metric import FairMetric
+from fairness_audits.values import Array
+
+Schedule = Literal["constant", "power"]
+LossAndGradient = Callable[[Any], tuple[Any, Any]]
+"""x (..., n, d) -> loss (..., n) of each point's own label, gradient (..., n, d) of each point's loss in x."""
+Bounds = tuple[Array, Array]
+"""Smallest and largest admissible values of each feature, (d,) each; -inf and inf where there is none."""
+
+BLOCK_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Plan:
+    """N steps of sizes ``step_sizes`` eta (N,) up the loss, less ``regularization`` lambda times a penalty.
+
+    The penalty is the squared distance of the fair ``metric``, with the matrix Sigma. ``record`` lists the step
+    numbers, increasing, 0 to N, at which the loss is kept.
+    """
+
+    metric: FairMetric
+    regularization: float
+    step_sizes: Sequence[float] | Array
+    record: Sequence[int]
+
+    @property
+    def ends_stable(self) -> bool:
+        """Whether the last step of the penalty's own dynamics, x <- x - 2 lambda eta Sigma (x - x0), amplifies nothing.
+
+        That is |1 - 2 lambda eta mu| <= 1, with mu the largest eigenvalue of Sigma. A decaying schedule may begin
+        beyond the limit: the early growth is finite and dies out once the steps are small. A schedule on the limit,
+        lambda eta mu = 1, passes: the penalty reflects x - x0, so that losses and T_n depend on whether the number of
+        steps is odd or even.
+        """
+        return bool(self.regularization * self.step_sizes[-1] * self.metric.largest_eigenvalue <= 1.0)
+
+    def check(self) -> None:
+        """Raise ValueError for a bad record, a negative regularization and a schedule that ends unstable."""
+        record, steps = list(self.record), len(self.step_sizes)
+        if not record or record != sorted(set(record)) or record[0] < 0 or record[-1] > steps:
+            raise ValueError(f"expected increasing step numbers between 0 and {steps} to record, found {record}")
+        if self.regularization < 0:
+            raise ValueError(f"expected regularization >= 0, found {self.regularization}")
+        if not self.ends_stable:
+            limit = 1.0 / (self.regularization * self.metric.largest_eigenvalue)
+            raise ValueError(
+                f"step size {self.step_sizes[-1]:g} is unstable for regularization {self.regularization:g}: the "
+                "penalty alone makes the iterates grow beyond the step size 1 / (regularization * largest eigenvalue "
+                f"of the metric) = {limit:g}; use a smaller step size or regularization"
+            )
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The attacked points and the losses on the way.
+
+    ``x`` (..., n, d) are the last iterates, of the same kind as the points that went in, and not finite where an
+    iterate was not. ``losses`` (..., len(record), n) and ``original_loss`` (..., n) are NumPy float64.
+    """
+
+    x: Any
+    losses: Array
+    original_loss: Array
+
+
+def step_schedule(kind: Schedule, step_size: float, power: float, steps: int) -> Array:
+    """eta_t = step_size ("constant"), or step_size / t^power ("power"), for t = 1, ..., steps: shape (steps,).
+
+    Raises ValueError for an unknown kind, a step size <= 0, a power <= 0 (for "power") or fewer than one step.
+    """
+    if step_size <= 0 or steps < 1:
+        raise ValueError(f"expected step_size > 0 and steps >= 1, found {step_size} and {steps}")
+    if kind == "constant":
+        return np.full(steps, float(step_size))
+    if kind == "power":
+        if power <= 0:
+            raise ValueError(f"expected power > 0, found {power}: use the constant schedule for steps of equal size")
+        return float(step_size) / np.arange(1, steps + 1) ** power
+    raise ValueError(f"expected schedule 'constant' or 'power', found {kind!r}")
+
+
+def gradient_flow(loss_and_gradient: LossAndGradient, x0: Any, plan: Plan, bounds: Bounds | None = None) -> Flow:
+    """x^(k) = P(x^(k-1) + eta_k (grad l(x^(k-1)) - 2 lambda Sigma (x^(k-1) - x0))),  x^(0) = x0,  k = 1, ..., N.
+
+    l is the loss of a point with its own label, and Sigma the matrix of the fair metric
+    d(x, x')^2 = (x - x')' Sigma (x - x'). The penalty is differentiated in its squared form, so its gradient at x = x0
+    is 0 and not 0/0. P is the Euclidean projection onto the box of the ``bounds``; without them, as published, the
+    identity.
+
+    Parameters: ``loss_and_gradient`` maps x to (loss, gradient); ``x0`` (..., n, d), array or tensor, may broadcast
+    against the leading axes that the loss adds. Raises ValueError as :meth:`Plan.check` does, and for a point that is
+    outside the bounds to begin with. Source: Maity et al. 2021, eq. 2.8.
+    """
+    plan.check()
+    project = projection(bounds, x0)
+    penalised = plan.metric.operator(x0)
+    losses = []
+    x = x0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step, eta in enumerate(plan.step_sizes):
+            loss, gradient = loss_and_gradient(x)
+            if step == 0:
+                original_loss = as_float64(loss)
+            if step in plan.record:
+                losses.append(as_float64(loss))
+            if step == 0:
+                # The penalty has no gradient at x0, and this sum has all the leading axes that the loss adds.
+                x = project(x0 + float(eta) * gradient)
+                continue
+            change = penalised(x - x0, -2.0 * plan.regularization * float(eta))
+            add_multiple(change, float(eta), gradient)
+            change += x
+            x = project(change)
+        if len(plan.step_sizes) in plan.record:
+            losses.append(as_float64(loss_and_gradient(x)[0]))
+    return Flow(x, np.stack(losses, axis=-2), original_loss)
+
+
+def gradient_flow_in_blocks(
+    loss_and_gradient_of: Callable[[slice], LossAndGradient],
+    x0: Any,
+    plan: Plan,
+    block_rows: int,
+    bounds: Bounds | None = None,
+) -> Flow:
+    """:func:`gradient_flow` of ``block_rows`` points at a time, all steps of a block before the next one.
+
+    Points do not interact, so the result is that of one call; a block whose activations stay in the processor's cache
+    takes about half the time. ``loss_and_gradient_of(rows)`` is the hook for the points ``x0[..., rows, :]``.
+    """
+    if block_rows < 1:
+        raise ValueError(f"expected block_rows >= 1, found {block_rows}")
+    blocks = [slice(start, start + block_rows) for start in range(0, x0.shape[-2], block_rows)]
+    return concatenated([gradient_flow(loss_and_gradient_of(rows), x0[..., rows, :], plan, bounds) for rows in blocks])
+
+
+def points_of_each(repetitions: int, x0: Array, label: Array) -> tuple[Array, Array]:
+    """Points (R or 1, n, d) or (n, d), and labels that broadcast to them, as (R, n, d) float64 and (R, n)."""
+    x0 = np.broadcast_to(np.asarray(x0, dtype=float), (repetitions, *np.shape(x0)[-2:]))
+    return x0, np.broadcast_to(label, x0.shape[:-1])
+
+
+def concatenated(flows: Sequence[Flow]) -> Flow:
+    """One flow over all points from flows over consecutive blocks of points."""
+    first = flows[0]
+    if len(flows) == 1:
+        return first
+    if isinstance(first.x, np.ndarray):
+        x: Any = np.concatenate([flow.x for flow in flows], axis=-2)
+    else:
+        import torch
+
+        x = torch.cat([flow.x for flow in flows], dim=-2)
+    return Flow(
+        x,
+        np.concatenate([flow.losses for flow in flows], axis=-1),
+        np.concatenate([flow.original_loss for flow in flows], axis=-1),
+    )
+
+
+def projection(bounds: Bounds | None, x0: Any) -> Callable[[Any], Any]:
+    """x -> min(max(x, low), high), for arrays or tensors like ``x0`` (..., n, d), which must be within the bounds."""
+    if bounds is None:
+        return lambda x: x
+    low, high = (np.asarray(end, dtype=np.float64) for end in bounds)
+    # Of a point in single precision the bounds that it lies on are rounded as it is.
+    low, high = (end.astype(as_numpy(x0).dtype) for end in (low, high))
+    beyond = ((as_numpy(x0) < low) | (as_numpy(x0) > high)).any(axis=-1)
+    if beyond.any():
+        raise ValueError(
+            f"expected points within the bounds, found {int(beyond.sum())} of {beyond.size} outside: widen the bounds, "
+            "or leave these points out"
+        )
+    if isinstance(x0, np.ndarray):
+        return lambda x: np.clip(x, low, high)
+    ends = x0.new_tensor(low), x0.new_tensor(high)
+    return lambda x: x.clamp(*ends)
+
+
+def add_multiple(total: Any, factor: float, values: Any) -> None:
+    """total += factor * values, in place, without a temporary where the kind of array can do that."""
+    if isinstance(total, np.ndarray):
+        total += factor * values
+    else:
+        total.add_(values, alpha=factor)
+
+
+def as_numpy(values: Any) -> Array:
+    """A NumPy array of an array or a (possibly attached, possibly remote) tensor."""
+    return values if isinstance(values, np.ndarray) else np.asarray(values.detach().cpu().numpy())
+
+
+def as_float64(values: Any) -> Array:
+    """A float64 NumPy copy."""
+    return as_numpy(values).astype(np.float64)

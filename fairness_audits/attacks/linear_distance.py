@@ -1,0 +1,35 @@
+"""The exact distance to the decision boundary of a linear classifier, in closed form."""
+
+import numpy as np
+
+from fairness_audits.attacks import Distances
+from fairness_audits.values import Array
+
+BLOCK_NUMBERS = 1 << 22
+"""At most so many float64 numbers in one array of intermediate results."""
+
+
+def linear_distance(weight: Array, bias: Array, images: Array, label: Array) -> Distances:
+    """d(x) = min_{k != y} (z_y - z_k) / ||w_y - w_k||_2  for z = W x + b, where z_y is the largest; 0 where it is not.
+
+    The box [0, 1]^d is ignored: the closest point of another class may lie outside it.
+
+    Parameters: ``weight`` (K, d) and ``bias`` (K,) act on flattened pixels; ``images`` (n, ...) with d pixels each;
+    ``label`` (n,). Computed in float64. Classes of equal weights have no boundary between them; a point whose class has
+    none with any other has failed.
+    Source: Nanda et al. 2021, section 4.1.
+    """
+    w, b, y = np.asarray(weight, dtype=float), np.asarray(bias, dtype=float), np.asarray(label)
+    steep = np.stack([np.linalg.norm(w - own, axis=1) for own in w])
+    distance = np.empty(len(y))
+    size = max(1, BLOCK_NUMBERS // w.shape[1])
+    for start in range(0, len(y), size):
+        rows = slice(start, start + size)
+        z = np.asarray(images[rows], dtype=float).reshape(-1, w.shape[1]) @ w.T + b
+        own = y[rows, None]
+        gap, norm = np.take_along_axis(z, own, axis=1) - z, steep[y[rows]]
+        # The point's own class is at no distance from itself.
+        far = np.divide(gap, norm, out=np.full_like(gap, np.inf), where=norm > 0)
+        distance[rows] = np.where(z.argmax(axis=1) == y[rows], far.min(axis=1), 0.0)
+    failed = ~np.isfinite(distance)
+    return Distances(np.where(failed, np.nan, distance), failed, None, len(y))

@@ -1,0 +1,212 @@
+"""DeepFool, and the fast minimum-norm attack from its image on.
+
+Sources: Moosavi-Dezfooli et al. 2016, "DeepFool: a simple and accurate method to fool deep neural networks",
+algorithm 2; Pintor et al. 2021, "Fast minimum-norm adversarial attacks through adaptive norm constraints", algorithm 1,
+with an adversarial starting point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fairness_audits.attacks import Distances, Execution
+from fairness_audits.attacks.distances import (
+    DEFAULT,
+    Closest,
+    CountedNetwork,
+    fooled_by,
+    margin,
+    measured,
+    norms,
+    spread,
+)
+from fairness_audits.values import Array
+
+PUSH = 1e-4
+"""Added to every step's length, as in the authors' code, so that a step never stalls on the boundary itself."""
+TINY = 1e-12
+
+
+def deepfool(
+    model: Callable[[Tensor], Tensor],
+    images: Array | Tensor,
+    label: Array | Tensor,
+    *,
+    steps: int = 100,
+    candidates: int = 10,
+    overshoot: float = 0.05,
+    slack: float = 3.0,
+    execution: Execution = DEFAULT,
+) -> Distances:
+    """x <- clip(x + (1 + overshoot) (d_k + 1e-4) w_k / ||w_k||_2),  k = argmin_k d_k,  d_k = (z_y - z_k) / ||w_k||_2.
+
+    z are the logits at x, w_k = grad (z_k - z_y), and k runs over the ``candidates`` - 1 other classes of largest logit
+    at x; a point stops at the first x that is not of class y, at most ``steps`` steps. Without overshoot this is exact
+    for a linear network; for others it is an upper bound.
+
+    A class k whose gradient is unknown is left out while (z_y - z_k) / (slack m) is no less than the least d_j seen, m
+    the largest ||w_j|| of that point so far: it would have to be ``slack`` times as steep as any to be the argmin. No
+    such bound holds for every network, so a slack that is too small may miss the nearest class, and overstate the
+    distance. An infinite slack computes every gradient.
+
+    Raises ValueError for settings out of range, and for images or labels as :func:`measured` says.
+    """
+    if steps < 1 or candidates < 2 or overshoot < 0 or slack < 1:
+        raise ValueError(
+            "expected steps >= 1, candidates >= 2, overshoot >= 0 and slack >= 1, found "
+            f"{steps}, {candidates}, {overshoot} and {slack}"
+        )
+
+    def search(network: CountedNetwork, x: Tensor, y: Tensor) -> Closest:
+        return crossed(network, x, y, steps, candidates, overshoot, slack)
+
+    return measured(model, images, label, search, execution)
+
+
+def crossed(
+    network: CountedNetwork, x0: Tensor, label: Tensor, steps: int, candidates: int, overshoot: float, slack: float
+) -> Closest:
+    """The first iterate of every point of a batch that is of another class; only active points are computed."""
+    closest = Closest(x0)
+    x, rows = x0, torch.arange(len(x0), device=x0.device)
+    steepest = torch.zeros(len(x0), device=x0.device)
+    for step in range(steps + 1):
+        if step == steps:
+            # The last iterate needs no gradient.
+            closest.offer(rows, x, fooled_by(network.logits(x), label))
+            break
+        leaf, logits = network.traced(x)
+        active = ~fooled_by(logits.detach(), label)
+        closest.offer(rows, x, ~active)
+        if not bool(active.any()):
+            break
+        length, direction, steepest = nearest_plane(network, leaf, logits, label, active, steepest, candidates, slack)
+        x, rows, label, steepest = x[active], rows[active], label[active], steepest[active]
+        x = (x + spread((1 + overshoot) * (length[active] + PUSH)) * direction[active]).clamp(0, 1)
+    return closest
+
+
+def nearest_plane(
+    network: CountedNetwork,
+    leaf: Tensor,
+    logits: Tensor,
+    label: Tensor,
+    active: Tensor,
+    steepest: Tensor,
+    candidates: int,
+    slack: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """min_k d_k (n,), w_k / ||w_k|| of its k (n, c, h, w), and the largest ||w_k|| seen (n,), for active points.
+
+    Every round takes one backward pass for one class a point, each point's own: the one with the smallest gap left.
+    Where so few points need more classes that tracing them anew is cheaper than going back through all, that is done.
+    """
+    x = leaf.detach()
+    gap = logits.detach().gather(1, label[:, None]) - logits.detach()
+    gap.scatter_(1, label[:, None], torch.inf)
+    gap, order = gap.sort(dim=1)
+    count = min(candidates, gap.shape[1]) - 1
+    length, bound = torch.full_like(steepest, torch.inf), torch.full_like(steepest, torch.inf)
+    direction, steepest = torch.zeros_like(x), steepest.clone()
+    traced = torch.arange(len(x), device=x.device)
+    for k in range(count):
+        # Gaps ascend, so a point that needs no class of this rank needs none of the next either.
+        needed = active[:, None] & (gap[:, k:count] < bound[:, None])
+        active = needed[:, 0]
+        points = int(active.sum())
+        if points == 0:
+            break
+        rounds = int(needed.sum(1).max()) if k else 1
+        if points * (1 + rounds) < len(traced) * rounds:
+            traced = active.nonzero()[:, 0]
+            leaf, logits = network.traced(x[traced])
+        own, classes = active[traced], order[traced, k]
+        rise = logits.gather(1, classes[:, None])[:, 0] - logits.gather(1, label[traced][:, None])[:, 0]
+        slope = network.gradient(rise[own], leaf, again=k + 1 < count)[own]
+        rows = traced[own]
+        steep = norms(slope).clamp_min(TINY)
+        steepest[rows] = torch.maximum(steepest[rows], steep)
+        nearer = gap[rows, k] / steep < length[rows]
+        rows, steep = rows[nearer], steep[nearer]
+        length[rows] = gap[rows, k] / steep
+        direction[rows] = slope[nearer] / spread(steep)
+        bound = slack * steepest * length
+    return length, direction, steepest
+
+
+START_CANDIDATES = 10
+START_OVERSHOOT = 0.02
+START_SLACK = 1.5
+STEP_DECAY = 0.01
+
+
+def fmn(
+    model: Callable[[Tensor], Tensor],
+    images: Array | Tensor,
+    label: Array | Tensor,
+    *,
+    steps: int = 20,
+    start_steps: int = 100,
+    step_size: float = 1.0,
+    radius_change: float = 0.05,
+    last_radius_change: float = 0.001,
+    execution: Execution = DEFAULT,
+) -> Distances:
+    """delta <- clip(P_eps(delta - a_t D grad g / ||grad g||_2)),  eps <- eps (1 - c_t) where x + delta fools, else
+    eps (1 + c_t).
+
+    g = z_y - max_{k != y} z_k is the margin at x + delta, P_eps the projection onto the L2 ball of radius eps, clip
+    that onto the box x + delta in [0, 1]. D is the norm of the start, DeepFool's after ``start_steps`` steps, eps
+    begins at D and never exceeds the least norm that fooled; a_t falls from ``step_size`` to a hundredth of it, c_t
+    from ``radius_change`` to ``last_radius_change``, both along a half cosine over ``steps``. Steps in units of D, not
+    of the pixel scale, are what lets twenty of them do the work of a hundred. The closest image that fooled is kept, so
+    no distance is above DeepFool's with the same start.
+
+    A point that DeepFool fails on has failed. Raises ValueError for settings out of range, and for images or labels as
+    :func:`fairness_audits.attacks.distances.measured` says.
+    """
+    if steps < 1 or start_steps < 1 or step_size <= 0:
+        raise ValueError(
+            f"expected steps >= 1, start_steps >= 1 and step_size > 0, found {steps}, {start_steps} and {step_size}"
+        )
+    if not 0 <= last_radius_change <= radius_change < 1:
+        raise ValueError(
+            f"expected 0 <= last_radius_change <= radius_change < 1, found {last_radius_change} and {radius_change}"
+        )
+
+    def search(network: CountedNetwork, x: Tensor, y: Tensor) -> Closest:
+        start = crossed(network, x, y, start_steps, START_CANDIDATES, START_OVERSHOOT, START_SLACK)
+        return shrunk(network, start, y, steps, step_size, (radius_change, last_radius_change))
+
+    return measured(model, images, label, search, execution)
+
+
+def shrunk(
+    network: CountedNetwork, closest: Closest, label: Tensor, steps: int, step_size: float, change: tuple[float, float]
+) -> Closest:
+    """``steps`` steps around the boundary from the images in ``closest``, which takes up every closer one."""
+    rows = (closest.found & (closest.distance > 0)).nonzero()[:, 0]
+    if len(rows) == 0:
+        return closest
+    x, label = closest.x[rows], label[rows]
+    image, start = closest.adversarial[rows], closest.distance[rows]
+    radius = start
+    for step in range(steps):
+        cosine = (1 + math.cos(math.pi * step / steps)) / 2
+        length = step_size * (STEP_DECAY + (1 - STEP_DECAY) * cosine) * start
+        rate = change[1] + (change[0] - change[1]) * cosine
+        leaf, logits = network.traced(image)
+        fooled = fooled_by(logits.detach(), label)
+        closest.offer(rows, leaf.detach(), fooled)
+        slope = network.gradient(margin(logits, label), leaf)
+        smaller = torch.minimum(radius * (1 - rate), closest.distance[rows])
+        radius = torch.where(fooled, smaller, radius * (1 + rate))
+        delta = image - x - spread(length / norms(slope).clamp_min(TINY)) * slope
+        delta = delta * spread((radius / norms(delta).clamp_min(TINY)).clamp(max=1))
+        image = (x + delta).clamp(0, 1)
+    closest.offer(rows, image, fooled_by(network.logits(image), label))
+    return closest

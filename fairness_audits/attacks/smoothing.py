@@ -1,0 +1,209 @@
+"""Randomized smoothing: certified radii, which bound the distance to the boundary of the smoothed network from below.
+
+Source: Cohen et al. 2019, "Certified adversarial robustness via randomized smoothing", section 3.2, with a sample size
+that adapts to the point.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from scipy.special import betaincinv, ndtri
+from torch import Tensor
+
+from fairness_audits.attacks import Distances, Execution
+from fairness_audits.attacks.distances import DEFAULT, CountedNetwork, checked, classes_of, device_of, evaluation
+from fairness_audits.values import Array
+
+BLOCK = 100
+"""Noise is drawn in blocks of so many images of one point; sample sizes are multiples of it."""
+SELECTION, ESTIMATION = 0, 1
+STOP_LEVEL = 0.05
+"""Level of the upper limit that decides when to stop. It bears on the cost alone, not on the certificate."""
+
+
+@dataclass(frozen=True)
+class SamplePlan:
+    """The noise of :func:`certify`, whose arguments these are, and its sequence of sample sizes, in whole blocks."""
+
+    sigma: float
+    selection_samples: int
+    samples: int
+    alpha: float
+    first_samples: int
+    growth: float
+    tolerance: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.sigma <= 0 or not 0 < self.alpha < 1 or self.growth <= 1 or self.tolerance < 0:
+            raise ValueError(
+                "expected sigma > 0, 0 < alpha < 1, growth > 1 and tolerance >= 0, found "
+                f"{self.sigma}, {self.alpha}, {self.growth} and {self.tolerance}"
+            )
+        counts = {name: getattr(self, name) for name in ("selection_samples", "samples", "first_samples")}
+        wrong = {name: count for name, count in counts.items() if count < BLOCK or count % BLOCK}
+        if wrong:
+            raise ValueError(f"expected multiples of {BLOCK}, the noisy images drawn at once, found {wrong}")
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Of the sample at each look."""
+        sizes = [min(self.first_samples, self.samples)]
+        while sizes[-1] < self.samples:
+            sizes.append(min(self.samples, BLOCK * math.ceil(self.growth * sizes[-1] / BLOCK)))
+        return tuple(sizes)
+
+    @property
+    def level(self) -> float:
+        """alpha over the number of looks."""
+        return self.alpha / len(self.sizes)
+
+
+def certify(
+    model: Callable[[Tensor], Tensor],
+    images: Array | Tensor,
+    label: Array | Tensor,
+    *,
+    sigma: float = 0.125,
+    selection_samples: int = 100,
+    samples: int = 100_000,
+    alpha: float = 0.001,
+    first_samples: int = 100,
+    growth: float = 1.5,
+    tolerance: float = 0.1,
+    seed: int = 0,
+    rows: Array | None = None,
+    channel_scale: Sequence[float] | None = None,
+    execution: Execution = DEFAULT,
+) -> Distances:
+    """R = sigma Phi^-1(p),  p a lower confidence limit of P(f(x + sigma eps) = c),  eps ~ N(0, I); 0 where p <= 1/2.
+
+    f is the network's class, c the class that it gives most of ``selection_samples`` noisy copies of x. No point
+    within R of x (L2) is of another class for the smoothed network g(x) = argmax_k P(f(x + sigma eps) = k), with
+    probability at least 1 - ``alpha`` over the noise.
+
+    The sample grows in S looks from ``first_samples`` by the factor ``growth`` to ``samples``. Look s has the
+    Clopper-Pearson limit of its k_s hits in n_s samples at level alpha / S; all S limits hold together with probability
+    1 - alpha (union bound), so the largest so far is a certificate whenever one stops, by whatever rule. One stops when
+    R can grow by no more than ``tolerance`` times the larger of sigma and what it can grow to: the R that a share of
+    hits at its upper 95 % limit would give at n_S. ``first_samples`` of ``samples`` or more is the fixed-size rule of
+    the source.
+
+    ``channel_scale`` s (c,) makes the noise sigma s_j in channel j: with a network's standard deviations it is sigma in
+    normalised units. R is then certified in the norm ||delta / s||, and R min_j s_j, which is returned, in pixels. The
+    noise is not clipped to the box.
+
+    A point whose c is not its label has radius 0, and no more of it is drawn: 0 is a valid certificate, so nothing has
+    failed. ``rows`` (n,) numbers the points (0, 1, ...): point i's noise is the stream of (``seed``, rows[i]), whatever
+    it is computed with; a GPU has other streams than a processor.
+
+    Raises ValueError for settings out of range, and for images or labels as
+    :func:`fairness_audits.attacks.distances.measured` says.
+    """
+    plan = SamplePlan(sigma, selection_samples, samples, alpha, first_samples, growth, tolerance, seed)
+    x, y = checked(images, label)
+    streams = np.arange(len(x)) if rows is None else np.asarray(rows)
+    if streams.shape != (len(x),):
+        raise ValueError(f"expected one row number for each of {len(x)} images, found shape {streams.shape}")
+    device = device_of(model, x, execution.device)
+    scale = torch.tensor(scales(channel_scale, x.shape[1]), dtype=torch.float32, device=device)[:, None, None]
+    network = CountedNetwork(model, classes_of(y))
+    votes = Votes(network, x, streams, plan, sigma * scale, device, execution)
+    with evaluation(model):
+        selected = most_voted(votes, plan)
+        lower, _ = estimated(votes, plan, np.flatnonzero(selected == y.cpu().numpy()), selected)
+    distance = radius(lower, sigma) * float(scale.min())
+    return Distances(distance, np.zeros(len(x), dtype=bool), None, network.forward_passes)
+
+
+def scales(channel_scale: Sequence[float] | None, channels: int) -> Array:
+    """The noise's scale in every channel, (c,)."""
+    scale = np.ones(channels) if channel_scale is None else np.asarray(channel_scale, dtype=float)
+    if scale.shape != (channels,) or not (scale > 0).all():
+        raise ValueError(f"expected one positive channel_scale for each of {channels} channels, found {channel_scale}")
+    return scale
+
+
+@dataclass(frozen=True)
+class Votes:
+    """The network's classes of noisy copies of the points."""
+
+    network: CountedNetwork
+    x: Tensor
+    streams: Array
+    plan: SamplePlan
+    scale: Tensor
+    device: torch.device
+    execution: Execution
+
+    def cast(self, points: Array, phase: int, start: int, stop: int) -> Iterator[tuple[Array, Array]]:
+        """Samples ``start`` to ``stop`` of each point: points (b,) and the classes of one block of each (b, BLOCK)."""
+        blocks = [(point, block) for point in points for block in range(start // BLOCK, stop // BLOCK)]
+        suits = BLOCK if self.device.type == "cpu" else 20 * BLOCK
+        together = max(1, (self.execution.batch_size or suits) // BLOCK)
+        for first in range(0, len(blocks), together):
+            batch = blocks[first : first + together]
+            noisy = torch.cat([self.noisy(point, phase, block) for point, block in batch])
+            classes = self.network.logits(noisy).argmax(1).cpu().numpy()
+            yield np.array([point for point, _ in batch]), classes.reshape(len(batch), BLOCK)
+
+    def noisy(self, point: int, phase: int, block: int) -> Tensor:
+        """x + scale eps for one block of one point, from a stream of its own, (BLOCK, c, h, w)."""
+        words = np.random.SeedSequence([self.plan.seed, int(self.streams[point]), phase, block]).generate_state(2)
+        generator = torch.Generator(self.device).manual_seed(int(words[0]) << 32 | int(words[1]))
+        shape = (BLOCK, *self.x.shape[1:])
+        noise = torch.randn(shape, generator=generator, device=self.device)
+        return noise.mul_(self.scale).add_(self.x[point].to(self.device))
+
+
+def most_voted(votes: Votes, plan: SamplePlan) -> Array:
+    """The class that most of the selection samples of each point have, the first of equals, (n,)."""
+    counts: list[dict[int, int]] = [{} for _ in votes.x]
+    for points, classes in votes.cast(np.arange(len(votes.x)), SELECTION, 0, plan.selection_samples):
+        for point, block in zip(points, classes, strict=True):
+            for label, count in zip(*np.unique(block, return_counts=True), strict=True):
+                counts[point][int(label)] = counts[point].get(int(label), 0) + int(count)
+    return np.array([min(tally, key=lambda label: (-tally[label], label)) for tally in counts], dtype=np.int64)
+
+
+def estimated(votes: Votes, plan: SamplePlan, points: Array, selected: Array) -> tuple[Array, Array]:
+    """The lower limit of P(class = selected) (n,), 0 for points not asked for, and how many samples it took (n,)."""
+    lower, (drawn, hits) = np.zeros(len(selected)), np.zeros((2, len(selected)), dtype=np.int64)
+    before = 0
+    for size in plan.sizes:
+        for asked, classes in votes.cast(points, ESTIMATION, before, size):
+            np.add.at(hits, asked, (classes == selected[asked][:, None]).sum(axis=1))
+        drawn[points] = before = size
+        lower[points] = np.maximum(lower[points], lower_limit(hits[points], size, plan.level))
+        points = points[gain(hits[points], size, lower[points], plan) > 0]
+        if len(points) == 0:
+            break
+    return lower, drawn
+
+
+def gain(hits: Array, size: int, lower: Array, plan: SamplePlan) -> Array:
+    """By how much more than the tolerance R / sigma can still grow, (n,)."""
+    last = plan.sizes[-1]
+    most = np.floor(upper_limit(hits, size, STOP_LEVEL) * last)
+    now, attainable = radius(lower, 1.0), radius(lower_limit(most, last, plan.level), 1.0)
+    return attainable - now - plan.tolerance * np.maximum(1.0, attainable)
+
+
+def radius(lower: Array, sigma: float) -> Array:
+    """sigma Phi^-1(p), 0 where p <= 1/2."""
+    return sigma * ndtri(np.maximum(lower, 0.5))
+
+
+def lower_limit(hits: Array, size: int, level: float) -> Array:
+    """The Clopper-Pearson limit: the p for which P(Binomial(size, p) >= hits) = level, 0 for no hits."""
+    hits = np.asarray(hits, dtype=float)
+    return np.where(hits > 0, betaincinv(np.maximum(hits, 1), size - hits + 1, level), 0.0)
+
+
+def upper_limit(hits: Array, size: int, level: float) -> Array:
+    """The p for which P(Binomial(size, p) <= hits) = level, 1 for hits only."""
+    return 1.0 - lower_limit(size - np.asarray(hits), size, level)

@@ -1,0 +1,1 @@
+"""The audits: statistics on arrays, settings, and the way from inputs to a result."""

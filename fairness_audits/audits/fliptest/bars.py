@@ -1,0 +1,175 @@
+"""Drawings of flipsets: histograms of a group and its flipsets, and transparency reports as ranked bars."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from fairness_audits.audits.fliptest.transparency import NOISE, STANDS_OUT, Standing, standing
+from fairness_audits.results.style import FAINT, INK, bin_edges
+from fairness_audits.values import Array
+
+MEAN, SIGN = "mean_shift", "mean_sign"
+RANKS = {MEAN: "rank_mean", SIGN: "rank_sign"}
+"""The column of a transparency report that holds the rank by each statistic."""
+FLIPSET_COLORS = {"positive": "#00875F", "negative": "#D55E00", "": "#9c8fc4"}
+"""The positive flipset, the negative one, and the whole group."""
+AXES = {MEAN: "mean of $x - G(x)$, standard deviations", SIGN: "mean of sign$(x - G(x))$"}
+STRONG = 0.8
+BINS = 32
+TAIL = 0.002
+"""Share of the group beyond either end of the axis: a few far values would leave the others a corner of it."""
+REACH = 1.6
+"""Intervals are drawn up to so many times the longest bar or the furthest trial; an arrow says that they go on."""
+SAID: Mapping[Standing, str] = {STANDS_OUT: STANDS_OUT, NOISE: f"{NOISE}: interval covers 0"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset and over the trials.
+
+    ``value`` with the interval of :mod:`fairness_audits.audits.fliptest.intervals` (over maps and people; over people
+    alone where there is one trial). ``trials`` (T,) are the values of the single trials, NaN where the flipset is
+    empty.
+
+    """
+
+    feature: str
+    value: float
+    low: float
+    high: float
+    trials: Array
+
+    @property
+    def standing(self) -> Standing:
+        """Noise, or stands out: see :mod:`fairness_audits.audits.fliptest.transparency`."""
+        return standing(self.low, self.high)
+
+
+def look(standing: Standing, color: str) -> dict[str, Any]:
+    """How a bar is filled: noise is hatched and empty, what stands out full."""
+    if standing == NOISE:
+        return {"facecolor": "white", "edgecolor": color, "hatch": "/////", "alpha": 0.45}
+    return {"facecolor": (color, STRONG)}
+
+
+def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, label: Callable[[str], str] = str) -> None:
+    """Horizontal bars with intervals; dots are the single trials, where there are several. Names of noise are grey.
+
+    ``label`` gives the printed name of a feature.
+    """
+    if not lines:
+        axes.text(0.5, 0.5, "no members", ha="center", va="center", transform=axes.transAxes, color=FAINT)
+        axes.set_axis_off()
+        return
+    # Intervals of few trials are so long that no bar could be seen beside them.
+    drawn = np.concatenate([line.trials for line in lines] + [[line.value for line in lines]])
+    reach = 1.0 if ranking == SIGN else REACH * float(np.nanmax(np.abs(drawn)))
+    for place, line in enumerate(lines):
+        axes.barh(place, line.value, height=0.62, linewidth=0.6, zorder=1, **look(line.standing, color))
+        _interval(axes, line, place, reach)
+        single = line.trials[np.isfinite(line.trials)] if len(line.trials) > 1 else line.trials[:0]
+        axes.plot(
+            single, np.full(len(single), float(place)), linestyle="none", marker="o", markersize=2.4, zorder=4,
+            markerfacecolor="white", markeredgecolor=INK, markeredgewidth=0.5,
+        )  # fmt: skip
+    axes.axvline(0, color=INK, linewidth=0.6, zorder=2)
+    axes.set_yticks(range(len(lines)), [label(line.feature) for line in lines])
+    for text, line in zip(axes.get_yticklabels(), lines, strict=True):
+        noise = line.standing == NOISE
+        text.set(color=FAINT if noise else INK, fontstyle="italic" if noise else "normal")
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    if ranking == SIGN:
+        axes.set_xlim(-1.08, 1.08)
+        axes.set_xticks([-1, -0.5, 0, 0.5, 1])
+    axes.set_xlabel(AXES[ranking])
+
+
+def _interval(axes: Axes, line: Line, place: int, reach: float) -> None:
+    """The interval as a line, with an arrow where it goes on beyond the reach."""
+    if not np.isfinite([line.low, line.high]).all():
+        return
+    low, high = np.clip([line.low, line.high], -reach, reach)
+    axes.plot([low, high], [place, place], color=INK, linewidth=1.1, solid_capstyle="butt", zorder=3)
+    for end, whole, marker in ((low, line.low, "<"), (high, line.high, ">")):
+        if end != whole:
+            axes.plot(end, place, marker=marker, markersize=3, color=INK, zorder=3)
+
+
+def handles(lines: Iterable[Line]) -> list[Line2D | Patch]:
+    """The legend of what is not a colour: intervals, single trials, and the looks of the lines that are drawn."""
+    every = list(lines)
+    several = any(len(line.trials) > 1 for line in every)
+    over = "interval over maps and people" if several else "interval over people"
+    found: list[Line2D | Patch] = [Line2D([], [], color=INK, linewidth=1.1, label=over)]
+    if several:
+        dots: Any = {"markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 0.5}
+        found.append(Line2D([], [], linestyle="none", marker="o", markersize=2.4, label="single trials", **dots))
+    there = {line.standing for line in every}
+    found += [Patch(linewidth=0.6, label=text, **look(word, FAINT)) for word, text in SAID.items() if word in there]
+    return found
+
+
+@dataclass(frozen=True)
+class Group:
+    """People whose histogram is drawn: the whole group where ``flipset`` is empty. ``values`` (n, d)."""
+
+    label: str
+    values: Array
+    color: str
+    flipset: str = ""
+    line: Any = "-"
+
+
+def draw_marginal(axes: Axes, groups: Sequence[Group], column: int, own_axis: bool) -> Axes | None:
+    """One feature of the whole group (filled) and of its flipsets (lines), counted in the same bins.
+
+    With ``own_axis`` flipsets are counted on an axis at the right, where they are too small a part of the group to be
+    seen beside it; the axis is returned. What lies beyond the ends is left out.
+    """
+    values = [group.values[:, column] for group in groups]
+    low, high = limits(values)
+    kept = [v[(v >= low) & (v <= high)] for v in values]
+    edges = bin_edges(np.concatenate(kept), BINS)
+    right = axes.twinx() if own_axis else None
+    for group, inside in zip(groups, kept, strict=True):
+        there = right if right is not None and group.flipset else axes
+        heights = np.histogram(inside, edges)[0]
+        if group.flipset:
+            there.stairs(heights, edges, color=group.color, linewidth=1.3, linestyle=group.line, zorder=3)
+        else:
+            there.stairs(heights, edges, color=group.color, fill=True, alpha=0.55, linewidth=0, zorder=1)
+    for there in filter(None, (axes, right)):
+        there.set_ylim(bottom=0)
+        there.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        there.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
+    if right is not None:
+        colors = [group.color for group in groups if group.flipset]
+        color = colors[0] if len(colors) == 1 else INK
+        right.spines["right"].set_visible(True)
+        right.spines["right"].set_color(color)
+        right.tick_params(axis="y", colors=color, labelcolor=color)
+    return right
+
+
+def limits(values: Sequence[Array]) -> tuple[float, float]:
+    """The ends of an axis that leaves out at most ``TAIL`` of each group at either end; a distinct value is not cut."""
+    ends = [np.quantile(v, [TAIL, 1 - TAIL], method="nearest") for v in values if len(v)]
+    return float(min(low for low, _ in ends)), float(max(high for _, high in ends))
+
+
+def marginal_handles(groups: Sequence[Group]) -> list[Patch]:
+    """The legend: each group by its colour, with its size."""
+    return [
+        Patch(
+            facecolor=group.color, alpha=0.9 if group.flipset else 0.55, label=f"{group.label} ({len(group.values):,})"
+        )
+        for group in groups
+    ]

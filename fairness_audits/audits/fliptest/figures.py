@@ -1,0 +1,87 @@
+"""The figures of a FlipTest: who flips, feature by feature, and in what they differ from their counterparts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fairness_audits.audits.fliptest import bars
+from fairness_audits.audits.fliptest.bars import FLIPSET_COLORS, MEAN, RANKS, SIGN, Line
+from fairness_audits.audits.fliptest.compute import FLIPSETS, Side
+from fairness_audits.audits.fliptest.space import Space
+from fairness_audits.results.formats import label_text
+from fairness_audits.results.style import new_figure
+
+PANELS, ACROSS = 9, 3
+"""Columns in the figure of marginals, at most, and in a line of it."""
+LINES = 12
+"""Features in each ranking, at most."""
+LETTERS = 24
+"""Longer names are cut."""
+DASHES: Mapping[str, Any] = {"positive": "-", "negative": (0, (4, 1.2))}
+
+
+def marginals(side: Side, space: Space) -> Figure:
+    """Histograms of the columns that lead the reports, of the whole group and of its flipsets.
+
+    To be drawn and saved within :func:`fairness_audits.results.style.paper`, as the other figure.
+    """
+    points = side.way.points[side.kept]
+    groups = [bars.Group(f"all {side.way.source.level}", points, FLIPSET_COLORS[""])]
+    for name in _present(side):
+        members = points[getattr(side.flips, name)]
+        groups.append(bars.Group(f"{name} flipset", members, FLIPSET_COLORS[name], name, DASHES[name]))
+    best = np.fmin(*(report.rank_mean for report in side.reports.values()))
+    leading = [column for column in np.argsort(best, kind="stable") if column in space.moving][:PANELS]
+    across = min(ACROSS, len(leading))
+    down = -(-len(leading) // across)
+    drawn = new_figure(0.45 + 1.6 * down)
+    for number, column in enumerate(leading):
+        axes = drawn.add_subplot(down, across, number + 1)
+        bars.draw_marginal(axes, groups, column, own_axis=len(groups) > 1)
+        axes.set_xlabel(label_text(space.labels[column], LETTERS))
+        axes.set_ylabel("people" if number % across == 0 else "")
+    drawn.legend(handles=bars.marginal_handles(groups), loc="outside upper left", ncols=len(groups))
+    return drawn
+
+
+def transparency(side: Side, space: Space) -> Figure:
+    """The two rankings of each flipset's transparency report."""
+    present = _present(side)
+    count = min(LINES, len(space.moving))
+    drawn = new_figure(0.35 + max(1, len(present)) * (0.75 + 0.18 * count))
+    if not present:
+        drawn.text(0.5, 0.5, "Nobody flips.", ha="center", va="center")
+        return drawn
+    every: list[Line] = []
+    for row, name in enumerate(present):
+        for column, ranking in enumerate((MEAN, SIGN)):
+            axes = drawn.add_subplot(len(present), 2, 2 * row + column + 1)
+            found = _lines(side, space, name, ranking)[:count]
+            every += found
+            bars.draw(axes, found, ranking, FLIPSET_COLORS[name])
+            axes.set_xlabel(
+                "mean of person \u2212 counterpart, sd" if ranking == MEAN else "mean sign of person \u2212 counterpart"
+            )
+            if column == 0:
+                size = int(getattr(side.flips, name).sum())
+                axes.set_title(f"{name} flipset ({size:,})", loc="left", fontweight="bold")
+    drawn.legend(handles=bars.handles(every), loc="outside upper left", ncols=4)
+    return drawn
+
+
+def _present(side: Side) -> list[str]:
+    return [name for name in FLIPSETS if getattr(side.flips, name).any()]
+
+
+def _lines(side: Side, space: Space, flipset: str, ranking: str) -> list[Line]:
+    """One ranking of a flipset's report, the first line first."""
+    report = side.reports[flipset]
+    rank = getattr(report, RANKS[ranking])
+    value, low, high = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high"))
+    return [
+        Line(label_text(space.labels[j], LETTERS), value[j], low[j], high[j], value[j : j + 1])
+        for j in np.argsort(rank, kind="stable")
+        if not np.isnan(rank[j])
+    ]

@@ -1,0 +1,133 @@
+"""Which transport map finds the counterparts: named or chosen by the sample's size, with its settings, fitted."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.messages import nearest
+from fairness_audits.options import read
+from fairness_audits.transport.cost import cost_matrix
+from fairness_audits.validation import hints_of, made
+from fairness_audits.values import Array, TransportMap
+
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "entropic": {
+        "cost": "squared_l1", "tie_break": 1.0, "regularization": 0.2, "centres": 1000, "quantiles": 200,
+    },
+    "exact": {"cost": "squared_l1", "image": "sample"},
+    "stochastic": {
+        "cost": "squared_l1", "regularizer": "entropic", "regularization": 0.05, "hidden_units": 100,
+        "batch_size": 200, "steps": 1000, "dual_rate": 1e-3, "map_rate": 1e-3,
+    },
+    "wgan": {
+        "hidden_units": 128, "learning_rate": 5e-5, "decay": 0.9, "epsilon": 1e-7, "clip": 0.01, "rounds": 5,
+        "batch_size": 64, "steps": 20001, "cost_weight": 1e-4, "selection": "best", "check_every": 1000, "threads": 1,
+    },
+}  # fmt: skip
+"""The maps and their settings. They are the published ones, but the WGAN keeps its best measured map."""
+
+SMOOTH, EXACT = "entropic", "exact"
+AUTO = (SMOOTH, EXACT, "stochastic", "wgan")
+"""The maps that are tried unless one is named, from the cheapest on."""
+NETWORKS = ("stochastic",)
+"""Maps that need torch."""
+MOST_PAIRS = 400_000_000
+"""An exact map of more pairs is refused: so many take a minute, and a fifth of a gigabyte."""
+CHEAP = (SMOOTH, EXACT)
+"""Maps that are fitted to the people of a deal in half a second, so that there is a noise floor by default."""
+NULL_DRAWS = 39
+"""The fewest deals with which the number of flips or the net size can be beyond noise at level 0.05."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of map: its ``module`` in fairness_audits.transport and the ``config`` that it is fitted with."""
+
+    name: str
+    module: ModuleType
+    config: Any
+    settings: Mapping[str, Any]
+
+    def fit(
+        self, pairs: Sequence[tuple[Array, Array]], rngs: Sequence[np.random.Generator]
+    ) -> tuple[list[Array], TransportMap]:
+        """A map for each pair of source (n, k) and target (m, k), fitted in one job: images (n, k), and the maps.
+
+        Raises ValueError where a map cannot be fitted to these rows.
+        """
+        sources, targets = (list(side) for side in zip(*pairs, strict=True))
+        try:
+            maps: TransportMap = self.module.fit(sources, targets, self.config, rngs)
+        except ValueError as error:
+            raise ValueError(f"--map {self.name}: {error}") from error
+        return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
+
+    def extended(self, maps: TransportMap, source: Array, image: Array, rows: Array) -> Array:
+        """Images of further ``rows`` (p, k) under the one map of ``maps``, by which ``source`` (n, k) has ``image``.
+
+        A map that is defined on the fitted rows alone gives a row the image of the nearest of them, as the map of
+        Manole, Balakrishnan, Niles-Weed and Wasserman 2024, "Plugin estimation of smooth optimal transport maps", does.
+        """
+        if getattr(self.module, "FITTED_ROWS_ONLY", False):
+            return np.asarray(image[cost_matrix(rows, source, self.config.cost).argmin(axis=1)])
+        return np.asarray(self.module.images(maps.parameters, [rows])[0])
+
+
+def map_named(name: str, given: Sequence[str]) -> Kind:
+    """Return the map of this name, with the settings ``given`` as ``key=value`` laid over its own.
+
+    Raises ValueError for an unknown map or setting, and for a value that the map does not take.
+    """
+    if name not in SETTINGS:
+        raise ValueError(
+            f"--map {name}: there is no such map{nearest(name, SETTINGS)}. There are: {', '.join(SETTINGS)}"
+        )
+    module = importlib.import_module(f"fairness_audits.transport.{name}")
+    hints, settings = hints_of(module.Config), dict(SETTINGS[name])
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or key not in hints:
+            raise ValueError(
+                f"--map-setting {text}: expected KEY=VALUE with a setting of {name}{nearest(key, hints)}: "
+                f"{', '.join(hints)}"
+            )
+        try:
+            settings[key] = read(value, hints[key])
+        except ValueError as error:
+            raise ValueError(f"--map-setting {text}: {error}") from error
+    return Kind(name, module, made(module.Config, settings, f"--map {name}"), settings)
+
+
+def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
+    """The map of ``--map``; or those of AUTO that there is room and a library for.
+
+    Raises ValueError for a map or a setting that does not exist, and for an exact map of so many people that its fit
+    takes minutes.
+    """
+    name, pairs = asked.map, sizes[0] * sizes[1]
+    given = asked.map_setting
+    settings = [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else list(given)
+    if name == "auto":
+        if settings:
+            raise ValueError(f"--map-setting {settings[0]} belongs to a map: name it too, such as --map {SMOOTH}")
+        left_out = (*((EXACT,) if pairs > MOST_PAIRS else ()), *(() if find_spec("torch") else NETWORKS))
+        return [map_named(each, []) for each in AUTO if each not in left_out]
+    if name == EXACT and pairs > MOST_PAIRS:
+        raise ValueError(
+            f"--map exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
+            f"minute to fit: draw fewer, --limit 20000, or take a smooth map, --map {SMOOTH}"
+        )
+    return [map_named(name, settings)]
+
+
+def null_draws(asked: Settings, kind: Kind) -> int:
+    """The deals that ``--null-draws`` asks for; or NULL_DRAWS where the map is fitted so fast that they can be had."""
+    if asked.null_draws is not None:
+        return int(asked.null_draws)
+    return NULL_DRAWS if kind.name in CHEAP else 0

@@ -1,0 +1,183 @@
+"""What was found in one direction: numbers under the keys of the JSON, rows of the CSV files, and sentences."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.audits.fliptest.compute import FLIPSETS, Side
+from fairness_audits.audits.fliptest.flipsets import DealtSizes
+from fairness_audits.audits.fliptest.space import Space
+from fairness_audits.audits.fliptest.transparency import TransparencyReport, standing
+from fairness_audits.results.formats import fixed, percent, plain, span
+
+LINE = (
+    *("mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "rank_mean"),
+    *("mean_sign", "mean_sign_ci_low", "mean_sign_ci_high", "rank_sign"),
+)
+"""The numbers in a line of a transparency report, besides the feature's and its unit's."""
+
+
+def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
+    flips, n = side.flips, len(side.kept)
+    positives = int(flips.decision.sum())
+    sizes: dict[str, int] = {name: int(getattr(flips, name).sum()) for name in FLIPSETS}
+    quality = side.quality
+    found = plain(
+        {
+            "direction": side.way.direction,
+            "source": side.way.source.level,
+            "target": side.way.target.level,
+            "n_source": n,
+            "n_target": len(side.target_decision),
+            "non_finite": len(side.way.points) - n,
+            "positives": {
+                "source": positives,
+                "target": side.target_decision.sum(),
+                "counterparts": flips.decision_image.sum(),
+            },
+            "flipsets": {
+                name: {
+                    "size": sizes[name],
+                    "interval": getattr(side.intervals, name),
+                    "share": sizes[name] / n,
+                    "of": positives if name == "positive" else n - positives,
+                }
+                for name in FLIPSETS
+            },
+            "net": {"size": flips.net, "interval": side.intervals.net, "share": flips.net / n},
+            "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
+            "transparency": {name: lines(side.reports[name], space) for name in FLIPSETS},
+            "map": {
+                "healthy": quality.healthy,
+                "worst_ks": max(quality.ks.values()),
+                "ks": dict(quality.ks),
+                "real_people": side.real,
+                "distance": quality.distance,
+                "facts": dict(side.facts),
+            },
+        }
+    )
+    return {**found, "sentence": sentence(found)}
+
+
+def noise(null: DealtSizes, sizes: Mapping[str, int], n: int, alpha: float) -> dict[str, Any]:
+    """The flipsets of dealt groups, and whether the observed ones are larger, in number or in net, at level alpha.
+
+    The two p-values are corrected for being two (Bonferroni) in those that are called adjusted, by which ``beyond`` is
+    decided: None where so few deals could never show it.
+    """
+    observed = sizes["positive"] - sizes["negative"]
+    p_either = null.p_value(null.either, sum(sizes.values()))
+    p_net = null.p_value(np.abs(null.net), abs(observed))
+    adjusted = {"p_either_adjusted": min(1.0, 2 * p_either), "p_net_adjusted": min(1.0, 2 * p_net)}
+    return {
+        "draws": len(null.net),
+        **{
+            name: {"mean": values.mean(), "range": [values.min(), values.max()], "mean_share": values.mean() / n}
+            for name, values in ((name, getattr(null, name)) for name in ("positive", "negative", "either", "net"))
+        },
+        "p_either": p_either,
+        "p_net": p_net,
+        **adjusted,
+        "beyond": None if alpha * (len(null.net) + 1) < 2 else min(adjusted.values()) <= alpha,
+    }
+
+
+def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
+    """The lines of a transparency report, from the largest mean shift down; features that do not move come last.
+
+    ``mean_shift_standing`` and ``mean_sign_standing`` are
+    :func:`~fairness_audits.audits.fliptest.transparency.standing`, None for features that do not move and for the lines
+    of nobody.
+    """
+
+    def standing_of(kind: str, j: int) -> str | None:
+        low, high = (float(getattr(report, f"{kind}_{end}")[j]) for end in ("ci_low", "ci_high"))
+        return None if np.isnan(report.rank_mean[j]) else standing(low, high)
+
+    scale, shift = space.each("scale"), space.each("shift")
+    order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
+    return [
+        {
+            "feature": space.labels[j],
+            "unit": scale[j],
+            "members_mean": report.feature_mean[j] * scale[j] + shift[j],
+            **{name: getattr(report, name)[j] for name in LINE},
+            **{f"{kind}_standing": standing_of(kind, j) for kind in ("mean_shift", "mean_sign")},
+        }
+        for j in order
+    ]
+
+
+def sentence(found: Mapping[str, Any]) -> str:
+    n, source, target = found["n_source"], found["source"], found["target"]
+    sets = (found["flipsets"][name] for name in FLIPSETS)
+    positive, negative = (f"{one['size']:,} ({percent(one['share'])})" for one in sets)
+    said = (
+        f"Of {n:,} people of group {source}, {positive} are in the positive flipset: decided positively, while their "
+        f"counterparts in {target} are not. {negative} are in the negative one: not decided positively, while their "
+        "counterparts are."
+    )
+    if found["noise"] is None:
+        return f"{said} How many flips there are between groups that are alike was not measured."
+    floor = found["noise"]
+    many = f"between groups dealt at random the map finds {span(floor['either']['range'], fixed(0))} flips"
+    p = f"adjusted p {floor['p_either_adjusted']:.2g} for the number, {floor['p_net_adjusted']:.2g} for the net size"
+    if floor["beyond"] is None:
+        return f"{said} In {floor['draws']} deals, too few to tell whether that is noise, {many}."
+    verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
+    return f"{said} That {verb} of the map and of chance: {many} ({p})."
+
+
+def flipsets(sides: Sequence[Side]) -> pd.DataFrame:
+    """One row for each person who flips: who it is, the decisions about both, and the counterpart's features.
+
+    The counterpart's features stand under their own names in their own units, so that a row can be given to the model
+    again; the audit's columns begin with ``audit_``. ``audit_counterpart_row`` is empty where a
+    counterpart is no person of the file.
+    """
+    parts = []
+    for side in sides:
+        members = np.flatnonzero(side.flips.either)
+        people = side.kept[members]
+        person = side.found.person[members]
+        columns: dict[str, Any] = {
+            "audit_direction": side.way.direction,
+            "audit_group": side.way.source.level,
+            "audit_row": side.way.source.rows[people],
+        }
+        if side.way.source.ids is not None:
+            columns["audit_id"] = side.way.source.ids[people]
+        columns |= {
+            "audit_flipset": np.where(side.flips.positive[members], *FLIPSETS),
+            "audit_score": side.way.score[people],
+            "audit_decision": side.flips.decision[members],
+            "audit_counterpart_score": side.score_image[members],
+            "audit_counterpart_decision": side.flips.decision_image[members],
+            "audit_counterpart_row": pd.Series(person, dtype="Int64").mask(person < 0).array,
+        }
+        if side.way.target.ids is not None:
+            known = dict(zip(side.way.target.rows.tolist(), side.way.target.ids.tolist(), strict=True))
+            columns["audit_counterpart_id"] = [known.get(row) for row in person.tolist()]
+        features = side.found.frame.iloc[members].reset_index(drop=True)
+        parts.append(pd.concat([pd.DataFrame(columns, index=range(len(members))), features], axis=1))
+    return pd.concat(parts, ignore_index=True)
+
+
+def transparency(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Every line of every report, those of the JSON, in the order of the ranks."""
+    return pd.DataFrame(
+        [
+            {
+                **{key: found[key] for key in ("direction", "source", "target")},
+                "flipset": name,
+                "members": found["flipsets"][name]["size"],
+                **line,
+            }
+            for found in results
+            for name in FLIPSETS
+            for line in found["transparency"][name]
+        ]
+    )

@@ -1,0 +1,183 @@
+"""Whose rows are mapped to whose, and the space in which their counterparts are sought."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.audits.fliptest.space import MISSING, Input, Space
+from fairness_audits.inputs.table import Source, drawn, feature_names, numeric, two_classes, units
+from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.tables.levels import in_order, level_asked, level_name, place_of
+from fairness_audits.tables.rows import Values, grouped
+from fairness_audits.values import Array
+
+LEAST_ROWS = 20
+"""With fewer rows in a group there is no distribution to map to."""
+MOST_LEVELS = 100
+"""A column of text with more levels than this is a name or an identifier, not a category."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """``level`` is the group's name; ``features`` its rows' model inputs, indexed by their number in the file.
+
+    ``ids`` (n,) are the rows' values in the column of ``--id``, None without one; ``label`` (n,) their true classes 0
+    and 1, None where they are not known.
+    """
+
+    level: str
+    features: pd.DataFrame
+    ids: Array | None
+    label: Array | None = None
+
+    @property
+    def rows(self) -> Array:
+        """The rows' numbers in the file, counted from 0."""
+        return self.features.index.to_numpy()
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The group that is mapped and the group that it is mapped to.
+
+    ``left_out`` counts the file's other rows by reason; ``label_levels`` say what the label's 0 and 1 stand for.
+    """
+
+    source: Group
+    target: Group
+    left_out: Mapping[str, int]
+    label_levels: tuple[str, str] | None
+
+
+def read_groups(data: Source, asked: Settings) -> Groups:
+    """The two groups that are asked for.
+
+    Raises ValueError for columns and levels that do not exist, columns with two parts, and groups of too few rows.
+    """
+    table, path = data.table, data.name
+    apart = () if asked.id is None else (asked.id,)
+    check_columns(table, apart, "--id", path)
+    names = feature_names(
+        data, replace(asked, drop=(*asked.drop, *apart)), asked.label, [asked.group], "--group", asked.include_group
+    )
+    values = Values.of(data, asked.group, "group", table[asked.group])
+    levels = [level_name(value) for value in values.distinct]
+    group = np.array(levels)[values.which]
+    source = level_asked(data, asked.group, levels, asked.source, "--source")
+    target = level_asked(data, asked.group, levels, asked.target, "--target")
+    if source == target:
+        other = next((level for level in in_order(levels) if level != source), None)
+        remedy = f"name another group, --target {other}" if other is not None else "there is nobody to compare with"
+        raise ValueError(f"{path}: --source and --target are both {source}: {remedy}")
+    either = np.isin(group, [source, target])
+    label, label_levels = _labels(data, either, asked)
+    asked_for = np.ones(len(table), dtype=bool) if asked.given_label is None else label == asked.given_label
+    left_out = {"of other groups": int((~either).sum())}
+    if asked.given_label is not None:
+        left_out["of the other label"] = int((either & ~asked_for).sum())
+    found, limited = [], 0
+    for option, level in (("--source", source), ("--target", target)):
+        members = np.flatnonzero((group == level) & asked_for)
+        kept = drawn(members, asked.limit, "fliptest", "limit", str(asked.seed), level)
+        limited += len(members) - len(kept)
+        if len(kept) < LEAST_ROWS:
+            given = "" if asked.given_label is None else f" with label {asked.given_label}"
+            raise ValueError(
+                f"{path}: the group {level} ({option}) has {len(kept)} rows{given}, expected at least {LEAST_ROWS}: "
+                "a map needs enough rows to find counterparts among; give more rows, or a larger group"
+            )
+        ids = None if asked.id is None else table[asked.id].to_numpy()[kept]
+        known = None if label_levels is None else label[kept]
+        found.append(Group(level, table.loc[kept, list(names)], ids, known))
+    if asked.id is not None:
+        ids = table.loc[[*found[0].rows, *found[1].rows], asked.id].astype(str)
+        if repeated := sorted(set(ids[ids.duplicated()])):
+            raise ValueError(
+                f"{path}: expected one row for each {asked.id!r} (--id), found several for {listed(repeated, SHOWN)}: "
+                "name a column that tells the rows apart, or keep one row of each"
+            )
+    if asked.limit is not None:
+        left_out["beyond the limit"] = limited
+    return Groups(found[0], found[1], left_out, label_levels)
+
+
+def _labels(data: Source, rows: Array, asked: Settings) -> tuple[Array, tuple[str, str] | None]:
+    """The true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None where not known.
+
+    Raises ValueError where they are needed and not known.
+    """
+    label = np.full(len(data.table), -1)
+    if asked.label is None:
+        if asked.given_label is not None:
+            raise ValueError("--given-label is about the true label: name its column with --label, or leave it out")
+        return label, None
+    some = replace(data, table=data.table[rows])
+    column = some.table[asked.label]
+    if asked.given_label is None and asked.positive is None and set(column.unique().tolist()) != {0, 1}:
+        return label, None
+    if asked.positive is not None and column.nunique() > 2:
+        codes, (one, rest) = grouped(some, asked.label, column, asked.positive)
+        label[rows] = 1 - codes
+        return label, (rest, one)
+    label[rows], levels = two_classes(some, asked.label, asked.positive)
+    return label, levels
+
+
+def space_of(groups: Groups, asked: Settings, path: str) -> Space:
+    """The space of the two groups' rows.
+
+    Raises ValueError for values that are infinite, columns that are neither numbers nor categories, and where nothing
+    is left to be mapped.
+    """
+    frame = pd.concat([groups.source.features, groups.target.features]).sort_index()
+    check_columns(frame, asked.categorical, "--categorical", "the model's input")
+    texts = ("O", "U", "S", "b")  # kinds of objects, text, and true and false
+    categories = [
+        name
+        for name, kind in frame.dtypes.items()
+        if name in asked.categorical
+        or kind == "category"
+        or getattr(kind, "kind", "O") in texts
+        or (frame[name].isna().any() and frame[name].nunique() <= 2)
+    ]
+    numbers = [name for name in frame.columns if name not in categories]
+    source = Source(path, frame)
+    values = numeric(source, numbers, True, "numbers or text") if numbers else np.zeros((len(frame), 0))
+    measured = units(values, numbers, asked.standardize)
+    inputs = []
+    for name in frame.columns:
+        if name in categories:
+            known = frame[name].dropna()
+            levels = sorted(Values.of(source, name, "feature", known).distinct, key=place_of)
+            levels += [np.nan] * (len(known) < len(frame))
+            if len(levels) > MOST_LEVELS:
+                raise ValueError(
+                    f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
+                    f"category: if it is a name or an identifier leave it out, --drop {name}; else group its values"
+                )
+            inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
+            continue
+        j = numbers.index(name)
+        own = values[~np.isnan(values[:, j]), j]
+        distinct_values = np.unique(own)
+        pair = (float(distinct_values[0]), float(distinct_values[1])) if len(distinct_values) == 2 else None
+        whole = bool((distinct_values == np.round(distinct_values)).all())
+        shift, scale = float(measured.shift[j]), float(measured.scale[j])
+        inputs.append(Input(name, shift, scale, pair, whole, fill=(float(own.mean()) - shift) / scale))
+        if len(own) < len(frame):
+            inputs.append(Input(f"{name} is {MISSING}", levels=pd.Series([False, True]), gap_of=name))
+    still = Space(tuple(inputs), np.arange(0), measured.standardized)
+    sides = [still.points(group.features) for group in (groups.source, groups.target)]
+    # A category moves as a whole, a number with its gaps, where it varies within at least one of the groups.
+    varies = np.any([np.ptp(points, axis=0) > 0 for points in sides], axis=0)
+    owner = np.array([one.gap_of or one.name for one in inputs for _ in one.labels])
+    moving = np.flatnonzero(np.isin(owner, owner[varies]))
+    if not len(moving):
+        raise ValueError(
+            f"{path}: every feature is the same in all rows of {groups.source.level} and in all rows of "
+            f"{groups.target.level}: a map needs features that vary; choose others by --features"
+        )
+    return replace(still, moving=moving)

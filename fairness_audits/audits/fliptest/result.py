@@ -1,0 +1,315 @@
+"""From the settings of a FlipTest to its result. Layout of the JSON: ``docs/fliptest.md``."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.audits.fliptest.compute import FLIPSETS, Side, gather_sound
+from fairness_audits.audits.fliptest.maps import candidates, null_draws
+from fairness_audits.audits.fliptest.measured import flipsets, result, transparency
+from fairness_audits.audits.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
+from fairness_audits.audits.fliptest.people import read_groups, space_of
+from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.audits.fliptest.space import Space
+from fairness_audits.audits.fliptest.transparency import NOISE
+from fairness_audits.inputs.model import Computing, Model, load_model, named_as
+from fairness_audits.inputs.probe import model_facts
+from fairness_audits.inputs.table import Source
+from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.options import stated
+from fairness_audits.results import sentences as words
+from fairness_audits.results.formats import fixed, level, percent, plain, span
+from fairness_audits.results.result import (
+    Column,
+    Facts,
+    Figure,
+    Result,
+    Row,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    rows_of,
+    under,
+)
+from fairness_audits.tables.levels import level_name
+from fairness_audits.transport.quality import WORST_HEALTHY_KS
+
+SHOWN_LINES = 5
+SHOWN_KS = 5
+LINES = (
+    "Mean of person minus counterpart, in standard deviations or in shares of a category, and of its sign with its "
+    f"rank. {NOISE.capitalize()}: the interval covers 0, or there is none. A shift that stands out may be the whole "
+    "group's."
+)
+"""What a line of a transparency report says."""
+LIMITS = f"""
+worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
+  is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
+held_out <= 1: No map is sound beyond the people whom it was fitted on: the best of {{tried}} has a Kolmogorov-Smirnov
+  distance of {{held[ks]:.2f}} on others, and {{held[limit]:.2f}} is the most that is trusted.
+without_image <= 10: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
+decisions >= 2: The model decides alike about all people and counterparts, so nobody can flip.
+noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}: --null-draws
+  {{enough}} can.
+balanced_accuracy > 0.5: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model
+  that always decides the same.
+"""
+COUNT = fixed(0)
+FIGURES = "fairness_audits.audits.fliptest.figures"
+Entry = Mapping[str, Any]
+# From where on a caveat is due.
+CAVEATS = """
+flips_are_to_be_read: A flip is not yet discrimination: the features in which a flipset differs from its counterparts
+  may justify the difference, or be what is unjust about it. FlipTest says who to look at, and where.
+poor_map: The map {where} is poor: counterparts are not distributed as {target} are, by the Kolmogorov-Smirnov distance
+  of {named}; {most:g} is the most that is trusted. Flips may come from that. Try another map, or other settings of this
+  one (--map-setting).
+no_image: {missing:,} people of {source} have no finite image and are left out.
+smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
+exact_map: The map is exact for these rows alone: it pairs everybody with people of the file, so it finds more flips
+  than a smooth map does, more of them by chance.
+missing_values: Values are missing in {missing}, and the model is asked with them missing. A distance has no value
+  there: for the map a missing number is at the mean of both groups, and that it is missing is a feature of its own.
+unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
+  the model's direct use of it.
+no_noise_floor: The intervals take the map as given. How many flips the map makes by itself is seen with
+  --null-draws 39, at the price of so many more fits.
+read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
+  cuts elsewhere.
+"""
+
+
+def from_files(asked: Settings) -> Result:
+    """Read, check, map, ask the model, compare. Raises ValueError for everything that the user can mend."""
+    source = Source.read(asked.data, asked.text, asked.missing)
+    computing = Computing(asked.device, asked.dtype)
+    return audited(asked, source, load_model(asked.predict, asked.trust_pickle, computing, "--predict", WANTED))
+
+
+def audited(asked: Settings, source: Source, model: Model) -> Result:
+    """Map the one group to the other, ask the model about people and counterparts, say what follows."""
+    named = named_as(model.columns, source.table)
+    check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
+    if not asked.features:
+        asked = replace(asked, features=tuple(name for name in named if name != asked.label))
+    classes = list(map(level_name, model.classes))
+    if asked.positive is None and asked.label in source.table and len(classes) == 2 and classes != ["0", "1"]:
+        own = set(map(level_name, source.table[asked.label].dropna().unique()))
+        asked = replace(asked, positive=classes[1]) if own == set(classes) else asked
+    groups = read_groups(source, asked)
+    space = space_of(groups, asked, source.name)
+    first, second = (replace(one, features=space.prepared(one.features)) for one in (groups.source, groups.target))
+    groups = replace(groups, source=first, target=second)
+    sizes = (len(first.rows), len(second.rows))
+    kinds = [(kind, null_draws(asked, kind)) for kind in candidates(asked, sizes)]
+    raw = of_frames(model, Computing(asked.device, asked.dtype), source.name)
+    decider, scores = probed(raw, pd.concat([first.features, second.features]), asked, source.name)
+    sides, used, tried = gather_sound(groups, space, decider, scores, kinds, asked)
+    kind = kinds[used][0]
+    results = [result(side, space, asked.alpha) for side in sides]
+    accuracy = balanced = None
+    if first.label is not None and second.label is not None:
+        label = np.concatenate([first.label, second.label])
+        right = decider.decisions(scores) == label
+        by_class = [float(right[label == one].mean()) for one in (0, 1) if (label == one).any()]
+        accuracy, balanced = float(right.mean()), sum(by_class) / 2 if len(by_class) == 2 else None
+    facts: dict[str, Any] = {
+        "results": results,
+        **{"accuracy": accuracy, "balanced_accuracy": balanced},
+        "data": {
+            "sha256": source.sha256,
+            "rows": len(source.table),
+            "left_out": dict(groups.left_out),
+            "features": list(space.names),
+            "columns": list(space.labels),
+            "standardized": list(space.standardized),
+            "unmoved": list(space.unmoved),
+            "label_levels": None if groups.label_levels is None else list(groups.label_levels),
+        },
+        "model": {**model_facts(raw), "output": decider.output, "threshold": decider.threshold},
+        "map": {
+            "name": kind.name,
+            "poor": [name for name in tried if name != kind.name],
+            "held_out": {name: plain({"ks": one.ks, "limit": one.limit}) for name, one in tried.items()},
+            "settings": dict(kind.settings),
+        },
+    }
+    flips = sides[0].flips
+    decided = len(np.unique(np.concatenate([flips.decision, flips.decision_image])))
+    return Result(
+        audit="fliptest",
+        title="FlipTest",
+        subject=f"{model.given} on {source.name}",
+        verdict=verdict(facts, decided, asked.alpha),
+        caveats=tuple(words.caveats(CAVEATS, conditions(sides, space, decider, asked))),
+        sections=tuple(_sections(sides, space, facts, asked)),
+        facts=facts,
+        tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
+        libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
+        settings=asked,
+    )
+
+
+def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
+    """Of the first direction, in which ``decisions`` (1 or 2) were made about people and counterparts."""
+    first, floor = facts["results"][0], facts["results"][0]["noise"]
+    nobody = not any(flipset["size"] for flipset in first["flipsets"].values())
+    draws = 0 if floor is None else floor["draws"]
+    beyond = floor is not None and bool(floor["beyond"])
+    tried = facts["map"]["held_out"]
+    held = tried.get(facts["map"]["name"])
+    quantities = {
+        "held_out": held and (math.inf if held["ks"] is None else held["ks"] / held["limit"]),
+        **{"tried": listed(list(tried)), "held": held},
+        "worst_ks": first["map"]["worst_ks"],
+        "where": max(first["map"]["ks"], key=first["map"]["ks"].get),
+        "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
+        "decisions": decisions,
+        "noise_floor": None if nobody else 2 / (draws + 1) / alpha,
+        **{"draws": draws, "alpha": alpha, "enough": math.ceil(2 / alpha - 1e-9) - 1},
+        "balanced_accuracy": facts["balanced_accuracy"],
+    }
+    headlines = ("BEYOND NOISE", "NOBODY FLIPS" if nobody else "WITHIN NOISE")
+    healthy = {"healthy_map": first["map"]["healthy"]}
+    return words.concluded(beyond, headlines, first["sentence"], LIMITS, quantities, "beyond_noise", healthy)
+
+
+def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], asked: Settings) -> Iterator[Section]:
+    alpha = asked.alpha
+    yield words.tested(Settings, stated(asked), dict(_tested(facts, asked)))
+    for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
+        # The sentence of the first direction is the verdict above.
+        said = (Text(entry["sentence"]),) if number else ()
+        parts = (*said, *_counts(entry, alpha), *_explained(side, entry, space, alpha))
+        yield Section(f"From {entry['source']} to {entry['target']}", parts)
+        for name in FLIPSETS:
+            members = entry["flipsets"][name]["size"]
+            if members:
+                title = f"How the {members:,} of the {name} flipset differ from their counterparts"
+                yield Section(title, (_report(entry["transparency"][name]), Text(LINES)))
+        quality, target = entry["map"], entry["target"]
+        distances = sorted(quality["ks"].items(), key=lambda item: -item[1])
+        worst = ", ".join(f"{feature} {distance:.3f}" for feature, distance in distances[:SHOWN_KS])
+        moved = f"L1 {quality['distance']:.2f} on average"
+        fit = f"Kolmogorov-Smirnov distance to {target}: {worst} (0 is best, above {WORST_HEALTHY_KS:g} is poor)"
+        yield Section(f"How good the map to {target} is", (Facts((("fit", fit), ("moved", moved))),))
+
+
+def _tested(facts: Mapping[str, Any], asked: Settings) -> Iterator[tuple[str, str]]:
+    data, model, chosen = facts["data"], facts["model"], facts["map"]
+    yield "null", "the map finds no more flips between the groups than between groups that are dealt at random"
+    left_out = (f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
+    yield "rows", ", without ".join([f"{data['rows']:,}", *left_out])
+    yield "read as", f"{model['origin']}; {model['output']}, positive from {model['threshold']:g} on"
+    if facts["accuracy"] is not None:
+        balanced = facts["balanced_accuracy"]
+        yield "accuracy", f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
+    elif asked.label is not None:
+        yield "accuracy", "unknown, since the label is not read as 0 and 1: --positive names its class 1"
+    tried = [
+        f"{name} {'failed' if one['ks'] is None else format(one['ks'], '.3f')} (at most {one['limit']:.2f})"
+        for name, one in chosen["held_out"].items()
+    ]
+    held_out = f"; Kolmogorov-Smirnov distance on people held out: {listed(tried)}" if tried else ""
+    yield "map", f"{chosen['name']}{held_out}"
+
+
+def _counts(found: Entry, alpha: float) -> Iterator[Table]:
+    """Who is decided positively, and the sizes of the flipsets."""
+    decided, floor = found["positives"], found["noise"]
+    counts = (
+        (found["source"], found["n_source"], decided["source"]),
+        ("their counterparts", found["n_source"], decided["counterparts"]),
+        (found["target"], found["n_target"], decided["target"]),
+    )
+    rows = [Row((name, COUNT(people), COUNT(number), percent(number / people))) for name, people, number in counts]
+    yield Table((Column(""), Column("people"), Column("positive"), Column("share")), tuple(rows))
+    rows = []
+    entries = [(f"{name} flipset", found["flipsets"][name], name) for name in FLIPSETS]
+    for name, entry, key in [*entries, ("net", found["net"], "net")]:
+        noise = (span(floor[key]["range"], COUNT),) if floor else ()
+        rows.append(Row((name, COUNT(entry["size"]), percent(entry["share"]), span(entry["interval"], COUNT), *noise)))
+    heads = ("", "size", "share", f"{level(alpha)} interval", *((f"{floor['draws']} deals alike",) if floor else ()))
+    yield Table(tuple(map(Column, heads)), tuple(rows))
+
+
+def _explained(side: Side, found: Entry, space: Space, alpha: float) -> Iterator[Text | Figure]:
+    direction, floor = found["direction"], found["noise"]
+    alike = floor and (
+        f" Deals alike: smallest and largest size between groups that {floor['draws']} times were dealt at "
+        "random from everybody, with a map of their own."
+    )
+    yield Text(
+        f"Positive flipset: decided positively, while the counterpart in {found['target']} is not. Negative flipset: "
+        "the reverse. Net: positive less negative. Whether a positive decision is good for people is for the reader to "
+        f"say. Intervals are for other people of the same population under the same map.{alike or ''}"
+    )
+    yield Figure(
+        f"marginals_{direction}",
+        "Marginals",
+        f"How the people who flip are distributed (axis at the right), beside all of {found['source']}: the features "
+        "that lead the transparency reports, in the units of the map, categories as 0 or 1. The furthest tails are "
+        "left out.",
+        f"{FIGURES}:marginals",
+        (side, space),
+    )
+    yield Figure(
+        f"transparency_{direction}",
+        "Transparency report",
+        "In which features those who flip differ from their counterparts. Left: the mean of person minus counterpart, "
+        "in standard deviations, or in shares of a category. Right: the mean of its sign. Hatched, grey name: noise. "
+        f"Lines: {level(alpha)} intervals.",
+        f"{FIGURES}:transparency",
+        (side, space),
+    )
+
+
+def _report(report: Sequence[Entry]) -> Table:
+    """All lines of a transparency report; features that the map does not move have no rank."""
+    shift = fixed(2, "+")
+
+    def interval(entry: Entry) -> str:
+        return span((entry["mean_shift_ci_low"], entry["mean_shift_ci_high"]), fixed(2))
+
+    columns = (
+        Column("", cell=under("feature")),
+        Column("shift", cell=under("mean_shift", shift)),
+        Column("interval", cell=interval),
+        Column("sign", cell=under("mean_sign", shift)),
+        Column("rank", cell=under("rank_sign", COUNT)),
+        Column("that is", "text", cell=under("mean_shift_standing")),
+    )
+    ranked = sum(entry["rank_mean"] is not None for entry in report)
+    return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")
+
+
+def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Settings) -> dict[str, Any]:
+    poor, lost = [], []
+    for side in sides:
+        source, target = side.way.source.level, side.way.target.level
+        worst = [f"{name} ({ks:.2f})" for name, ks in sorted(side.quality.ks.items()) if ks > WORST_HEALTHY_KS]
+        known = {"where": f"from {source} to {target}", "target": target, "most": WORST_HEALTHY_KS}
+        poor += [{**known, "named": listed(worst, SHOWN)}] if worst else []
+        missing = len(side.way.points) - len(side.kept)
+        lost += [{"missing": missing, "source": source}] if missing else []
+    real = all(side.real for side in sides)
+    snapped = (
+        " Whole numbers are the nearest that exist, and categories have the target group's shares "
+        f"({listed(space.snapping, SHOWN)})."
+    )
+    return {
+        "flips_are_to_be_read": True,
+        "poor_map": poor,
+        "no_image": lost,
+        "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
+        "exact_map": real,
+        "missing_values": bool(space.gaps) and {"missing": listed(space.gaps, SHOWN)},
+        "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
+        "no_noise_floor": sides[0].null is None,
+        "read_as_probabilities": model.kind == PROBABILITY and not model.columns and asked.threshold is None,
+    }

@@ -1,0 +1,180 @@
+"""The space in which counterparts are sought: numbers in comparable units, categories as indicators.
+
+Points of it are what a transport map sees of a data frame, and become rows of a data frame again.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.transport.plan import assigned
+from fairness_audits.values import Array
+
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of the model as p columns of the space.
+
+    A number is z = (x - shift) / scale in one column; it may take the two values of a ``pair`` alone, or ``whole``
+    numbers. A category has ``levels``: of two (or one), a single column, 0 or 1; of more, a column for each, 1 where it
+    is this one. The ``weight`` makes the L1 distance between two different categories 1 in both cases.
+
+    A missing category is one more level. A missing number, which no distance has a value at, is at ``fill``, and a
+    further input of levels False and True, the ``gap_of`` the number's column, says that it is missing.
+    """
+
+    name: str
+    shift: float = 0.0
+    scale: float = 1.0
+    pair: tuple[float, float] | None = None
+    whole: bool = False
+    levels: pd.Series | None = None
+    fill: float = 0.0
+    gap_of: str = ""
+
+    @property
+    def indicators(self) -> bool:
+        """Whether it has a column for each level."""
+        return self.levels is not None and len(self.levels) > 2
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the columns are called in results."""
+        if self.levels is None or self.gap_of:
+            return (self.name,)
+        shown = (self.levels if self.indicators else self.levels.iloc[-1:]).tolist()
+        return tuple(f"{self.name}={MISSING if pd.isna(level) else level}" for level in shown)
+
+    @property
+    def weight(self) -> float:
+        """What the columns are multiplied by for a map."""
+        return 0.5 if self.indicators else 1.0
+
+    @property
+    def snaps(self) -> bool:
+        """Whether it takes some values only."""
+        return self.levels is not None or self.pair is not None or self.whole
+
+    def encoded(self, values: pd.Series) -> Array:
+        """Values (n,) as (n, p)."""
+        if self.levels is None:
+            z = (values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None] - self.shift) / self.scale
+            return np.where(np.isnan(z), self.fill, z)
+        code = _index(self.levels).get_indexer(_index(values))[:, None]
+        return (code == np.arange(len(self.levels)) if self.indicators else code).astype(np.float64)
+
+    def decoded(self, block: Array) -> pd.Series:
+        """Columns (n, p) as values of the input, in its own type: the nearest that it can take."""
+        if self.levels is not None:
+            binary = (block[:, 0] > 0.5) & (len(self.levels) > 1)
+            code = block.argmax(axis=1) if self.indicators else binary.astype(np.int64)
+            return self.levels.take(code).reset_index(drop=True)
+        values = block[:, 0] * self.scale + self.shift
+        if self.pair is not None:
+            low, high = self.pair
+            return pd.Series(np.where(values > (low + high) / 2, high, low))
+        return pd.Series(np.round(values) + 0.0 if self.whole else values)
+
+    def snapped(self, block: Array, target: Array) -> Array:
+        """Finite columns (n, p) of values that the input can take: of numbers the nearest whole ones, of categories
+        and pairs those that give each the share that it has in the ``target`` (m, p).
+        """
+        if self.indicators:
+            return np.eye(block.shape[1])[assigned(block, target.mean(axis=0))]
+        if self.levels is None and self.pair is None:
+            return self.encoded(self.decoded(block)) if self.whole else block
+        low, high = (0.0, 1.0) if self.pair is None else (np.array(self.pair) - self.shift) / self.scale
+        weight, share = (block - low) / (high - low), (target > (low + high) / 2).mean()
+        above = assigned(np.hstack([1 - weight, weight]), np.array([1 - share, share]))
+        return np.where(above[:, None] == 1, high, low)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The model's inputs as d columns; rows of both groups are points (n, d) in it.
+
+    Two different categories, and two values 0 and 1, are at L1 distance 1 of each other for a map. ``moving`` (k,) are
+    the columns that a map moves; in all others each group has a single value.
+    """
+
+    inputs: tuple[Input, ...]
+    moving: Array
+    standardized: tuple[str, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the d columns."""
+        return tuple(label for one in self.inputs for label in one.labels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the model's inputs."""
+        return tuple(one.name for one in self.inputs if not one.gap_of)
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """The columns of the model's inputs in which values are missing."""
+        category = (one.name for one in self.inputs if one.levels is not None and one.levels.isna().any())
+        return (*category, *(one.gap_of for one in self.inputs if one.gap_of))
+
+    def each(self, of: str) -> Array:
+        """An attribute of its input for each column, (d,): one unit (``scale``) and zero (``shift``) in the file's."""
+        return np.array([getattr(one, of) for one in self.inputs for _ in one.labels])
+
+    @property
+    def snapping(self) -> tuple[str, ...]:
+        """The inputs that :meth:`snapped` changes, as long as a map moves them."""
+        return tuple(one.name for one in self.inputs if one.snaps and one.name not in self.unmoved)
+
+    @property
+    def unmoved(self) -> tuple[str, ...]:
+        """The inputs that no map moves: each group has one value."""
+        moved = {self.labels[place] for place in self.moving}
+        return tuple(one.name for one in self.inputs if not moved & set(one.labels))
+
+    def points(self, frame: pd.DataFrame) -> Array:
+        """Rows of the model's inputs as points (n, d)."""
+        return np.hstack(
+            [one.encoded(frame[one.gap_of].isna() if one.gap_of else frame[one.name]) for one in self.inputs]
+        )
+
+    def prepared(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Rows of a file as the model sees them, people and counterparts alike: numbers are float64."""
+        return frame.astype({one.name: np.float64 for one in self.inputs if one.levels is None})
+
+    def frame(self, points: Array) -> pd.DataFrame:
+        """Points (n, d) as rows of the model's inputs."""
+        made: dict[str, pd.Series] = {}
+        for one, block in self._blocks(points):  # the gaps of a column follow it
+            values = one.decoded(block)
+            made[one.gap_of or one.name] = made[one.gap_of].mask(values) if one.gap_of else values
+        return pd.DataFrame(made)
+
+    def snapped(self, points: Array, target: Array) -> Array:
+        """Finite points (n, d) with whole numbers that exist, and categories in the shares of the ``target`` (m, d)."""
+        sides = zip(self._blocks(points), self._blocks(target), strict=True)
+        found = np.hstack([one.snapped(block, other) for (one, block), (_, other) in sides])
+        # What is missing has no number.
+        return self.points(self.frame(found)) if any(one.gap_of for one in self.inputs) else found
+
+    def to_map(self, points: Array) -> Array:
+        """Points (n, d) as a map sees them, (n, k)."""
+        return np.asarray((points * self.each("weight"))[:, self.moving])
+
+    def from_map(self, images: Array, unmoved: Array) -> Array:
+        """Images (n, k) as points (n, d); ``unmoved`` (d,) has the values of all other columns."""
+        points = np.repeat(unmoved[None, :], len(images), axis=0)
+        points[:, self.moving] = images / self.each("weight")[self.moving]
+        return points
+
+    def _blocks(self, points: Array) -> list[tuple[Input, Array]]:
+        ends = np.cumsum([len(one.labels) for one in self.inputs])[:-1]
+        return list(zip(self.inputs, np.split(points, ends, axis=1), strict=True))
+
+
+def _index(values: pd.Series) -> pd.Index:
+    """Values to look up, in which all that is missing is alike."""
+    return pd.Index(values.astype(object).where(values.notna(), np.nan).tolist(), dtype=object)

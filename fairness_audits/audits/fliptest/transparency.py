@@ -1,0 +1,111 @@
+r"""Transparency reports: in which features the members of a flipset differ from their counterparts.
+
+.. math:: \frac{1}{|F^\star|} \sum_{x \in F^\star} (x - G(x)), \qquad
+          \frac{1}{|F^\star|} \sum_{x \in F^\star} \operatorname{sign}(x - G(x)), \qquad \star \in \{+, -\}
+
+Each gives a ranking of the features, by absolute value. A mean shift is ranked in units that features share: those of
+the model where it sees standardised features, as in most of the paper's studies; else in the ``units`` that are given.
+Beyond the paper are intervals (``fairness_audits.audits.fliptest.intervals``), and a word for each line that follows
+from its interval, its :func:`standing`. Source: Black et al. 2020, Definition 2.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fairness_audits.audits.fliptest.intervals import mean_intervals, sign_intervals
+from fairness_audits.values import Array
+
+Standing = Literal["noise", "stands out"]
+NOISE: Standing = "noise"
+STANDS_OUT: Standing = "stands out"
+
+
+@dataclass(frozen=True)
+class TransparencyReport:
+    """One line for each of d features, (d,) each; all NaN for an empty flipset.
+
+    ``mean_shift`` and ``mean_sign``: the two vectors of Definition 2, x - G(x), with intervals; shifts as the features
+    are. ``rank_mean`` (of the shift over its unit) and ``rank_sign``: 1 for the largest absolute value, ties share the
+    smaller rank, NaN for features that are no line of the report. ``feature_mean``: the members' mean of x.
+    """
+
+    mean_shift: Array
+    mean_shift_ci_low: Array
+    mean_shift_ci_high: Array
+    mean_sign: Array
+    mean_sign_ci_low: Array
+    mean_sign_ci_high: Array
+    rank_mean: Array
+    rank_sign: Array
+    feature_mean: Array
+
+
+def transparency_report(
+    features: Array,
+    images: Array,
+    members: Array,
+    bootstraps: int,
+    alpha: float,
+    rng: np.random.Generator,
+    lines: Array | None = None,
+    units: Array | None = None,
+) -> TransparencyReport:
+    """The report of one flipset: features and images (n, d) of the whole group, its ``members`` (n,) bool.
+
+    Intervals have level 1 - ``alpha``, those of mean shifts from ``bootstraps`` resamples. ``lines`` (d,) bool says
+    which features are ranked; None for all. A feature that defines the group changes for everyone, and is better left
+    out. ``units`` (d,) are what shifts are ranked in; None for the features' own. Raises ValueError for unequal shapes,
+    for values that are not finite and for units that are not positive.
+    """
+    if features.ndim != 2 or images.shape != features.shape or members.shape != features.shape[:1]:
+        raise ValueError(
+            "expected features and images of shape (n, d) and members (n,), "
+            f"found {features.shape}, {images.shape} and {members.shape}"
+        )
+    if not (np.isfinite(features).all() and np.isfinite(images).all()):
+        raise ValueError("features or images are not finite: leave those people out of the report, and count them")
+    d = features.shape[1]
+    units = np.ones(d) if units is None else units
+    if units.shape != (d,) or not (units > 0).all():
+        raise ValueError(f"expected a positive unit for each of {d} features, found {units}")
+    lines = np.ones(d, dtype=bool) if lines is None else lines
+    if not members.any():
+        return TransparencyReport(*np.full((9, d), np.nan))
+    shift = (features - images)[members]
+    signs = np.sign(shift)
+    mean_shift, mean_sign = shift.mean(axis=0), signs.mean(axis=0)
+    shift_low, shift_high = mean_intervals(shift, bootstraps, alpha, rng)
+    sign_low, sign_high = sign_intervals(signs, alpha)
+    rank_mean, rank_sign = np.full((2, d), np.nan)
+    rank_mean[lines] = ranks(mean_shift[lines] / units[lines])
+    rank_sign[lines] = ranks(mean_sign[lines])
+    return TransparencyReport(
+        mean_shift=mean_shift,
+        mean_shift_ci_low=shift_low,
+        mean_shift_ci_high=shift_high,
+        mean_sign=mean_sign,
+        mean_sign_ci_low=sign_low,
+        mean_sign_ci_high=sign_high,
+        rank_mean=rank_mean,
+        rank_sign=rank_sign,
+        feature_mean=features[members].mean(axis=0),
+    )
+
+
+def ranks(values: Array) -> Array:
+    """1 for the largest absolute value (c,), and so on; ties share the smaller rank."""
+    smaller_first = -np.abs(values)
+    return 1 + np.searchsorted(np.sort(smaller_first), smaller_first, side="left")
+
+
+def standing(low: float, high: float) -> Standing:
+    """How a line with the interval [low, high] is to be read.
+
+    - *noise*: the interval covers 0, so another map or other people could turn the shift's sign; or there is none, and
+      nothing shows that it is not noise.
+    - *stands out*: of what resampling the people gives. It may still be the shift of the whole group, and then it does
+      not tell who flips.
+    """
+    return STANDS_OUT if low > 0 or high < 0 else NOISE

@@ -1,0 +1,140 @@
+"""From the JSONs of the parts of a loss-ratio audit to the result that an audit of all their rows has."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.audits.join.settings import Settings
+from fairness_audits.audits.loss_ratio.ratio_tests import (
+    RatioTest,
+    error_rate_ratio_test_of_counts,
+    joined_loss_ratio_test,
+)
+from fairness_audits.audits.loss_ratio.result import STATISTICS, measured, result_of, statistics
+from fairness_audits.messages import listed, reason
+from fairness_audits.results.result import Result
+
+Part = Mapping[str, Any]
+AGREE: Mapping[str, tuple[str, ...]] = {
+    "versions": ("pipeline",),
+    "data": ("sha256", "rows", "features", "label", "label_levels"),
+    "model": ("sha256", "output_kind"),
+    "options": (
+        "regularization", "step_size", "steps", "delta", "alpha", "dtype", "points", "seed", "examples", "one_hot",
+    ),
+    "fair_metric": ("units", "directions"),
+    "bounds": ("range",),
+}  # fmt: skip
+"""What the JSONs of all parts have alike."""
+ROUNDING = 1e-8
+"""What machines learn from the same rows differs by less."""
+MOMENTS = {"S_n": float, "V_n": float, **dict.fromkeys(("n", "non_finite", "clipped", "below_one"), int)}
+"""Of a loss-ratio test, what is pooled; null, where a part has no number, is NaN."""
+ERROR_COUNTS = ("n", "wrong_before", "wrong_after", "below_one", "non_finite")
+
+
+def from_files(asked: Settings) -> Result:
+    """Read, check and join. Raises ValueError for what is no result, and for parts that do not belong together."""
+    return joined(asked.parts)
+
+
+def joined(results: Iterable[Result | Part | str | Path]) -> Result:
+    """One test of all rows from the ``results`` of their parts: Results, their dictionaries, files or folders."""
+    named = [_read(one, number) for number, one in enumerate(results, start=1)]
+    if not named:
+        raise ValueError("expected the results of the parts of an audit, found none")
+    for name, part in named:
+        if part["audit"] != "loss-ratio":
+            raise ValueError(f"{name} is of the audit {part['audit']}: only parts of a loss-ratio audit can be joined")
+        for group, keys in AGREE.items():
+            for key in keys:
+                if not _alike(part.get(group, {}).get(key), named[0][1].get(group, {}).get(key)):
+                    raise ValueError(
+                        f"{name} and {named[0][0]} differ in {group}.{key}: join the parts of one file, audited with "
+                        "the same options"
+                    )
+    wanted = [f"{place}/{len(named)}" for place in range(1, len(named) + 1)]
+    found = [str(part["data"]["part"]) for _, part in named]
+    if sorted(found) != sorted(wanted):
+        raise ValueError(f"expected the parts {listed(wanted)} of a file (--part), each once, found {listed(found)}")
+    return _pooled([part for _, part in named])
+
+
+def _pooled(parts: Sequence[Part]) -> Result:
+    """The result of the parts of a file."""
+    first, found, bounds = parts[0], [part["results"] for part in parts], [part["bounds"] for part in parts]
+    asked, steps = {key: value for key, value in first["options"].items() if key != "part"}, first["course"]["steps"]
+    limits = {key: asked[key] for key in ("delta", "alpha")}
+    test = _loss_ratio_test([part["course"]["loss_ratio"] for part in parts], **limits)
+    errors = [part["course"]["error_rate_ratio"] for part in parts]
+    error_counts = {key: np.sum([one[key] for one in errors], axis=0) for key in ERROR_COUNTS}
+    tests = (test, error_rate_ratio_test_of_counts(**error_counts, **limits))
+    classes = [
+        {**ones[0], **{key: sum(one[key] for one in ones) for key in ("rows", "right")}}
+        for ones in zip(*(one["classes"] for one in found), strict=True)
+    ]
+    counts = {
+        "saturated": sum(one["saturated"] for one in found),
+        "largest_ratio": max(one["largest_ratio"] for one in found),
+    }
+    within = None if bounds[0]["within"] is None else _loss_ratio_test([one["within"] for one in bounds], **limits)
+    # Three lines an example, which stay together.
+    examples = sorted(
+        (one for part in parts for one in part["examples"]),
+        key=lambda one: (-one["audit_loss_ratio"], one["audit_row"]),
+    )[: 3 * asked["examples"]]
+    facts = {
+        **measured(steps, tests, classes, counts),
+        "data": {**first["data"], "part": None, "audited": sum(part["data"]["audited"] for part in parts)},
+        "options": asked,
+        "model": {**first["model"], "device": listed(sorted({part["model"]["device"] for part in parts}))},
+        "fair_metric": first["fair_metric"],
+        "bounds": {
+            **bounds[0],
+            "outside": sum(one["outside"] for one in bounds),
+            "within": None if within is None else statistics(within),
+        },
+        "examples": [{**one, "audit_rank": 1 + place // 3} for place, one in enumerate(examples)],
+    }
+    return result_of(facts, asked, test)
+
+
+def _loss_ratio_test(tests: Sequence[Part], delta: float, alpha: float) -> RatioTest:
+    """The test of all rows from the JSON's numbers of the tests of the parts."""
+    arrays: dict[str, Any] = {
+        STATISTICS[key]: np.array([one[key] for one in tests], dtype=kind) for key, kind in MOMENTS.items()
+    }
+    return joined_loss_ratio_test(**arrays, delta=delta, alpha=alpha)
+
+
+def _read(result: Result | Part | str | Path, number: int) -> tuple[str, Part]:
+    """A part's result by the name that messages call it by."""
+    if isinstance(result, Result):
+        return f"result {number}", result.to_dict()
+    if isinstance(result, Mapping):
+        name, found = f"result {number}", result
+    else:
+        path = Path(result)
+        name, path = str(result), path / "audit.json" if path.is_dir() else path
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{name} cannot be read ({reason(error)}): give what --json or --output wrote") from error
+    if not isinstance(found, Mapping) or "audit" not in found:
+        raise ValueError(f"{name} is no result of an audit: give what --json or --output wrote")
+    return name, found
+
+
+def _alike(found: Any, wanted: Any) -> bool:
+    """Whether two entries are the same, numbers but for rounding."""
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        return found.keys() == wanted.keys() and all(_alike(found[key], wanted[key]) for key in wanted)
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(_alike, found, wanted))
+    if isinstance(found, float) and isinstance(wanted, float):
+        return math.isclose(found, wanted, rel_tol=ROUNDING, abs_tol=ROUNDING)
+    return bool(found == wanted)

@@ -1,0 +1,67 @@
+"""Which points describe somebody who could exist: within bounds, whole where numbers are whole, of one category."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairness_audits.attacks.gradient_flow import Bounds
+from fairness_audits.values import Array
+
+
+@dataclass(frozen=True)
+class Admissible:
+    """What a row of d features may be.
+
+    ``bounds``: smallest and largest value of each feature, (d,) each. ``whole``: positions of the features that are
+    whole numbers. ``categories``: for each category its features' positions, indicators of which one is 1 and the
+    others 0.
+    """
+
+    bounds: Bounds
+    whole: tuple[int, ...] = ()
+    categories: tuple[tuple[int, ...], ...] = ()
+
+    def within(self, points: Array, slack: float = 1e-6) -> Array:
+        """Whether each point (n, d) is within the bounds, up to ``slack`` of a feature's range: (n,)."""
+        low, high = self.bounds
+        room = slack * np.where(np.isfinite(high - low), high - low, 0.0)
+        return np.asarray(((points >= low - room) & (points <= high + room)).all(axis=-1))
+
+    def nearest(self, points: Array) -> Array:
+        """The admissible points nearest to these (n, d), in Euclidean distance of each feature or category.
+
+        The corner e_j of a category's simplex nearest to z is the one with the largest z_j; the first of equals.
+        Raises ValueError where a whole feature has no whole number within its bounds.
+        """
+        low, high = (np.broadcast_to(end, points.shape[-1:]).astype(float) for end in self.bounds)
+        found = np.clip(points, low, high)
+        whole = list(self.whole)
+        least, most = np.ceil(low[whole]), np.floor(high[whole])
+        if (least > most).any():
+            raise ValueError(
+                f"expected a whole number within the bounds of feature {whole[int((least > most).argmax())]}"
+            )
+        found[..., whole] = np.clip(np.rint(points[..., whole]), least, most)
+        for group in self.categories:
+            one = points[..., list(group)].argmax(axis=-1)
+            found[..., list(group)] = one[..., None] == np.arange(len(group))
+        return found
+
+
+def range_of(features: Array) -> Bounds:
+    """The smallest and largest value of each feature among the rows (n, d)."""
+    return features.min(axis=0), features.max(axis=0)
+
+
+def check_categories(features: Array, groups: Sequence[Sequence[int]], names: Sequence[str]) -> None:
+    """ValueError unless each row (n, d) has exactly one 1 and else 0 in each group of indicators."""
+    for group in groups:
+        values = features[:, list(group)]
+        wrong = ~(np.isin(values, (0, 1)).all(axis=1) & (values.sum(axis=1) == 1))
+        if wrong.any():
+            listed = ", ".join(names[j] for j in group)
+            raise ValueError(
+                f"{int(wrong.sum())} rows, the first of them row {int(wrong.argmax())}, have no single 1 among the "
+                f"indicators {listed}: name all levels of the category, coded 0 and 1"
+            )

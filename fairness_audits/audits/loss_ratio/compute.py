@@ -1,0 +1,328 @@
+"""The measurement: the fair metric, the attack on every audited row, the tests of the ratios, the worst examples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fairness_audits.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
+from fairness_audits.attacks.gradient_flow import Bounds, Flow, Plan, step_schedule
+from fairness_audits.audits.loss_ratio import ratio_tests
+from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
+from fairness_audits.audits.loss_ratio.settings import Settings
+from fairness_audits.fair_metric import FairMetric, from_directions, learn
+from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
+from fairness_audits.messages import SHOWN, check_columns, listed, nearest
+from fairness_audits.progress import progress_bar
+from fairness_audits.values import Array
+
+RECORDED = 30
+"""At how many step numbers, at most, the course of T_n is recorded."""
+CHANGES = 4
+"""How many changed features an example names in the terminal."""
+NEGLIGIBLE = 0.01
+"""A feature that moved by less than this share of the largest move is not named."""
+VERSIONS = ("original", "comparable", "possible")
+"""Of an example: as it is, where the attack ended, and the nearest person who could exist."""
+
+
+def fair_metric(
+    asked: Settings, rows: Rows, source: Source, directions: Array | None, units: Units
+) -> tuple[FairMetric, dict[str, Any]]:
+    """The metric, by ``directions`` or those of a file, else learned from the rows; and what the JSON says of it.
+
+    There ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area under the ROC
+    curve of telling an attribute's two groups apart along its direction: near .5 the direction says little about it.
+    ``shares`` are the diagonal of the projector U U': 1 for a feature that the metric ignores altogether, 0 for one
+    that it keeps in full; they sum to the subspace's dimension.
+    """
+    path, names, separation = asked.directions, rows.names, dict[str, float]()
+    facts: dict[str, Any]
+    if path is None and directions is None:
+        metric, separation = learned(rows, units)
+        called = [*rows.sensitive, *(f"input {names[position]}" for position in rows.sensitive_inputs)]
+        facts = {"source": "learned", "path": source.name, "sha256": source.sha256}
+        facts |= {"rows": len(rows.features), "levels": {name: list(pair) for name, pair in rows.levels.items()}}
+    else:
+        numbers = directions_in(path, len(names)) if path is not None else np.asarray(directions, dtype=float)
+        origin = str(path or "directions")
+        metric = given_directions(numbers, origin, names, units)
+        called = [f"direction {place}" for place in range(len(np.atleast_2d(numbers)))]
+        facts = {"source": "given", "path": origin, "sha256": path and sha256(path), "rows": None, "levels": {}}
+    loadings = metric.directions / np.abs(metric.directions).max(axis=1, keepdims=True)
+    loadings /= np.linalg.norm(loadings, axis=1, keepdims=True)
+    return metric, {
+        **facts,
+        "dimension": int(metric.basis.shape[1]),
+        "directions": {
+            name: dict(zip(names, direction, strict=True))
+            for name, direction in zip(called, loadings.tolist(), strict=True)
+        },
+        "shares": dict(zip(names, (metric.basis**2).sum(axis=1).tolist(), strict=True)),
+        "separation": separation,
+    }
+
+
+def learned(rows: Rows, units: Units) -> tuple[FairMetric, dict[str, float]]:
+    """The metric that ignores what tells the groups of the sensitive attributes apart on these rows."""
+    from sklearn.metrics import roc_auc_score
+
+    if len(rows.sensitive_inputs) == len(rows.names):
+        raise ValueError("expected features beside the sensitive columns to learn the fair metric from, found none")
+    points = units.inward(rows.features)
+    metric = learn(points, rows.sensitive, rows.sensitive_inputs)
+    found = zip(rows.sensitive.items(), metric.directions, strict=False)
+    return metric, {name: float(roc_auc_score(group, points @ direction)) for (name, group), direction in found}
+
+
+def directions_in(path: Path, d: int) -> Array:
+    """The numbers in a ``.npy`` file."""
+    try:
+        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+    except FileNotFoundError as error:
+        raise ValueError(f"there is no file {path}: --directions takes a .npy file of shape (number, {d})") from error
+    except (OSError, ValueError, EOFError, TypeError) as error:
+        raise ValueError(f"{path} does not hold an array of numbers: write it with numpy.save") from error
+
+
+def given_directions(directions: Array, source: str, names: tuple[str, ...], units: Units) -> FairMetric:
+    """The metric that ignores displacements along ``directions`` (m, d), in the columns' own units."""
+    d = len(names)
+    directions = directions[None, :] if directions.ndim == 1 else directions
+    if directions.ndim != 2 or directions.shape[1] != d or not len(directions):
+        raise ValueError(
+            f"expected --directions of shape (number, {d}), one entry for each feature in the order "
+            f"{', '.join(names)}; found shape {directions.shape} in {source}"
+        )
+    # A displacement by v in the columns' units is one by v / scale in those of the audit.
+    try:
+        return from_directions(directions / units.scale)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
+
+
+def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
+    """Who could exist: in the range of the rows, whole where they are, of one category where ``one_hot`` says so.
+
+    Raises ValueError for a beginning of names that fewer than two columns have, and for rows of no or two categories.
+    """
+    categories = []
+    for prefix in one_hot:
+        group = tuple(j for j, name in enumerate(rows.names) if name.startswith(prefix))
+        if len(group) < 2:
+            raise ValueError(
+                f"--one-hot {prefix}: expected at least two columns whose names begin so, found {len(group)} among "
+                f"{listed(rows.names, SHOWN)}"
+            )
+        categories.append(group)
+    check_categories(rows.features, categories, rows.names)
+    whole = np.flatnonzero((rows.features == np.round(rows.features)).all(axis=0))
+    return Admissible(range_of(rows.features), tuple(whole.tolist()), tuple(categories))
+
+
+def bounds_of(asked: str, rows: Rows, people: Admissible) -> Bounds | None:
+    """The bounds that ``--bounds`` asks for, in the columns' own units.
+
+    Raises ValueError for a file that does not say feature, low and high, and for rows beyond what it says.
+    """
+    if asked in ("data", "none"):
+        return people.bounds if asked == "data" else None
+    path = Path(asked)
+    if not path.suffix:
+        raise ValueError(f"--bounds {asked}: expected data, none or a file with the columns feature, low and high")
+    table = Source.read(path)
+    check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
+    features = table.table["feature"].tolist()
+    if strange := [str(name) for name in features if name not in rows.names]:
+        told = listed(list(map(repr, strange)), SHOWN)
+        raise ValueError(f"{path}: there is no feature {told}{nearest(strange[0], rows.names)}")
+    low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
+    places = [rows.names.index(name) for name in features]
+    low[places], high[places] = numeric(table, ("low", "high")).T
+    beyond = (rows.features < low) | (rows.features > high)
+    if beyond.any():
+        row, j = np.argwhere(beyond)[0]
+        raise ValueError(
+            f"{path}: {rows.names[j]!r} is {rows.features[row, j]:g} in row {row}, outside [{low[j]:g}, {high[j]:g}]: "
+            "widen the bounds, or leave such rows out"
+        )
+    return low, high
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured of n rows.
+
+    ``original`` and ``comparable`` (n, d) are the points before and after the attack in the columns' own units,
+    ``original_loss``, ``comparable_loss``, ``ratio`` and ``fair_distance`` (n,) belong to them (``ratio`` is NaN where
+    it does not exist). ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last
+    entry is the verdict. Of more than two classes the error is known at the last step alone.
+
+    ``possible`` (n, d) are the people who could exist nearest to the comparables, with ``possible_loss`` (n,).
+    ``outside`` (n,): which comparables are beyond the range of the data; ``within`` is the test of those that are kept
+    in it, where they were not.
+    """
+
+    steps: tuple[int, ...]
+    course: ratio_tests.RatioTest
+    error_course: ratio_tests.RatioTest
+    original: Array
+    comparable: Array
+    original_loss: Array
+    comparable_loss: Array
+    ratio: Array
+    fair_distance: Array
+    possible: Array
+    possible_loss: Array
+    outside: Array
+    within: ratio_tests.RatioTest | None
+
+
+def gather(
+    scores: Callable[[torch.Tensor], torch.Tensor],
+    features: Array,
+    label: Array,
+    metric: FairMetric,
+    units: Units,
+    asked: Settings,
+    people: Admissible,
+    bounds: Bounds | None,
+    device: str = "cpu",
+    classes: int = 2,
+) -> Evidence:
+    """Attack rows ``features`` (n, d) of ``label`` (n,) in the units of the audit and test both ratios on the way.
+
+    ``scores`` maps inputs in the columns' own units to the (n, K) logits, K being ``classes``. ``people`` says who
+    could exist, with the range of the data; the attack is kept within ``bounds``, and without any made again in that
+    range, so that both can be told.
+    Raises ValueError for an unstable step size and where no two rows have a finite ratio.
+    """
+    schedule = step_schedule("constant", asked.step_size, 0.0, asked.steps)
+    plan = Plan(metric, asked.regularization, schedule, recorded_steps(asked.steps))
+    points = units.inward(features)
+    blocks = -(-len(points) // CPU_BLOCK_ROWS) if device == "cpu" else 1
+
+    def flow_within(bounds: Bounds | None) -> Flow:
+        with progress_bar("following the gradient", blocks * (asked.steps + 1)) as step:
+
+            def evaluate(z: torch.Tensor) -> torch.Tensor:
+                step()
+                return scores(units.network_input(z))
+
+            return attack(
+                evaluate,
+                points,
+                label,
+                plan,
+                device=device,
+                dtype=asked.dtype,
+                bounds=None if bounds is None else (units.inward(bounds[0]), units.inward(bounds[1])),
+            )
+
+    flow = flow_within(bounds)
+    ratios = ratio_tests.loss_ratios(flow.original_loss, flow.losses[-1])
+    finite = int(np.isfinite(ratios.values).sum())
+    if finite < 2:
+        raise ValueError(
+            f"only {finite} of {len(points)} rows have a finite loss before and after the attack: expected at least 2. "
+            "Try a smaller --step-size, and a model that returns logits rather than probabilities"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # points that ran away are counted, and their distance is NaN
+        fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
+    comparable = units.outward(np.asarray(flow.x, dtype=np.float64))
+    error, errors = ratio_tests.misclassified(flow.original_loss, label), ratio_tests.misclassified(flow.losses, label)
+    outside = np.isfinite(ratios.values) & ~people.within(comparable)
+    within = None
+    if bounds is None:
+        kept = flow_within(people.bounds)
+        within = ratio_tests.loss_ratio_test(kept.original_loss, kept.losses[-1], asked.delta, asked.alpha)
+    possible = people.nearest(np.where(np.isfinite(comparable), comparable, features))
+    with torch.no_grad():
+        at_possible = cross_entropy(scored(scores, possible, asked.dtype, device), torch.as_tensor(label).to(device))[0]
+    if classes > 2:
+        # Of more classes an error is another's larger score, not a loss beyond log 2.
+        error, last = (
+            (scored(scores, x, asked.dtype, device).argmax(1).cpu().numpy() != label).astype(float)
+            for x in (features, comparable)
+        )
+        errors = np.full_like(errors, np.nan)
+        errors[-1] = np.where(np.isfinite(ratios.values), last, np.nan)
+    return Evidence(
+        steps=tuple(plan.record),
+        course=ratio_tests.loss_ratio_test(flow.original_loss, flow.losses, asked.delta, asked.alpha),
+        error_course=ratio_tests.error_rate_ratio_test(error, errors, asked.delta, asked.alpha),
+        original=features,
+        comparable=comparable,
+        original_loss=flow.original_loss,
+        comparable_loss=flow.losses[-1],
+        ratio=ratios.values,
+        fair_distance=fair_distance,
+        possible=possible,
+        possible_loss=at_possible.cpu().numpy(),
+        outside=outside,
+        within=within,
+    )
+
+
+def scored(scores: Callable[[torch.Tensor], torch.Tensor], x: Array, dtype: str, device: str) -> torch.Tensor:
+    """The scores (n, K) of inputs (n, d) in the columns' own units, in blocks."""
+    with torch.no_grad():
+        blocks = torch.tensor(x, dtype=getattr(torch, dtype), device=device).split(CPU_BLOCK_ROWS)
+        return torch.cat([scores(block) for block in blocks])
+
+
+def recorded_steps(steps: int) -> tuple[int, ...]:
+    """At most RECORDED step numbers from 1 to ``steps``, evenly spread on a logarithmic scale."""
+    return tuple(sorted({round(step) for step in np.geomspace(1, steps, RECORDED)}))
+
+
+def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int) -> pd.DataFrame:
+    """The rows of the ``count`` largest finite ratios.
+
+    Three lines for each: ``original``; ``comparable``, the point at which the attack ended; ``possible``, the nearest
+    person who could exist. The features stand under their own names in their own units, so that a line can be given to
+    the model again; the audit's columns begin with ``audit_``.
+    """
+    order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
+    worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
+    two = len(some.label_levels) == 2
+    loss = {version: getattr(evidence, f"{version}_loss")[worst] for version in VERSIONS}
+    points = {version: getattr(evidence, version)[worst] for version in VERSIONS}
+    none = np.full(len(worst), np.nan)
+    distance = {"original": 0.0, "comparable": evidence.fair_distance[worst], "possible": none}
+    p = {version: probability(own, some.label[worst], two) for version, own in loss.items()}
+    groups = {name: np.array(some.levels[name])[group[worst]].tolist() for name, group in some.sensitive.items()}
+    moved = np.abs(units.inward(points["comparable"]) - units.inward(points["original"]))
+    changes = []
+    for k, own in enumerate(moved):
+        largest = [j for j in np.argsort(-own, kind="stable")[:CHANGES] if own[j] > NEGLIGIBLE * own.max()]
+        ends = [(some.names[j], points["original"][k, j], points["comparable"][k, j]) for j in largest]
+        told = [f"{name.partition('=')[0]} {values[k]}" for name, values in groups.items()]
+        changes.append("; ".join([*told, *(f"{name} {start:.4g} -> {end:.4g}" for name, start, end in ends)]))
+    parts = [
+        pd.DataFrame(
+            {
+                "audit_rank": np.arange(len(worst)) + 1,
+                "audit_row": row_numbers[worst],
+                "audit_version": version,
+                "audit_loss_ratio": evidence.ratio[worst],
+                "audit_fair_distance": distance[version],
+                "audit_loss": loss[version],
+                f"audit_probability_of_{'1' if two else 'label'}": p[version],
+                "audit_label": some.label[worst],
+                **{f"audit_{name}": values for name, values in groups.items()},
+                "audit_changes": changes,
+            }
+        ).join(pd.DataFrame(points[version], columns=list(some.names)))
+        for version in loss
+    ]
+    return pd.concat(parts).sort_values("audit_rank", kind="stable", ignore_index=True)
+
+
+def probability(loss: Array, label: Array, two: bool) -> Array:
+    """From the cross-entropy l = -log P(label | x): P(1 | x) of ``two`` classes, of more P(label | x)."""
+    return np.where((label == 1) | (not two), np.exp(-loss), -np.expm1(-loss))

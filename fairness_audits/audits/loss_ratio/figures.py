@@ -1,0 +1,40 @@
+"""The figure of a loss-ratio audit: how the mean ratio S_n and its lower bound T_n grow with the steps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
+from fairness_audits.results.formats import level
+from fairness_audits.results.style import INK, METHODS, WARNING, new_figure
+
+WIDE = 3.0
+"""Ratios that span a larger factor are drawn on a logarithmic axis."""
+
+
+def figure(steps: Sequence[int], test: RatioTest) -> Figure:
+    """The ``test`` at each of the ``steps``, to be drawn and saved within :func:`fairness_audits.results.style.paper`."""
+    drawn = new_figure(2.6)
+    axes, color = drawn.subplots(), METHODS["baseline"].color
+    axes.fill_between(
+        steps, test.ci_low, test.ci_high, color=color, alpha=0.2, linewidth=0, label=f"{level(test.alpha)} interval"
+    )
+    axes.plot(steps, test.mean, color=color, label="$S_n$")
+    axes.plot(steps, test.statistic, color=INK, linestyle="-.", label="$T_n$")
+    axes.axhline(test.delta, color=WARNING, linestyle="--", label=f"tolerance {test.delta:g}")
+    axes.set_xscale("log")
+    ratios = np.concatenate([test.ci_low, test.ci_high, [test.delta]])
+    ratios = ratios[np.isfinite(ratios)]
+    if ratios.min() > 0 and ratios.max() > WIDE * ratios.min():
+        axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        # Ticks in plain numbers, without those between them.
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("gradient steps")
+    axes.set_ylabel("mean loss ratio")
+    # In one line above the panel, where it can cover nothing.
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4)
+    return drawn

@@ -1,0 +1,245 @@
+"""Tests of the hypothesis that an unfair map raises the loss, or the error rate, by at most a tolerated factor.
+
+Pure statistics over arrays of per-point losses and errors; nothing here knows about models or attacks. Every function
+takes arrays of shape (..., n) and reduces the last axis, so repetitions, settings and recorded steps are leading axes.
+
+Source: Maity et al. 2021, "Statistical inference for individual fairness", sections 3.1 and 3.2, appendix C.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from fairness_audits.values import Array
+
+SMALLEST_LOSS = float(np.finfo(np.float64).tiny)
+LARGEST_RATIO = float(np.finfo(np.float64).max) / 4
+
+
+@dataclass(frozen=True)
+class RatioTest:
+    """Outcome of the test of H0: ratio <= delta against H1: ratio > delta. Every array has the leading shape (...).
+
+    ``mean`` is the estimated ratio S_n and ``std`` the standard deviation V_n with which sqrt(n) (mean - ratio) / std
+    is asymptotically standard normal. ``statistic`` is T_n = S_n - z_{1-alpha} V_n / sqrt(n), the lower end of the
+    one-sided interval [T_n, infinity) of level 1 - alpha (eq. 3.8, 3.10); H0 is ``rejected`` where T_n > delta, which
+    is where ``p_value`` < alpha. [``ci_low``, ``ci_high``] is the two-sided interval of level 1 - alpha.
+
+    Counts: ``n`` points entered the statistics and ``non_finite`` could not, so n + non_finite points were given;
+    ``clipped`` ratios were held at the bounds of floating-point numbers; ``below_one`` points were treated better
+    after the attack than before; ``undefined`` is 1 where no ratio exists (the statistics are NaN, and
+    ``rejected`` is False though nothing was decided), else 0.
+    """
+
+    statistic: Array
+    mean: Array
+    std: Array
+    ci_low: Array
+    ci_high: Array
+    p_value: Array
+    rejected: Array
+    n: Array
+    non_finite: Array
+    clipped: Array
+    below_one: Array
+    undefined: Array
+    delta: float
+    alpha: float
+
+
+@dataclass(frozen=True)
+class ErrorRateRatioTest(RatioTest):
+    """The same for error rates: ``wrong_before`` and ``wrong_after`` of the n points are misclassified."""
+
+    wrong_before: Array
+    wrong_after: Array
+
+
+@dataclass(frozen=True)
+class LossRatios:
+    """Per-point ratios (..., n), NaN where a loss was not finite, and which of them were held at a bound."""
+
+    values: Array
+    clipped: Array
+
+
+def loss_ratios(original_loss: Array, attacked_loss: Array) -> LossRatios:
+    """r_i = l(f(Phi(x_i)), y_i) / l(f(x_i), y_i), for losses of any size.
+
+    A loss below the smallest normal double (2.2e-308; a logistic margin beyond 708) is replaced by that number, and a
+    ratio that would overflow by a quarter of the largest one; both stay in the sample and are marked ``clipped``. A
+    ratio with a loss that is NaN or infinite is NaN.
+
+    Parameters: ``original_loss`` and ``attacked_loss`` of shapes that broadcast to (..., n), non-negative.
+    Raises ValueError for a negative loss.
+    """
+    original, attacked = np.broadcast_arrays(np.asarray(original_loss, float), np.asarray(attacked_loss, float))
+    for name, loss in (("original", original), ("attacked", attacked)):
+        if (loss < 0).any():
+            raise ValueError(
+                f"expected losses >= 0, found {name} loss {np.nanmin(loss):.6g}: pass losses, not log-probabilities"
+            )
+    finite = np.isfinite(original) & np.isfinite(attacked)
+    original, attacked = np.where(finite, original, 1.0), np.where(finite, attacked, 1.0)
+    with np.errstate(over="ignore"):
+        values = np.maximum(attacked, SMALLEST_LOSS) / np.maximum(original, SMALLEST_LOSS)
+    held = (original < SMALLEST_LOSS) | (attacked < SMALLEST_LOSS) | (values > LARGEST_RATIO)
+    return LossRatios(np.where(finite, np.minimum(values, LARGEST_RATIO), np.nan), held & finite)
+
+
+def misclassified(loss: Array, label: Array) -> Array:
+    """The 0-1 loss of a two-class classifier, read off its cross-entropy: 1 where l = -log P(y|x) exceeds log 2.
+
+    A tie P(y|x) = 1/2 is decided for label 0, as argmax does. NaN where the loss is not finite. Shapes broadcast to
+    (..., n); the result is float.
+    """
+    loss, label = np.asarray(loss, float), np.asarray(label)
+    wrong = (loss > np.log(2.0)) | ((loss == np.log(2.0)) & (label == 1))
+    return np.where(np.isfinite(loss), wrong, np.nan)
+
+
+def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, alpha: float) -> RatioTest:
+    """S_n = mean(r), V_n^2 = sum (r_i - S_n)^2 / (n - 1), T_n = S_n - z_{1-alpha} V_n / sqrt(n); reject if T_n > delta.
+
+    r_i is the loss of point i after the attack over its loss before (see :func:`loss_ratios` for tiny losses). Points
+    whose ratio is not finite cannot enter a mean: they are left out of S_n, V_n and n, and counted in ``non_finite``.
+
+    Parameters: ``original_loss`` and ``attacked_loss`` broadcast to (..., n); ``delta`` the tolerated mean ratio;
+    ``alpha`` the level. Raises ValueError for n < 2, a negative loss, or a delta or alpha out of range.
+    Source: Maity et al. 2021, eq. 3.4, 3.6, 3.8, 3.10.
+    """
+    ratios = loss_ratios(original_loss, attacked_loss)
+    _check(ratios.values.shape, delta, alpha)
+    finite = np.isfinite(ratios.values)
+    n = finite.sum(axis=-1)
+    scale = np.max(ratios.values, axis=-1, initial=1.0, where=finite)
+    scaled = np.where(finite, ratios.values, 0.0) / scale[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = scaled.sum(axis=-1) / n
+        deviation = np.where(finite, scaled - mean[..., None], 0.0)
+        std = np.sqrt((deviation**2).sum(axis=-1) / (n - 1))
+    return _decide(
+        mean * scale,
+        std * scale,
+        n,
+        delta,
+        alpha,
+        non_finite=(~finite).sum(axis=-1),
+        clipped=ratios.clipped.sum(axis=-1),
+        below_one=(ratios.values < 1).sum(axis=-1),
+    )
+
+
+def joined_loss_ratio_test(n: Array, mean: Array, std: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
+    """The test of all points from n_p, S_p and V_p of parts of them, exact but for rounding:
+
+        n = sum n_p,   S_n = sum n_p S_p / n,   (n - 1) V_n^2 = sum (n_p - 1) V_p^2 + sum n_p (S_p - S_n)^2.
+
+    Parameters: arrays (P, ...) of P parts, of any value where a part has no ratio (n_p = 0) or no spread (n_p = 1);
+    ``counts`` are the other fields of a RatioTest that count points.
+    Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", of P parts at once.
+    """
+    mean, std = np.where(n > 0, mean, 0.0), np.where(n > 1, std, 0.0)
+    scale = np.maximum(mean, std).max(axis=0, initial=1.0)
+    total, mean, std = n.sum(axis=0), mean / scale, std / scale
+    with np.errstate(divide="ignore", invalid="ignore"):
+        joined = (n * mean).sum(axis=0) / total
+        squares = ((n - 1) * std**2 + n * (mean - joined) ** 2).sum(axis=0)
+        spread = np.sqrt(squares / (total - 1))
+    added = {name: count.sum(axis=0) for name, count in counts.items()}
+    return _decide(joined * scale, spread * scale, total, delta, alpha, **added)
+
+
+def error_rate_ratio_test(
+    original_error: Array, attacked_error: Array, delta: float, alpha: float
+) -> ErrorRateRatioTest:
+    """S_n = A_n / B_n with A_n, B_n the mean 0-1 loss after and before the attack, and by the delta method
+
+        T_n = S_n - z_{1-alpha} / B_n^2 * sqrt((A_n^2 V_22 + B_n^2 V_11 - 2 A_n B_n V_12) / n),
+
+    V = mean of e e' with e = (attacked error, original error). V is the second moment, not the covariance. The two
+    differ by m m', m = (A_n, B_n), and the quadratic form has gradient direction (B_n, -A_n), orthogonal to m: so
+    A^2 V_22 + B^2 V_11 - 2 A B V_12 is the same number for both. It is evaluated as the sum of squares
+    mean((B e_1 - A e_2)^2), point by point one of four kinds, which cannot turn negative by rounding.
+
+    ``std`` is the root of the form over B_n^2; ``below_one`` counts the points that were wrong before and right after.
+    Where no point is misclassified before the attack, the ratio does not exist: ``undefined`` is 1. A NaN error (a
+    point whose loss was not finite) is left out and counted in ``non_finite``.
+
+    Parameters: errors in {0, 1} (or NaN), broadcasting to (..., n). Raises ValueError for other values, n < 2, or a
+    delta or alpha out of range. Source: Maity et al. 2021, eq. 3.12, 3.13; theorem C.1.
+    """
+    before, after = np.broadcast_arrays(np.asarray(original_error, float), np.asarray(attacked_error, float))
+    _check(before.shape, delta, alpha)
+    finite = np.isfinite(before) & np.isfinite(after)
+    before, after = np.where(finite, before, 0.0), np.where(finite, after, 0.0)
+    for name, error in (("original", before), ("attacked", after)):
+        if not np.isin(error, (0.0, 1.0)).all():
+            raise ValueError(f"expected 0-1 losses, found other values among the {name} errors: pass 0 and 1")
+    counts = {"non_finite": (~finite).sum(axis=-1), "below_one": (after < before).sum(axis=-1)}
+    counts |= {"wrong_before": before.sum(axis=-1).astype(int), "wrong_after": after.sum(axis=-1).astype(int)}
+    return error_rate_ratio_test_of_counts(finite.sum(axis=-1), delta=delta, alpha=alpha, **counts)
+
+
+def error_rate_ratio_test_of_counts(
+    n: Array, wrong_before: Array, wrong_after: Array, below_one: Array, non_finite: Array, delta: float, alpha: float
+) -> ErrorRateRatioTest:
+    """The same from counts (...) alone, which add up over parts of the points; of the n points that have both errors
+
+    ``wrong_before`` and ``wrong_after`` the attack are misclassified, ``below_one`` before it and not after.
+    """
+    both = wrong_before - below_one
+    with np.errstate(divide="ignore", invalid="ignore"):
+        a, b = wrong_after / n, wrong_before / n
+        form = (b**2 * (wrong_after - both) + a**2 * below_one + (b - a) ** 2 * both) / n
+        mean, std = a / b, np.sqrt(form) / b**2
+    undefined = wrong_before == 0
+    test = _decide(
+        np.where(undefined, np.nan, mean),
+        np.where(undefined, np.nan, std),
+        n,
+        delta,
+        alpha,
+        non_finite=non_finite,
+        clipped=np.zeros_like(n),
+        below_one=below_one,
+    )
+    return ErrorRateRatioTest(**vars(test), wrong_before=wrong_before, wrong_after=wrong_after)
+
+
+def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:
+    if not shape or shape[-1] < 2:
+        raise ValueError(f"expected at least 2 audit points, found shape {shape}: a spread needs more than one point")
+    if not delta > 0:
+        raise ValueError(f"expected a tolerance delta > 0, found {delta}: the four-fifths rule corresponds to 1.25")
+    if not 0 < alpha < 1:
+        raise ValueError(f"expected a level alpha between 0 and 1, found {alpha}: 0.05 is usual")
+
+
+def _decide(mean: Array, std: Array, n: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
+    """Intervals, p-value and decision from an asymptotically normal estimate: (mean - truth) sqrt(n) / std -> N(0, 1).
+
+    The p-value is the level at which T_n would equal delta. With no spread the estimate is its own bound, so p is 0
+    above delta and 1 otherwise.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = std / np.sqrt(n)
+        p_value = np.where(error > 0, ndtr((delta - mean) / error), np.where(mean > delta, 0.0, 1.0))
+        statistic = mean - ndtri(1 - alpha) * error
+        half_width = ndtri(1 - alpha / 2) * error
+    undefined = ~np.isfinite(statistic)
+    return RatioTest(
+        statistic=statistic,
+        mean=mean,
+        std=std,
+        ci_low=mean - half_width,
+        ci_high=mean + half_width,
+        p_value=np.where(undefined, np.nan, p_value),
+        rejected=statistic > delta,
+        n=n,
+        **counts,
+        undefined=undefined.astype(np.int64),
+        delta=delta,
+        alpha=alpha,
+    )

@@ -1,0 +1,328 @@
+"""From the settings of a loss-ratio audit to its result. Layout of the JSON: ``docs/auditing.md``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fairness_audits.audits.loss_ratio.compute import bounds_of, examples_of, fair_metric, gather, people_of
+from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
+from fairness_audits.audits.loss_ratio.settings import Settings
+from fairness_audits.inputs.model import Computing, Model, load_model, no_gradient
+from fairness_audits.inputs.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions, probed
+from fairness_audits.inputs.table import Source, attribute, classes_of, drawn, feature_names, rows, units
+from fairness_audits.messages import listed
+from fairness_audits.options import stated
+from fairness_audits.results import sentences as words
+from fairness_audits.results.formats import factor, level, p_text, plain, span
+from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text
+from fairness_audits.values import Array
+
+# From where on a caveat is due.
+GROWTH = 0.01
+HEAVY_SHARE, HEAVY_AMONG = 0.1, 100
+LIMITS = """
+rows >= 30: Only {value} rows have a finite ratio, and the test needs {limit:.0f}.
+left_out <= 10: {value:.0f} % of the audited rows have no finite ratio, more than {limit:.0f} %: the test is of the
+  others alone.
+saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the rows, more than {limit:.0f} %: the
+  attack has no gradient to follow there.
+gain > 0: The model's balanced accuracy is {balanced:.3f}, no better than the {trivial:.3g} of a model that always says
+  the same: check the order of --features and which class is which ({classes}).
+"""
+CAVEATS = f"""
+part_of_rows: These are the rows of part {{part}} alone; the results of all parts, joined, are the audit of all rows.
+held_out_rows: The test is valid only if the audited rows played no part in making the model.
+metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study.
+not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, not
+  those that are treated worst.
+still_growing: S_n was still growing at the last step: more --steps look further.
+no_bounds: {{outside:,}} of {{audited:,}} comparables are outside the range of the data, so that they describe nobody;
+  kept within it, the mean ratio is {{mean}} and its lower bound {{bound}}. --bounds data tests that.
+whole_columns: Comparable individuals are points in the space of features: columns of whole numbers and of two values
+  move continuously too. Beside each example stands the nearest person who could exist (--one-hot says which columns
+  are one category), with the loss there.
+{OUTPUT_CAVEATS.strip()}
+one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios: the mean and its interval depend on it, and
+  the normal approximation is doubtful.
+"""
+SHOWN_LOADINGS = SHOWN_EXAMPLES = 5
+Entry = Mapping[str, Any]
+TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
+STATISTICS = {
+    **{"S_n": "mean", "V_n": "std", "T_n": "statistic"},
+    **{name: name for name in ("ci_low", "ci_high", "p_value", "rejected", "n", "non_finite", "clipped", "below_one")},
+    **{name: name for name in ("wrong_before", "wrong_after")},
+}
+"""The arrays of a test by their names in the JSON, which are the paper's where it has one."""
+WANTED = "a torch network or a function of x"
+
+
+def from_files(asked: Settings) -> Result:
+    """Read, check, learn the metric, attack, test. Raises ValueError for everything that the user can mend."""
+    if (asked.directions is None) == (not asked.sensitive):
+        raise ValueError(
+            "the fair metric is learned from --sensitive columns, or given by --directions: say one of them"
+        )
+    model = load_model(asked.model, asked.trust_pickle, Computing(asked.device, asked.dtype), wanted=WANTED)
+    return audited(asked, Source.read(asked.data, asked.text, asked.missing), model)
+
+
+def audited(asked: Settings, source: Source, model: Model, directions: Array | None = None) -> Result:
+    """Learn the metric from the rows or take the ``directions``; attack, test."""
+    if model.kind in ("estimator", "onnx"):
+        raise no_gradient(model)
+    sensitive = [attribute(text, tuple(source.table.columns)) for text in asked.sensitive]
+    apart = [one.column for one in sensitive]
+    names = feature_names(source, asked, asked.label, apart, "--sensitive", asked.include_sensitive)
+    everyone = rows(source, names, sensitive)
+    scale = units(everyone.features, everyone.names, asked.standardize)
+    metric, alike = fair_metric(asked, everyone, source, directions, scale)
+    if asked.points is not None and asked.points > len(everyone.features):
+        raise ValueError(
+            f"--points asks for {asked.points} rows, but there are {len(everyone.features)}: leave it out to audit all "
+            "of them"
+        )
+    numbers = drawn(np.arange(len(everyone.features)), asked.points, "loss-ratio", "points", str(asked.seed))
+    if asked.part is not None:
+        which, of = map(int, asked.part.split("/"))
+        if 2 * of > len(numbers):
+            raise ValueError(f"--part {asked.part}: {len(numbers)} rows are too few for {of} parts of at least 2")
+        numbers = numbers[which - 1 :: of]
+    computing = Computing(asked.device, asked.dtype)
+    device = str(computing.device)
+    features = torch.tensor(everyone.features[numbers], dtype=computing.dtype, device=device)
+    scores = probed(model, features, everyone.names, asked.output_kind)
+    label, levels = classes_of(source, asked.label, scores.trial.shape[1], asked.classes, asked.positive)
+    some = replace(everyone, label=label, label_levels=levels).only(numbers)
+    people = people_of(everyone, asked.one_hot)
+    bounds = bounds_of(asked.bounds, everyone, people)
+    evidence = gather(
+        scores.evaluate, some.features, some.label, metric, scale, asked, people, bounds, device, len(levels)
+    )
+    right = scores.prediction == some.label
+    classes = [
+        {"level": level, "rows": int((some.label == one).sum()), "right": int(right[some.label == one].sum())}
+        for one, level in enumerate(levels)
+    ]
+    largest = float(np.nanmax(evidence.ratio))
+    examples = examples_of(evidence, some, numbers, scale, asked.examples)
+    tests, counts = (evidence.course, evidence.error_course), {"saturated": scores.saturated, "largest_ratio": largest}
+    facts = {
+        **measured(evidence.steps, tests, classes, counts),
+        "data": {
+            "path": source.name,
+            "sha256": source.sha256,
+            "part": asked.part,
+            "rows": len(source.table),
+            "audited": len(numbers),
+            "features": list(everyone.names),
+            "label": asked.label,
+            "label_levels": list(levels),
+            "standardized": list(scale.standardized),
+        },
+        "model": {**model_facts(model, scores), "device": device},
+        "fair_metric": {**alike, "units": by_feature(everyone.names, scale.shift, scale.scale)},
+        "bounds": {
+            "range": None if bounds is None else by_feature(everyone.names, *bounds),
+            "whole": [everyone.names[place] for place in people.whole],
+            "outside": int(evidence.outside.sum()),
+            "within": None if evidence.within is None else statistics(evidence.within),
+        },
+        "examples": plain(examples.to_dict("records")),
+    }
+    return replace(result_of(facts, stated(asked), evidence.course), settings=asked)
+
+
+def measured(
+    steps: Sequence[int], tests: Sequence[RatioTest], classes: Sequence[Entry], counts: Mapping[str, float]
+) -> dict[str, Any]:
+    """Both tests at the last of the ``steps`` and at each of them, and how well the model predicts: all that adds up.
+
+    ``classes`` has for each class its rows, and how many of them the model gets ``right``.
+    """
+    rows, right = (np.array([one[key] for one in classes], dtype=float) for key in ("rows", "right"))
+    with np.errstate(invalid="ignore"):
+        shares = plain({"accuracy": right.sum() / rows.sum(), "balanced_accuracy": (right / rows).mean()})
+    named = dict(zip(TESTS, tests, strict=True))
+    last = {name: statistics(test, -1) for name, test in named.items()}
+    way = {name: statistics(test) for name, test in named.items()}
+    return {"results": {**last, **shares, "classes": list(classes), **counts}, "course": {"steps": list(steps), **way}}
+
+
+def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | None]]:
+    """The entries of arrays (d,) by the names of the features; None is an end without a bound."""
+    return dict(zip(names, plain(np.column_stack(columns)), strict=True))
+
+
+def result_of(facts: Entry, asked: Entry, course: RatioTest) -> Result:
+    """What follows from the ``facts`` of the JSON, of rows that were ``asked`` for together or in parts.
+
+    ``course`` is the test at each step.
+    """
+    found, data, model = facts["results"], facts["data"], facts["model"]
+    test, balanced, trivial = found["loss_ratio"], found["balanced_accuracy"], 1 / len(found["classes"])
+    return Result(
+        audit="loss-ratio",
+        title="Loss-ratio audit",
+        subject=f"{model['given']} on {data['path']}",
+        verdict=words.concluded(
+            test["rejected"],
+            ("UNFAIR", "NOT REJECTED"),
+            sentence(test, asked["delta"], asked["alpha"]),
+            LIMITS,
+            {
+                "rows": test["n"],
+                "left_out": 100 * test["non_finite"] / data["audited"],
+                "saturated": 100 * found["saturated"] / data["audited"],
+                "gain": None if balanced is None else balanced - trivial,
+                **{"balanced": balanced, "trivial": trivial, "classes": numbered(data["label_levels"])},
+            },
+            "rejected",
+        ),
+        caveats=tuple(words.caveats(CAVEATS, conditions(facts))),
+        sections=tuple(_sections(facts, asked, course)),
+        facts=facts,
+        tables={
+            "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
+            **({"examples": pd.DataFrame(facts["examples"])} if facts["examples"] else {}),
+        },
+        libraries=("numpy", "torch"),
+    )
+
+
+def numbered(levels: Sequence[str]) -> str:
+    """Which class is which: ``1 is 'yes', 0 is 'no'``."""
+    order = range(len(levels)) if len(levels) > 2 else (1, 0)
+    return listed([f"{number} is {levels[number]!r}" for number in order], 6)
+
+
+def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
+    found, data, metric, model = facts["results"], facts["data"], facts["fair_metric"], facts["model"]
+    test, course = found["loss_ratio"], facts["course"]
+    halfway = int(np.searchsorted(course["steps"], course["steps"][-1] / 2))
+    mean = course["loss_ratio"]["S_n"]
+    growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
+    share = found["largest_ratio"] / test["S_n"] / test["n"]
+    within = facts["bounds"]["within"]
+    return {
+        "part_of_rows": data["part"] and {"part": data["part"]},
+        "held_out_rows": True,
+        "metric_of_audited_rows": metric["source"] == "learned",
+        "not_rejected": not test["rejected"],
+        "still_growing": not test["rejected"] and growing,
+        "no_bounds": within is not None
+        and {
+            **{"outside": facts["bounds"]["outside"], "audited": data["audited"]},
+            **{"mean": factor(within["S_n"]), "bound": factor(within["T_n"])},
+        },
+        "whole_columns": bool(facts["bounds"]["whole"]),
+        **output_conditions(model["output_kind"], model["output_kind_detected"], found["saturated"], "row"),
+        "one_heavy_row": test["n"] >= HEAVY_AMONG and share > HEAVY_SHARE and {"share": 100 * share},
+    }
+
+
+def statistics(test: RatioTest, place: int | tuple[()] = ()) -> dict[str, Any]:
+    """The numbers of a test, or of one at a ``place`` of its leading axis; NaN (no ratio exists) is null."""
+    arrays = {key: getattr(test, array) for key, array in STATISTICS.items() if hasattr(test, array)}
+    return {key: plain(np.asarray(array)[place]) for key, array in arrays.items()}
+
+
+def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
+    """What the loss-ratio test says, in one plain sentence (two where the rows do not decide)."""
+    if test["rejected"]:
+        return (
+            f"The audit rejects individual fairness: with {level(alpha)} confidence, the loss on a comparable "
+            f"individual is on average at least {factor(test['T_n'])} times the loss on the individual itself; "
+            f"{delta:g} times is tolerated."
+        )
+    found = (
+        "The audit does not reject individual fairness: the loss on the comparable individual that it found is on "
+        f"average {factor(test['S_n'])} times the loss on the individual itself ({level(alpha)} interval "
+        f"{span((test['ci_low'], test['ci_high']), factor)})"
+    )
+    if test["ci_high"] <= delta:
+        return f"{found}; {delta:g} times is tolerated."
+    return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
+
+
+def _sections(facts: Entry, asked: Entry, course: RatioTest) -> Iterator[Section]:
+    data = facts["data"]
+    tested = {
+        "null": f"the mean loss ratio E[loss on a comparable individual / own loss] is at most {asked['delta']:g}",
+        "rows": f"{data['audited']:,} of {data['rows']:,}",
+        "read as": f"{model_words(facts['model'])}; {data['label']}: {numbered(data['label_levels'])}",
+    }
+    yield words.tested(Settings, asked, tested)
+    drawn = Figure(
+        stem="loss_ratio",
+        key="figure",
+        title="Loss ratios",
+        caption="The mean ratio S_n with its two-sided interval, and the lower bound T_n, as the attack goes on.",
+        by="fairness_audits.audits.loss_ratio.figures:figure",
+        of=(facts["course"]["steps"], course),
+    )
+    yield Section("Result", (*_results(facts["results"], asked["delta"], asked["alpha"]), drawn))
+    yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
+    if facts["examples"]:
+        yield Section("Most unfair examples (rows counted from 0)", (_examples(facts["examples"]),))
+
+
+def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Table, Text, Text]:
+    rows = []
+    for key, name in TESTS.items():
+        test = results[key]
+        if test["T_n"] is None:
+            rows.append(Row((name, *["-"] * 5)))
+            continue
+        interval = span((test["ci_low"], test["ci_high"]), factor)
+        decision = "rejected" if test["rejected"] else "not rejected"
+        rows.append(Row((name, factor(test["S_n"]), interval, factor(test["T_n"]), p_text(test["p_value"]), decision)))
+    last = Column(f"at most {delta:g}?", "text")
+    heads = ("", "S_n", f"{level(alpha)} interval", "T_n", "p-value")
+    test = results["loss_ratio"]
+    clipped = f", {test['clipped']:,} clipped" if test["clipped"] else ""
+    left_out = f", {test['non_finite']:,} more not finite and left out" if test["non_finite"] else ""
+    balanced = "-" if results["balanced_accuracy"] is None else f"{results['balanced_accuracy']:.3f}"
+    unknown = results["error_rate_ratio"]["T_n"] is None
+    nobody = " No row is misclassified before the attack: error rates have no ratio." if unknown else ""
+    return (
+        Table((*map(Column, heads), last), tuple(rows)),
+        Text("S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."),
+        Text(
+            f"{test['n']:,} ratios, {test['below_one']:,} of them below 1{clipped}{left_out}. The model's accuracy on "
+            f"these rows is {results['accuracy']:.3f}, balanced {balanced}.{nobody}"
+        ),
+    )
+
+
+def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
+    many, learned = len(metric["directions"]), metric["source"] == "learned"
+    source = f"learned from {metric['rows']:,} rows of {metric['path']}" if learned else f"given in {metric['path']}"
+    directions = f"{many} directions that span" if many > 1 else "1 direction that spans"
+    dimensions = f"{directions} {metric['dimension']} of {len(metric['shares'])}"
+    yield Text(
+        f"{dimensions} dimensions, {source}. Individuals that differ only along them count as alike. Largest loadings:"
+    )
+    for name, loadings in metric["directions"].items():
+        largest = sorted(loadings, key=lambda feature: -abs(loadings[feature]))[:SHOWN_LOADINGS]
+        shown = ", ".join(f"{feature} {loadings[feature]:+.2f}" for feature in largest if loadings[feature])
+        levels = metric["levels"].get(name)
+        told = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f})" if levels else ""
+        yield Text(f"{name}{told}: {shown}", item=True)
+
+
+def _examples(records: Sequence[Entry]) -> Table:
+    """The losses of each example, its groups and the features that moved most."""
+    loss = "{:.3g}".format
+    heads = ("row", "label", "own loss", "comparable loss", "ratio", "possible person's loss")
+    columns = (*map(Column, heads), Column("groups and largest changes", "text"))
+    rows = []
+    for one, comparable, possible in zip(records[::3], records[1::3], records[2::3], strict=True):
+        own, there, whole = (loss(version["audit_loss"]) for version in (one, comparable, possible))
+        place = (str(one["audit_row"]), str(one["audit_label"]))
+        rows.append(Row((*place, own, there, factor(one["audit_loss_ratio"]), whole, one["audit_changes"])))
+    return Table(columns, tuple(rows), SHOWN_EXAMPLES, "examples.csv")

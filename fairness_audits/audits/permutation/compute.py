@@ -1,0 +1,374 @@
+"""The measurement: read what a metric is computed of, test it between groups, correct for the number of tests."""
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fairness_audits.audits.inference import corrected_once
+from fairness_audits.audits.permutation import metrics as known_metrics
+from fairness_audits.audits.permutation import monte_carlo
+from fairness_audits.audits.permutation.correlation import correlation_test
+from fairness_audits.audits.permutation.metrics import ALIASES, METRICS, Auc, Mean, Metric, Rate, UserMetric
+from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative, tails
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.pairs import largest_t
+from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
+from fairness_audits.audits.permutation.settings import Settings
+from fairness_audits.inputs.model import named_object
+from fairness_audits.inputs.table import Attribute, attribute
+from fairness_audits.messages import reason
+from fairness_audits.progress import track
+from fairness_audits.results.formats import plural
+from fairness_audits.results.sentences import caveats
+from fairness_audits.seeds import generators
+from fairness_audits.tables import contingency, numbers, predictions
+from fairness_audits.tables.table import Table
+
+CORRELATION = "correlation"
+SEVERAL = {"equalized_odds": ("tpr", "fpr")}
+"""Notions of fairness that are about more than one metric."""
+KNOWN = (*METRICS, *ALIASES, *SEVERAL, CORRELATION)
+DRAWS = 10_000
+UNIT = (0.0, 1.0)
+ROUNDING = 1e-9
+ROWS = 100_000
+"""Up to this many rows, scores are taken as they are; beyond it, they are counted where the user does not object."""
+DISTINCT = 2_000
+"""So many distinct scores are counted one by one, without bins."""
+BINS = 1_000
+REFUSED = """
+nothing: nothing to audit: name the column of scores (--score) or of decisions (--prediction)
+threshold: --threshold cuts scores, but there is no --score column
+both: --threshold makes decisions of scores, and --prediction gives them: leave one of them out
+no_group: metric {metric} is compared between groups: name their column with --group
+no_attribute: metric correlation needs a column of numbers, such as age: name it with --attribute
+attribute: --attribute goes with --metric correlation: add it
+group: --group goes with metrics that groups can be compared by, such as --metric auc: add one
+rows_alone: metric correlation takes rows as they are: leave --cluster out
+decisions: metric {metric} needs decisions: name their column with --prediction, or cut the scores with --threshold
+scores: metric {metric} needs scores: name their column with --score
+max_t: --correct max-t is a two-sided test: leave --alternative out, or take another correction
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is ``asked``: ``metrics`` compare groups, with so many draws; ``correction`` is called as in the audits."""
+
+    asked: Settings
+    metrics: tuple[Metric, ...]
+    draws: int
+    correction: str
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Which scores are allowed where they are not counted in bins."""
+        probability = any(isinstance(metric, Mean) and metric.probability for metric in self.metrics)
+        return UNIT if probability else (-math.inf, math.inf)
+
+    def testing(self, metric: Metric | None = None) -> monte_carlo.Settings:
+        """How a metric, or a correlation, is tested."""
+        settings = self.asked.some("method", "alpha", "resampling_risk")
+        return monte_carlo.Settings(**settings, alternative=self.alternative(metric), draws=self.draws)
+
+    def drawn(self, metric: Metric) -> bool:
+        """Whether the metric is tested by random permutations: where it is no rate, or rows are not alike."""
+        clustered = self.asked.cluster is not None
+        return not isinstance(metric, Rate) or clustered or self.asked.method not in ("auto", "exact")
+
+    def alternative(self, metric: Metric | None = None) -> Alternative:
+        """The alternative asked for; else both sides, with equal tails where a metric's T is permuted."""
+        equal = metric is not None and self.drawn(metric) and self.correction != "max_t"
+        return self.asked.alternative or ("equal-tailed" if equal else "two-sided")
+
+    def rng(self, *what: str) -> np.random.Generator:
+        """By what the test is, so that it does not depend on which others are asked for."""
+        (rng,) = generators("audit", "permutation", str(self.asked.seed), *what, repetitions=1)
+        return rng
+
+
+def planned(asked: Settings) -> Plan:
+    """The plan of the settings. Raises ValueError where they do not fit together."""
+    parts: list[Any] = [part for one in asked.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
+    named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
+    if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
+        raise ValueError(
+            f"--metric {','.join(unknown)}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for one of "
+            "your own"
+        )
+    correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
+    metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
+    # Metrics without the columns that they are computed of, columns without a metric, tests not made together.
+    rates = [metric.name for metric in metrics if _of_decisions(metric)]
+    scored = [metric.name for metric in metrics if not (_of_decisions(metric) or isinstance(metric, UserMetric))]
+    score, decided = asked.score is not None, asked.prediction is not None
+    found = {
+        "nothing": not score and not decided,
+        "threshold": asked.threshold is not None and not score,
+        "both": asked.threshold is not None and decided,
+        "no_group": not asked.group and [{"metric": metric.name} for metric in metrics],
+        "no_attribute": correlated and not asked.attribute,
+        "attribute": asked.attribute and not correlated,
+        "group": asked.group and not metrics,
+        "rows_alone": correlated and asked.cluster,
+        "decisions": not decided and asked.threshold is None and [{"metric": name} for name in rates],
+        "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
+        "max_t": asked.correct == "max-t" and asked.alternative not in (None, "two-sided"),
+    }
+    if refused := next(caveats(REFUSED, found), None):
+        raise ValueError(refused.text)
+    return Plan(asked, metrics, asked.draws or DRAWS, asked.correct.replace("-", "_"))
+
+
+def _of_decisions(metric: Metric) -> bool:
+    return isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
+
+
+def own_metric(given: Any) -> UserMetric:
+    """The metric that is given, or that ``path/to/file.py:name`` or ``package.module:name`` names.
+
+    It is a function of y, score and weight, arrays (n,), or an instance of ``UserMetric``. A function with the
+    attribute ``batched = True`` also takes weights (T, n) and then gives (T,). Raises ValueError where there is none.
+    """
+    found, name = given, getattr(given, "__name__", type(given).__name__)
+    if isinstance(given, str):
+        found, name, _ = named_object("--metric", given)
+    if isinstance(found, UserMetric):
+        return found
+    try:
+        inspect.signature(found).bind("y", "score", "weight")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"--metric {given}: expected a function of three arrays, (y, score, weight), that gives a number: "
+            f"{reason(error)}"
+        ) from error
+    return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))
+
+
+Data: TypeAlias = tuple[Counts | Predictions, str]
+"""What the tests of a metric see, and in words how it was read."""
+
+
+def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
+    """The metrics with their data, each kind of which is read once: counts of decisions, of scores, or the rows."""
+    asked = plan.asked
+    columns = {"group": grouping.column, "against": grouping.level, **asked.some("label", "positive", "score")}
+    found: dict[Callable[..., Data], Data] = {}
+    for metric in plan.metrics:
+        alone = asked.cluster or isinstance(metric, UserMetric)
+        fetched = rows if alone else decisions if _of_decisions(metric) else scores
+        if fetched not in found:
+            found[fetched] = fetched(table, plan, columns)
+        yield metric, found[fetched]
+
+
+def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
+    asked = plan.asked
+    cut = {**columns, **asked.some("prediction", "threshold"), "score": None if asked.prediction else asked.score}
+    counted = contingency(table, **cut)
+    return counted, f"counts of decisions ({asked.prediction or f'{asked.score} >= {asked.threshold:g}'})"
+
+
+def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
+    """Counts of group x label x score where there are many rows, else the rows."""
+    bins, score = plan.asked.bins, str(plan.asked.score)
+    if bins == "none" or (bins == "auto" and table.size() <= ROWS):
+        return rows(table, plan, columns)
+    if bins == "auto" and table.distinct((score,))[score] <= DISTINCT:
+        exact = contingency(table, **columns, bounds=plan.bounds)
+        return exact, f"counts of {len(exact.lower):,} distinct scores"
+    number = BINS if bins == "auto" else bins
+    return contingency(table, **columns, bins=number), f"counts of scores in {number:,} bins from 0 to 1"
+
+
+def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
+    given = plan.asked.some("prediction", "threshold", "cluster")
+    content = predictions(table, **columns, **given, bounds=plan.bounds)
+    return content, f"rows, together by {plan.asked.cluster}" if plan.asked.cluster else "every row"
+
+
+def varies(content: Counts | Predictions, metric: Metric) -> bool:
+    """Whether the decisions or scores that a metric is of are not all the same."""
+    if isinstance(content, Counts):
+        return int((content.table.sum(axis=(0, 1)) > 0).sum()) > 1
+    values = content.prediction if _of_decisions(metric) else content.score
+    return values is not None and bool(np.ptp(values) > 0)
+
+
+def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
+    """The smallest number of units of one kind in a group: of the AUC, positives and negatives; of a rate, the rows
+    that it is a share of. Units are clusters where there are any, else rows.
+
+    None for other metrics, whose units are all of the group's.
+    """
+    if not isinstance(metric, Auc | Rate):
+        return None
+    if isinstance(content, Counts):
+        kinds = content.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(content.table)[:, :2].sum(axis=1)
+        return int(kinds.min())
+    if isinstance(metric, Auc):
+        of_kind = [content.label == label for label in (0, 1)]
+    else:
+        assert content.prediction is not None
+        of_kind = [np.array(metric.among, dtype=bool)[content.label.astype(int), content.prediction.astype(int)]]
+    unit = np.arange(len(content.label)) if content.cluster is None else content.cluster
+    return min(len(np.unique(unit[kind & (content.group == g)])) for kind in of_kind for g in (0, 1))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One test with its place among all.
+
+    ``fewest`` units of one kind (positives, say) are in one of the groups; ``varied``: whether the model does not say
+    the same of all of them. ``hypothesis`` is what the test is of: two tests of one hypothesis, such as equal TPR and
+    equal FNR, are counted once. ``adjusted`` is the p-value after the correction, None where the test is undefined.
+    """
+
+    grouping: str
+    title: str
+    test: PermutationTest
+    basis: str
+    fewest: int
+    hypothesis: tuple[str, ...]
+    varied: bool = True
+    adjusted: float | None = None
+
+    @property
+    def rejected(self) -> bool:
+        """Whether equality is rejected after the correction."""
+        return self.adjusted is not None and self.adjusted <= self.test.alpha
+
+
+def hypotheses(findings: Sequence[Finding]) -> int:
+    """How many hypotheses the tests that are defined are of."""
+    return len({finding.hypothesis for finding in findings if finding.test.p_value is not None})
+
+
+@dataclass(frozen=True)
+class Job:
+    """Tests yet to be made, of so many ``hypotheses``; ``drawn``: whether by random permutations."""
+
+    tests: Callable[[Plan], list[Finding]]
+    hypotheses: tuple[tuple[str, ...], ...]
+    drawn: bool
+
+
+def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
+    """Read, test and correct: the metrics of each pair of groups together, and the plan with the draws that were made.
+
+    Raises ValueError for whatever the user can mend.
+    """
+    jobs: list[Job] = []
+    for text in dict.fromkeys(plan.asked.group):
+        grouping = attribute(text, table.columns)
+        for metric, data in read(table, plan, grouping):
+            jobs += _group_jobs(plan, grouping.name, metric, *data)
+    for column in dict.fromkeys(plan.asked.attribute):
+        jobs.append(Job(_correlation(table, plan, column), ((column, CORRELATION),), drawn=True))
+    several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
+    if plan.asked.resampling_risk is not None and several:
+        raise ValueError(
+            "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
+            f"correction for {len(jobs)} tests: leave it out, or say --correct none"
+        )
+    plan = with_enough_draws(plan, jobs)
+    together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
+    for job in track("permutations", jobs):
+        for finding in job.tests(plan):
+            together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
+    findings = [finding for pair in together.values() for finding in pair]
+    return _corrected(findings, plan.correction), plan
+
+
+def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
+    """The plan with as many draws as the correction needs for one test to be rejected by itself.
+
+    B draws give no p-value below 1 / (B + 1), with equal tails 2 / (B + 1), which the correction multiplies: by the
+    number m of hypotheses (Holm, Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or
+    not at all. Raises ValueError where the user gave fewer.
+    """
+    if not any(job.drawn for job in jobs):
+        return plan
+    number = len({hypothesis for job in jobs for hypothesis in job.hypotheses})
+    times = {"none": 1.0, "max_t": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}
+    tails_of = [tails(plan.alternative(metric)) for metric in plan.metrics if plan.drawn(metric)]
+    times_each = times.get(plan.correction, number) * max(tails_of, default=1)
+    least = math.ceil(times_each / plan.asked.alpha - ROUNDING) - 1
+    if plan.asked.draws is not None and least > plan.draws:
+        raise ValueError(
+            f"--draws {plan.draws} cannot reject at level {plan.asked.alpha:g} in "
+            f"{plural(number, 'test')}, whatever the difference: give at least --draws {least}, or leave it out"
+        )
+    return replace(plan, draws=max(plan.draws, least))
+
+
+def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str) -> Iterator[Job]:
+    """One job for each group against the others, or for each pair; with max-T, one for all pairs."""
+    asked, known = plan.asked, content.groups
+    # One-sided, the hypotheses of complementary rates are opposite ones.
+    what = metric.name if asked.alternative in SIDED else known_metrics.hypothesis(metric)
+    places = list(combinations(range(len(known)), 2))
+
+    def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
+        few, of = fewest(content, metric), (grouping, *test.groups, what)
+        few, varied = min(test.units) if few is None else few, varies(content, metric)
+        return Finding(grouping, metric.title, test, basis, few, of, varied, adjusted)
+
+    def compared(content: Counts | Predictions, plan: Plan) -> list[Finding]:
+        rng = plan.rng(grouping, metric.name, *content.groups)
+        return [found(content, tested(content, metric, plan.testing(metric), rng))]
+
+    def all_at_once(plan: Plan) -> list[Finding]:
+        tests, adjusted = largest_t(content, metric, plan.testing(metric), plan.rng(grouping, metric.name, "max_t"))
+        return [found(content.pair(*pair), test, p) for pair, test, p in zip(places, tests, adjusted, strict=True)]
+
+    if plan.correction == "max_t":
+        yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
+        return
+    if len(known) > 2 and not asked.pairs:
+        parts = (against_rest(content, place) for place in range(len(known)))
+    else:
+        parts = (content.pair(a, b) for a, b in places)
+    for two in parts:
+        yield Job(partial(compared, two), ((grouping, *two.groups, what),), plan.drawn(metric))
+
+
+def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
+    names = (content.groups[place], f"not {content.groups[place]}")
+    if isinstance(content, Predictions):
+        return replace(content, group=(content.group != place).astype(np.int64), groups=names)
+    own = content.table[place]
+    return replace(content, table=np.stack([own, content.table.sum(axis=0) - own]), groups=names)
+
+
+def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list[Finding]]:
+    """The test of the score and an attribute of each row."""
+    score = str(plan.asked.score)
+    found = numbers(table, [score, column])
+
+    def test(plan: Plan) -> list[Finding]:
+        rng, names = plan.rng(column, CORRELATION), (score, column)
+        made = correlation_test(found[score], found[column], rng=rng, names=names, **vars(plan.testing()))
+        return [Finding(column, "correlation of the score", made, "every row", table.size(), (column, CORRELATION))]
+
+    return test
+
+
+def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
+    """Over all hypotheses of the run; max-T has been done for each metric, and a correlation is alone in its own."""
+    if correction == "max_t":
+        return tuple(
+            replace(one, adjusted=one.test.p_value) if one.test.metric == CORRELATION else one for one in findings
+        )
+    known = [finding for finding in findings if finding.test.p_value is not None]
+    if not known:
+        return tuple(findings)
+    p = np.array([finding.test.p_value for finding in known], dtype=float)
+    adjusted = iter(corrected_once(p, [finding.hypothesis for finding in known], correction).tolist())
+    return tuple(one if one.test.p_value is None else replace(one, adjusted=next(adjusted)) for one in findings)

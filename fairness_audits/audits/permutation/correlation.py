@@ -1,0 +1,148 @@
+r"""Is a value (a score, an error) correlated with a continuous attribute, such as age?
+
+With x and y centred at their means,
+
+.. math:: r = \frac{\sum x_i y_i}{\sqrt{\sum x_i^2 \sum y_i^2}}, \qquad
+          T = \frac{\sqrt{n}\, r}{\hat\tau} = \frac{\sum x_i y_i}{\sqrt{\sum x_i^2 y_i^2}}, \qquad
+          \hat\tau^2 = \frac{n \sum x_i^2 y_i^2}{\sum x_i^2 \sum y_i^2}.
+
+Permuting y makes x and y independent, so that tau = 1; where they are merely uncorrelated tau may be anything, and the
+test of r itself has no level. T is standard normal in the limit in both cases (DiCiccio and Romano 2017).
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.audits.permutation.draws import BLOCK
+from fairness_audits.audits.permutation.monte_carlo import (
+    Method,
+    MonteCarlo,
+    Settings,
+    extreme,
+    monte_carlo_p,
+    until_safe,
+)
+from fairness_audits.audits.permutation.permutation_test import GUARANTEES, PermutationTest, with_monte_carlo
+from fairness_audits.values import Array
+
+SETS_AT_ONCE = 16
+"""Data sets that share a permutation: as many as fill a few registers."""
+
+
+def correlation_test(
+    value: Array,
+    attribute: Array,
+    *,
+    rng: np.random.Generator,
+    names: tuple[str, str] = ("score", "attribute"),
+    **settings: Any,
+) -> PermutationTest:
+    """Test of zero correlation of ``value`` (n,) with ``attribute`` (n,), by T (studentized) or r (unstudentized).
+
+    ``settings`` are those of ``monte_carlo.Settings``. In the result ``groups`` are the two names, ``difference`` and
+    both ``estimates`` the correlation, ``sizes`` n. The interval for r is r +- q s within -1 to 1, q from the permuted
+    |T| and s the standard error of r by the delta method. Raises ValueError for arrays of other shapes, values that are
+    not finite, and other methods.
+    """
+    asked = Settings(**settings)
+    for name, values in zip(names, (value, attribute), strict=True):
+        if values.shape != (len(value),) or not np.isfinite(values).all():
+            raise ValueError(f"expected {name} as {len(value)} finite numbers, found shape {values.shape}: drop gaps")
+    used, n = _method(asked.method), len(value)
+    sides, size = (asked.alternative, asked.alpha), (n, n)
+    blank = PermutationTest("correlation", names, used, *sides, (None, None), size, size, guarantee=GUARANTEES[used])
+    if constant := [name for name, values in zip(names, (value, attribute), strict=True) if np.ptp(values) == 0]:
+        return replace(blank, undefined=f"{constant[0]} has one value only, so no correlation exists")
+    x, y = (value - value.mean())[:, None], (attribute - attribute.mean())[:, None]
+    scale = float(np.sqrt((x**2).sum() * (y**2).sum()))
+    r = float((x * y).sum()) / scale
+    observed = float(_statistic(np.stack([(x * y).sum(axis=0), (x * x * y * y).sum(axis=0)]), scale, used)[0])
+    seed = int(rng.integers(2**63))
+
+    def block(number: int, drawn: int) -> Array:
+        return _statistic(_permuted(seed, number * BLOCK, drawn, x, y), scale, used)[:, 0]
+
+    reference, stopped = until_safe(block, observed, asked)
+    error = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
+    found = MonteCarlo(r, observed, error, reference, stopped)
+    made = with_monte_carlo(replace(blank, estimates=(r, r)), found, asked)
+    low, high = np.clip(np.array([made.ci_low, made.ci_high], dtype=float), -1, 1).tolist()
+    return replace(made, ci_low=low, ci_high=high)
+
+
+def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Method, draws: int) -> Array:
+    """Two-sided p-values of S independent data sets, x and y (S, n) -> (S,).
+
+    Each p-value is as good as with permutations of its own, at a tenth of the cost: sets are permuted alike by sixteens
+    (and no more, because the shares of rejections that are counted over the sets would then depend on one sample of
+    permutations).
+    """
+    used, seed = _method(method), int(rng.integers(2**63))
+    x, y = (np.asarray(v, dtype=float) - np.mean(v, axis=1, keepdims=True) for v in (x, y))
+    p = np.empty(len(x))
+    for first in range(0, len(x), SETS_AT_ONCE):
+        some = slice(first, first + SETS_AT_ONCE)
+        u, v = np.ascontiguousarray(x[some].T), np.ascontiguousarray(y[some].T)
+        size = np.sqrt((u**2).sum(axis=0) * (v**2).sum(axis=0))
+        observed = _statistic(np.stack([(u * v).sum(axis=0), (u * u * v * v).sum(axis=0)]), size, used)
+        reference = _statistic(_permuted(seed, first * draws, draws, u, v), size, used)
+        p[some] = monte_carlo_p(extreme(reference.T, observed, "two-sided").sum(axis=-1), draws)
+    return p
+
+
+def pooled_shuffle_p(x: Array, y: Array, *, rng: np.random.Generator, draws: int) -> Array:
+    r"""Two-sided p-values of the test that FairTest makes, for comparison alone: x and y (S, n) -> (S,).
+
+    It throws the n values of x and the n values of y together, shuffles all 2 n and correlates the two halves. That is
+    no permutation of y against x: the reference distribution is the one of two samples of the mixture of x and y. The
+    p-value is FairTest's, the share of draws with a larger |r| (at least 1 / B), which is not corrected by +1.
+    Source: Tramer et al. 2017; DiCiccio et al. 2020, section 4.1.
+    """
+    from fairness_audits.audits.permutation.kernels import pooled_products
+
+    seed, n, p = int(rng.integers(2**63)), x.shape[1], np.empty(len(x))
+    for first in range(0, len(x), SETS_AT_ONCE):
+        some = slice(first, first + SETS_AT_ONCE)
+        u, v = x[some], y[some]
+        values = np.concatenate([u, v], axis=1)
+        values = np.ascontiguousarray((values - values.mean(axis=1, keepdims=True)).T)
+        sums = np.zeros((draws, 3, values.shape[1]))
+        pooled_products(seed, first * draws, values, sums)
+        total, squares, products = np.moveaxis(sums, 1, 0)
+        # The values are centred: the other half's sum is minus this one's, and its squares are the rest.
+        spread = (squares - total**2 / n) * ((values**2).sum(axis=0) - squares - total**2 / n)
+        r = (products + total**2 / n) / np.sqrt(spread)
+        u, v = u - u.mean(axis=1, keepdims=True), v - v.mean(axis=1, keepdims=True)
+        observed = (u * v).sum(axis=1) / np.sqrt((u**2).sum(axis=1) * (v**2).sum(axis=1))
+        p[some] = np.maximum((np.abs(r) > np.abs(observed)).mean(axis=0), 1 / draws)
+    return p
+
+
+def _method(method: Method) -> Method:
+    if method not in ("auto", "studentized", "unstudentized"):
+        raise ValueError(f"expected method studentized or unstudentized for a correlation, found {method!r}")
+    return "unstudentized" if method == "unstudentized" else "studentized"
+
+
+def _permuted(seed: int, first: int, draws: int, x: Array, y: Array) -> Array:
+    """Sums of x y and of x^2 y^2 after each permutation of y's rows: x, y (n, S) -> (draws, 2, S)."""
+    from fairness_audits.audits.permutation.kernels import permuted_products
+
+    products = np.zeros((draws, 2, x.shape[1]))
+    permuted_products(seed, first, x, y, products)
+    return products
+
+
+def _statistic(products: Array, size: Array | float, method: Method) -> Array:
+    """T or r from the sums (..., 2, S); ``size`` is the root of sum x^2 sum y^2."""
+    total, squares = products[..., 0, :], products[..., 1, :]
+    return total / np.sqrt(squares) if method == "studentized" else total / size
+
+
+def _standard_error(x: Array, y: Array, r: float) -> float:
+    """Delta method: the root of sum psi_i^2 / n^2 with psi = z_x z_y - r (z_x^2 + z_y^2) / 2, z standardised."""
+    z_x, z_y = x / x.std(), y / y.std()
+    psi = z_x * z_y - r * (z_x**2 + z_y**2) / 2
+    return float(np.sqrt((psi**2).sum()) / len(x))

@@ -1,0 +1,186 @@
+r"""A permutation of counted units is a multivariate hypergeometric draw: its cost does not depend on their number.
+
+Shuffling the group labels of N units and counting the kinds in group A is drawing n_A units without replacement from
+the pooled counts of the kinds. So B permutations of a table are B draws of a few numbers. Of one kind,
+
+.. math:: P(X = x) = \binom{K}{x} \binom{N - K}{m - x} \Big/ \binom{N}{m}
+
+X counts the marked among m drawn without replacement from N units, K of which are marked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fairness_audits.audits.permutation.statistics import MetricEstimate, Statistic
+from fairness_audits.values import Array
+
+UNDERFLOW = 750.0
+"""exp(-UNDERFLOW) is less than the smallest double."""
+
+NUMPY_LIMIT = 10**9
+"""NumPy draws hypergeometric numbers only from fewer units of either kind."""
+
+FEW = 0.003
+"""Up to this share of more than NUMPY_LIMIT units is drawn by a binomial law, a larger one by a normal law."""
+
+MOST_GROUPS = 256
+"""Compiled passes over rows hold the code of a group in a byte."""
+
+BLOCK = 1024
+"""Permutations in a block. Block number and seed determine the draws, whatever was drawn before."""
+
+COUNTS_AT_ONCE = 2**21
+"""Counts of one group held in memory at a time: a table with many kinds is permuted in parts of a block."""
+
+
+def window(marked: int, total: int, size: int) -> tuple[Array, Array]:
+    """All x within sqrt(m' UNDERFLOW / 2) of the mode, and log P(X = x) - log P(X = mode), (w,) each.
+
+    By Hoeffding's bound P(|X - EX| >= t) <= 2 exp(-2 t^2 / m'), with m' the least of m, N - m, K and N - K, what is
+    left out underflows: the cost grows with the root of the number of units. Sums of the logarithms of
+    P(x + 1) / P(x) = (K - x)(m - x) / ((x + 1)(N - K - m + x + 1)), outwards from the mode, keep the precision that
+    differences of log-factorials would lose.
+    """
+    low, high = max(0, size - (total - marked)), min(size, marked)
+    mode = min(max((marked + 1) * (size + 1) // (total + 2), low), high)
+    reach = int(np.sqrt(min(size, total - size, marked, total - marked) * UNDERFLOW / 2)) + 2
+    x = np.arange(max(low, mode - reach), min(high, mode + reach) + 1)
+    k = x[:-1].astype(float)
+    steps = np.log((marked - k) / (k + 1)) + np.log((size - k) / (total - marked - size + k + 1))
+    below = mode - x[0]
+    downward, upward = -np.cumsum(steps[:below][::-1])[::-1], np.cumsum(steps[below:])
+    return x, np.concatenate([downward, [0.0], upward])
+
+
+def draw(marked: Array, others: Array, size: Array, rng: np.random.Generator) -> Array:
+    """One hypergeometric number for each entry: ``size`` drawn from ``marked`` + ``others`` units; shapes broadcast."""
+    marked, others, size = np.broadcast_arrays(marked, others, size)
+    huge = (marked >= NUMPY_LIMIT) | (others >= NUMPY_LIMIT)
+    if not huge.any():
+        return rng.hypergeometric(marked, others, size)
+    drawn = np.empty(marked.shape, dtype=np.int64)
+    drawn[~huge] = rng.hypergeometric(marked[~huge], others[~huge], size[~huge])
+    drawn[huge] = draw_huge(marked[huge], others[huge], size[huge], rng)
+    return drawn
+
+
+def draw_huge(marked: Array, others: Array, size: Array, rng: np.random.Generator) -> Array:
+    r"""The same for any number of units, (n,) each -> (n,), by the limits of the law.
+
+    X counts the units that a of N units and b of them have in common. With a <= b <= N / 2, of which all cases are
+    complements,
+
+    .. math:: X \approx \mathrm{Bin}(a, b / N) \;\text{for few } a, \qquad
+              X \approx \mathcal N\Big(\frac{ab}{N}, \frac{ab (N - a)(N - b)}{N^2 (N - 1)}\Big) \;\text{for many},
+
+    whose distribution functions are within 1e-3 of its own where N is beyond NUMPY_LIMIT.
+    """
+    total = marked + others
+    rarer, fewer = np.minimum(marked, others), np.minimum(size, total - size)
+    a, share = np.minimum(rarer, fewer), np.maximum(rarer, fewer) / total
+    deviation = np.sqrt(a * share * (1 - share) * ((total - a) / (total - 1)))
+    normal = np.clip(np.rint(a * share + deviation * rng.standard_normal(a.shape)), 0, a)
+    both = np.where(a < FEW * total, rng.binomial(a, share), normal).astype(np.int64)
+    rare = np.where(fewer == size, both, rarer - both)
+    return np.where(rarer == marked, rare, size - rare)
+
+
+class Resampler(Protocol):
+    """What every test needs: the observed metric of the G groups, and the same on permuted ones."""
+
+    @property
+    def observed(self) -> MetricEstimate:
+        """Metric and variance of each group, (G,)."""
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """How many units of each group are permuted."""
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        """Metric and variance of each group after each of ``size`` permutations, (G, size)."""
+
+
+def generator(seed: int, *block: int) -> np.random.Generator:
+    """The stream of one block of draws."""
+    return np.random.default_rng([seed, *block])
+
+
+def byte_codes(group: Array, groups: int) -> Array:
+    """Codes below ``groups`` in a byte each, uint8. Raises ValueError where a byte is too small."""
+    if groups > MOST_GROUPS:
+        raise ValueError(
+            f"expected at most {MOST_GROUPS} groups to permute row by row, found {groups}: merge small groups, or test "
+            "the pairs one at a time"
+        )
+    return group.astype(np.uint8)
+
+
+def times_drawn(n: int, size: int, rng: np.random.Generator) -> Array:
+    """How often each of n units is in each of ``size`` samples of n with replacement, (size, n): multinomial."""
+    drawn = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
+    return np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+
+
+def split(pooled: Array, sizes: Sequence[Array | int], draws: int, rng: np.random.Generator) -> Array:
+    """Random partitions of units into groups of given sizes, counted by kind.
+
+    ``pooled`` (..., U) are the units of each kind and ``sizes`` the G group sizes, integers or arrays (...), that sum
+    to pooled.sum(-1). Returns counts (G, ..., draws, U) that sum to ``pooled`` over the groups.
+    """
+    pooled = np.asarray(pooled)
+    rest = np.repeat(pooled[..., None, :], draws, axis=-2)
+    groups = []
+    for size in sizes[:-1]:
+        left = np.broadcast_to(np.asarray(size)[..., None], rest.shape[:-1])
+        taken = np.empty_like(rest)
+        remaining = rest.sum(axis=-1)
+        for kind in range(rest.shape[-1] - 1):
+            remaining = remaining - rest[..., kind]
+            taken[..., kind] = draw(rest[..., kind], remaining, left, rng)
+            left = left - taken[..., kind]
+        taken[..., -1] = left
+        groups.append(taken)
+        rest = rest - taken
+    return np.stack([*groups, rest])
+
+
+@dataclass(frozen=True)
+class CountResampler:
+    """Counts of U kinds of units in G groups, ``counts`` (G, U), permuted as a whole or within strata of kinds.
+
+    ``strata`` (U,) numbers the strata; each is permuted by itself, so that its rows keep their number in every group.
+    """
+
+    statistic: Statistic
+    counts: Array
+    seed: int
+    strata: Array | None = None
+
+    @property
+    def observed(self) -> MetricEstimate:
+        return self.statistic(self.counts)
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        return tuple(int(n) for n in self.counts.sum(axis=1))
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        rng = generator(self.seed, block)
+        at_once = min(BLOCK, max(1, COUNTS_AT_ONCE // self.counts.shape[1]))
+        # Parts are always whole and then cut: so fewer draws are the first of many.
+        parts = [self.statistic(self._drawn(at_once, rng)) for _ in range(0, size, at_once)]
+        value, variance = (np.concatenate(part, axis=-1)[..., :size] for part in zip(*parts, strict=True))
+        return MetricEstimate(value, variance)
+
+    def _drawn(self, size: int, rng: np.random.Generator) -> Array:
+        """Counts after each of ``size`` permutations, (G, size, U)."""
+        counts = np.empty((len(self.counts), size, self.counts.shape[1]), dtype=np.int64)
+        strata = np.zeros(self.counts.shape[1], dtype=int) if self.strata is None else self.strata
+        for stratum in np.unique(strata):
+            kinds = np.flatnonzero(strata == stratum)
+            own = self.counts[:, kinds]
+            counts[..., kinds] = split(own.sum(axis=0), list(own.sum(axis=1)), size, rng)
+        return counts

@@ -1,0 +1,37 @@
+"""The figure of the permutation tests: each difference with its interval."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from fairness_audits.audits.permutation.compute import CORRELATION
+from fairness_audits.audits.permutation.result import named
+from fairness_audits.results.formats import label_text
+from fairness_audits.results.style import FAINT, METHODS, new_figure
+
+LINES = 60
+"""Tests in the figure at most, the first of the table; a larger one fits no page."""
+LETTERS = 56
+BEYOND = 1.15
+"""Ends of intervals without a bound are drawn so many times as far out as the furthest bound."""
+
+
+def figure(results: Sequence[Mapping[str, Any]]) -> Figure:
+    """A line for each defined test, to be drawn and saved within :func:`fairness_audits.results.style.paper`."""
+    entries = [entry for entry in results if entry["undefined"] is None][:LINES]
+    color = METHODS["baseline"].color
+    drawn = new_figure(0.6 + 0.22 * len(entries))
+    axes = drawn.add_subplot()
+    axes.axvline(0.0, color=FAINT, linewidth=0.8)
+    known = [abs(end) for entry in entries for end in (entry["difference"], *entry["interval"]) if end is not None]
+    furthest = BEYOND * max(known)
+    for place, entry in enumerate(entries):
+        low, high = entry["interval"]
+        axes.plot([-furthest if low is None else low, furthest if high is None else high], [place] * 2, color=color)
+        face = color if entry["rejected"] else "white"
+        axes.plot(entry["difference"], place, marker="o", markersize=4.5, color=color, markerfacecolor=face)
+    axes.set_yticks(range(len(entries)), [label_text(named(entry), LETTERS) for entry in entries])
+    axes.set_ylim(len(entries) - 0.4, -0.6)
+    axes.set_xlabel("difference" if any(entry["metric"] != CORRELATION for entry in entries) else "correlation")
+    return drawn

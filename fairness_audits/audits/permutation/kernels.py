@@ -1,0 +1,320 @@
+"""Compiled loops over permutations of rows: one seed and number determine a permutation, whatever ran before it.
+
+Random words come from a counter (the output function of SplitMix64), so that a permutation costs no state and the
+words of eight rows at a time are computed without waiting for one another.
+
+Nothing here but sums, products and quotients, in an order that the compiler may not change: so what is read back from
+disk gives the same bytes as what was just compiled. All functions that call one another are in this one file, since
+Numba compiles anew what it keeps on disk where that file changed, but not where another did.
+Import this module only where it is used: it imports the compiler.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from fairness_audits.values import Array
+
+Word = Any
+"""A NumPy uint64; the compiler infers it."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+TO_UNIT = 1.0 / 9007199254740992.0
+"""A random 53-bit integer times this is uniform on [0, 1)."""
+
+LANES = 16
+"""Partial sums, or samples, side by side: as many as fill a few registers."""
+
+SMALL = 16
+"""Groups of less than 1 / SMALL of the rows are chosen one by one."""
+
+
+@njit(inline="always")
+def mixed(z: Word) -> Word:
+    """A bijection of 64-bit words that scatters them (SplitMix64's)."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(inline="always")
+def stream(seed: int, permutation: int) -> Word:
+    """Where the counter of a permutation starts."""
+    return mixed(mixed(np.uint64(seed)) + np.uint64(permutation) * GOLDEN)
+
+
+@njit(inline="always")
+def below(word: Word, n: int) -> Any:
+    """A uniform integer in 0 ... n - 1 from a random word."""
+    return np.int64((word >> np.uint64(11)) * TO_UNIT * n)
+
+
+@njit(cache=True, nogil=True)
+def choose(seed: int, permutation: int, size: int, words: Array, member: Array) -> None:
+    """A uniform subset of ``size`` of the n rows: ``member`` (n,) uint8 becomes 0 in it and 1 outside.
+
+    Each row first enters by itself with probability close to size / n, by one random byte. Given their number, the
+    chosen rows are a uniform subset; rows taken out or added at random until there are ``size`` leave it uniform.
+    A small subset (or one that leaves few rows out) starts from none (from all) instead. ``words`` (ceil(n / 8),)
+    uint64 is scratch space.
+    """
+    n = member.shape[0]
+    start = stream(seed, permutation)
+    outside = 0
+    if min(size, n - size) * SMALL < n:
+        member[:] = np.uint8(2 * size < n)
+        outside = n if 2 * size < n else 0
+    else:
+        for i in range(words.shape[0]):
+            words[i] = mixed(start + np.uint64(i) * GOLDEN)
+        octets = words.view(np.uint8)
+        cut = int(256 * size / n + 0.5)
+        for i in range(n):
+            member[i] = np.uint8(octets[i] >= cut)
+            outside += member[i]
+    chosen = n - outside
+    wrong = np.uint8(0) if chosen > size else np.uint8(1)
+    change = abs(chosen - size)
+    counter = mixed(start ^ GOLDEN)
+    while change > 0:
+        counter += GOLDEN
+        i = below(mixed(counter), n)
+        if member[i] == wrong:
+            member[i] = np.uint8(1) - wrong
+            change -= 1
+
+
+@njit(cache=True, nogil=True)
+def shuffle(seed: int, permutation: int, values: Array) -> None:
+    """A uniform permutation of ``values`` in place (Fisher and Yates)."""
+    counter = stream(seed, permutation)
+    for i in range(values.shape[0] - 1, 0, -1):
+        counter += GOLDEN
+        j = below(mixed(counter), i + 1)
+        values[i], values[j] = values[j], values[i]
+
+
+@njit(cache=True, nogil=True)
+def assign(seed: int, permutation: int, sizes: Array, words: Array, codes: Array) -> None:
+    """Groups of the given sizes, uniformly at random: ``codes`` (n,) uint8 becomes the group of each row."""
+    if sizes.shape[0] == 2:
+        choose(seed, permutation, sizes[0], words, codes)
+        return
+    filled: Word = 0
+    for group in range(sizes.shape[0]):
+        codes[filled : filled + sizes[group]] = group
+        filled += sizes[group]
+    shuffle(seed, permutation, codes)
+
+
+@njit(cache=True, nogil=True)
+def ranked_moments(codes: Array, label: Array, tie_end: Array, moments: Array) -> None:
+    """One pass over rows in ascending order of score: the sums that give each group's AUC and DeLong variance.
+
+    ``moments`` (3, 2 G), initially 0, gets for each class 2 group + label: the number of rows, the sum over them of the
+    number of rows of the same group and the other label below (equals count one half), and the sum of its squares.
+    ``tie_end`` (n,) marks the last row of each run of equal scores; empty if no two scores are equal.
+    """
+    count, total, squares = moments
+    if tie_end.shape[0] == 0:
+        for i in range(label.shape[0]):
+            k = 2 * codes[i] + label[i]
+            value = count[k ^ 1]
+            total[k] += value
+            squares[k] += value * value
+            count[k] += 1.0
+        return
+    tied = np.zeros(count.shape[0])
+    for i in range(label.shape[0]):
+        tied[2 * codes[i] + label[i]] += 1.0
+        if tie_end[i]:
+            for k in range(tied.shape[0]):
+                value = count[k ^ 1] + 0.5 * tied[k ^ 1]
+                total[k] += tied[k] * value
+                squares[k] += tied[k] * value * value
+            for k in range(tied.shape[0]):
+                count[k] += tied[k]
+                tied[k] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def permuted_ranks(seed: int, first: int, sizes: Array, label: Array, tie_end: Array, moments: Array) -> None:
+    """:func:`ranked_moments` of permutations first, first + 1, ...: ``moments`` (B, 3, 2 G), initially 0."""
+    codes = np.empty(label.shape[0], np.uint8)
+    words = np.empty((label.shape[0] + 7) // 8, np.uint64)
+    for b in range(moments.shape[0]):
+        assign(seed, first + b, sizes, words, codes)
+        ranked_moments(codes, label, tie_end, moments[b])
+
+
+@njit(cache=True, nogil=True)
+def permuted_codes(seed: int, first: int, sizes: Array, codes: Array) -> None:
+    """The groups of the rows (B, n) after permutations first, first + 1, ..."""
+    words = np.empty((codes.shape[1] + 7) // 8, np.uint64)
+    for b in range(codes.shape[0]):
+        assign(seed, first + b, sizes, words, codes[b])
+
+
+@njit(cache=True, nogil=True)
+def sum_over(codes: Array, group: int, column: Array) -> float:
+    """The sum of ``column`` over the rows of one group, in 16 partial sums that do not wait for one another."""
+    partial = np.zeros(LANES)
+    whole = column.shape[0] - column.shape[0] % LANES
+    for i in range(0, whole, LANES):
+        for lane in range(LANES):
+            partial[lane] += column[i + lane] * (codes[i + lane] == group)
+    for i in range(whole, column.shape[0]):
+        partial[i - whole] += column[i] * (codes[i] == group)
+    return partial.sum()
+
+
+@njit(cache=True, nogil=True)
+def permuted_sums(seed: int, first: int, sizes: Array, columns: Array, sums: Array) -> None:
+    """Sums of each column over each group of permutations first, first + 1, ...
+
+    ``columns`` (C, n) contiguous; ``sums`` (B, G, C), whose group 0 is left to be the rest of the total.
+    """
+    codes = np.empty(columns.shape[1], np.uint8)
+    words = np.empty((columns.shape[1] + 7) // 8, np.uint64)
+    for b in range(sums.shape[0]):
+        assign(seed, first + b, sizes, words, codes)
+        for group in range(1, sizes.shape[0]):
+            for c in range(columns.shape[0]):
+                sums[b, group, c] = sum_over(codes, group, columns[c])
+
+
+@njit(cache=True, nogil=True)
+def clustered_ranks(codes: Array, cluster: Array, label: Array, tie_end: Array, count: Array, part: Array) -> None:
+    """One pass over rows of clusters, in ascending order of score; equal scores count one half.
+
+    ``codes`` (C,) is the group of each cluster, ``cluster`` (n,) that of each row. ``count`` (2 G,), initially 0, gets
+    the rows of each class 2 group + label, and ``part`` (C, 2), initially 0, for each cluster and label the sum over
+    its rows of the number of rows of the same group and the other label below.
+    """
+    tied = np.zeros(count.shape[0])
+    start: Word = 0
+    for end in range(label.shape[0]):
+        if not tie_end[end]:
+            continue
+        tied[:] = 0.0
+        for i in range(start, end + 1):
+            tied[2 * codes[cluster[i]] + label[i]] += 1.0
+        for i in range(start, end + 1):
+            k = 2 * codes[cluster[i]] + label[i]
+            part[cluster[i], label[i]] += count[k ^ 1] + 0.5 * tied[k ^ 1]
+        for k in range(count.shape[0]):
+            count[k] += tied[k]
+        start = end + 1
+
+
+@njit(cache=True, nogil=True)
+def clustered_auc(
+    codes: Array, cluster: Array, label: Array, tie_end: Array, held: Array, value: Array, variance: Array
+) -> None:
+    """AUC and variance of each group (G,) of the rows of :func:`clustered_ranks`; ``held`` (C, 2) are their numbers by
+    cluster and label.
+    """
+    groups = value.shape[0]
+    count, part = np.zeros(2 * groups), np.zeros(held.shape)
+    clustered_ranks(codes, cluster, label, tie_end, count, part)
+    wins, squares, clusters = np.zeros(groups), np.zeros(groups), np.zeros(groups)
+    for c in range(codes.shape[0]):
+        wins[codes[c]] += part[c, 1]
+        clusters[codes[c]] += 1.0
+    for g in range(groups):
+        m, n = count[2 * g + 1], count[2 * g]
+        value[g] = wins[g] / (m * n) if m > 0 and n > 0 else np.nan
+    for c in range(codes.shape[0]):
+        g = codes[c]
+        m, n, auc = count[2 * g + 1], count[2 * g], value[g]
+        if m > 0 and n > 0:
+            influence = (part[c, 1] / n - held[c, 1] * auc) / m + (held[c, 0] * (1 - auc) - part[c, 0] / m) / n
+            squares[g] += influence * influence
+    for g in range(groups):
+        known = clusters[g] > 1 and not np.isnan(value[g])
+        variance[g] = squares[g] * clusters[g] / (clusters[g] - 1) if known else np.nan
+
+
+@njit(cache=True, nogil=True)
+def permuted_clusters(
+    seed: int,
+    first: int,
+    sizes: Array,
+    cluster: Array,
+    label: Array,
+    tie_end: Array,
+    held: Array,
+    value: Array,
+    variance: Array,
+) -> None:
+    """AUC and variance (B, G) of permutations first, first + 1, ... of the groups of whole clusters."""
+    codes = np.empty(held.shape[0], np.uint8)
+    words = np.empty((held.shape[0] + 7) // 8, np.uint64)
+    for b in range(value.shape[0]):
+        assign(seed, first + b, sizes, words, codes)
+        clustered_auc(codes, cluster, label, tie_end, held, value[b], variance[b])
+
+
+@njit(cache=True, nogil=True)
+def permuted_products(seed: int, first: int, x: Array, y: Array, products: Array) -> None:
+    """Sums of x y and of (x y)^2 after permutations first, first + 1, ... of the rows of y.
+
+    ``x`` and ``y`` (n, S) hold S data sets, all permuted alike; ``products`` (B, 2, S), initially 0.
+    """
+    rows = np.arange(x.shape[0])
+    for b in range(products.shape[0]):
+        shuffle(seed, first + b, rows)
+        for i in range(x.shape[0]):
+            j = rows[i]
+            for s in range(x.shape[1]):
+                product = x[i, s] * y[j, s]
+                products[b, 0, s] += product
+                products[b, 1, s] += product * product
+
+
+@njit(cache=True, nogil=True)
+def pooled_products(seed: int, first: int, values: Array, sums: Array) -> None:
+    """Shuffle 2 n values and cut them into halves u and v: the sums of u, u^2 and u v.
+
+    ``values`` (2 n, S) holds S data sets, all shuffled alike; ``sums`` (B, 3, S), initially 0.
+    """
+    rows = np.arange(values.shape[0])
+    half = values.shape[0] // 2
+    for b in range(sums.shape[0]):
+        shuffle(seed, first + b, rows)
+        for i in range(half):
+            u, v = rows[i], rows[half + i]
+            for s in range(values.shape[1]):
+                sums[b, 0, s] += values[u, s]
+                sums[b, 1, s] += values[u, s] * values[u, s]
+                sums[b, 2, s] += values[u, s] * values[v, s]
+
+
+@njit(cache=True, nogil=True)
+def ranked_sums(codes: Array, label: Array, sums: Array) -> None:
+    """What :func:`fairness_audits.audits.permutation.statistics.of_moments` makes AUC and variance of, for 16 samples
+    without ties.
+
+    ``codes`` (B, n) are groups, 0 and 1, after B permutations, the same for all samples; ``label`` (n, 16) are doubles.
+    ``sums`` (B, 2, 6, 16) gets, of each group, the numbers of positives and negatives, the sum over positives of the
+    number of negatives below, that of its squares, and the same over negatives with the positives below. All are whole
+    numbers, which doubles add without rounding.
+    """
+    part = np.zeros((2, 6, LANES))
+    for b in range(codes.shape[0]):
+        part[:] = 0.0
+        for i in range(label.shape[0]):
+            group = codes[b, i]
+            for lane in range(LANES):
+                positive = label[i, lane]
+                negative = 1.0 - positive
+                m, n = part[group, 0, lane], part[group, 1, lane]
+                lower, under = positive * n, negative * m
+                part[group, 0, lane] = m + positive
+                part[group, 1, lane] = n + negative
+                part[group, 2, lane] += lower
+                part[group, 3, lane] += lower * n
+                part[group, 4, lane] += under
+                part[group, 5, lane] += under * m
+        sums[b] = part

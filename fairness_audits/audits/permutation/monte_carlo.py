@@ -1,0 +1,257 @@
+r"""From draws of a statistic to a p-value, its interval and its error, and to the moment when a decision is safe.
+
+With S of B permuted statistics at least as extreme as the observed one, p = (1 + S) / (B + 1): the observed labelling
+is itself one of the permutations, so that P(p <= alpha) <= alpha under exchangeability, for every B.
+
+With D the difference of the metric between the groups and D* the same after a permutation of their labels:
+
+- ``studentized``: T = D / sqrt(v_A + v_B) against T* = D* / sqrt(v*_A + v*_B), the variances estimated anew in every
+  permutation (Algorithm 1). T is asymptotically pivotal, hence the level is alpha in the limit when only the metric,
+  and nothing else, is equal in the groups (theorems 2 and 3).
+- ``unstudentized``: D against D*. D* has the variance of two samples of the mixture, so the level may be anything.
+
+Each is inverted for its interval: the values d that it would not reject if (D - d) were compared in place of D.
+Source: DiCiccio et al. 2020.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from scipy.special import gammaln, xlog1py, xlogy
+
+from fairness_audits.audits.permutation.draws import BLOCK, Resampler
+from fairness_audits.audits.permutation.statistics import studentized
+from fairness_audits.validation import Checked, Count, Share, at_least, finite
+from fairness_audits.values import Array
+
+Method = Literal["auto", "exact", "studentized", "unstudentized"]
+"""``auto`` is exact where exactness is free, else studentized."""
+Alternative = Literal["two-sided", "equal-tailed", "greater", "less"]
+"""``greater``: the metric of the first group is the larger one. ``two-sided``: |T| is large, as published.
+
+``equal-tailed``: T is far out on its own side, p = min(1, 2 min(p_greater, p_less)). Where a small group is set
+against a large one, T has a long tail on one side only: for an AUC near 1, few rows are often ranked without a fault,
+and their estimated variance is then near 0. Against |T| that tail hides a difference on the other side. Where T* is
+symmetric, as it is in the limit, both are one.
+"""
+
+SIDED = ("greater", "less")
+
+ROUNDING = 1e-12
+"""Relative difference below which two statistics count as equal: sums in another order."""
+
+MONTE_CARLO_LEVEL = 0.95
+"""Level of the interval for the p-value of infinitely many draws."""
+
+
+def tails(alternative: Alternative) -> int:
+    """How many one-sided tests the level is shared among."""
+    return 2 if alternative == "equal-tailed" else 1
+
+
+def extreme(permuted: Array, observed: Array | float, alternative: Alternative) -> Array:
+    """Whether each permuted statistic (..., B) is at least as extreme as the observed one (...).
+
+    A statistic that does not exist (NaN), permuted or observed, counts as extreme, against the rejection.
+    """
+    observed = np.asarray(observed, dtype=np.float64)[..., None]
+    missing = np.isnan(permuted) | np.isnan(observed)
+    if alternative == "two-sided":
+        permuted, observed = np.abs(permuted), np.abs(observed)
+    elif alternative == "less":
+        permuted, observed = -permuted, -observed
+    # An infinite one has no rounding: it is matched by its equal, and its opposite by everything.
+    slack = np.where(np.isinf(observed), 0.0, ROUNDING * np.abs(observed))
+    return (permuted >= observed - slack) | missing
+
+
+def monte_carlo_p(extremes: Array | int, draws: int) -> Array:
+    """(1 + S) / (B + 1)."""
+    return (1 + np.asarray(extremes)) / (draws + 1)
+
+
+def wilson(extremes: int, draws: int, level: float = MONTE_CARLO_LEVEL) -> tuple[float, float]:
+    """The score interval for a probability of which S successes in B trials were seen. Source: Wilson 1927."""
+    from scipy.stats import binomtest
+
+    # Its ends at 0 and B successes are exactly 0 and 1; those of statsmodels miss them by a rounding.
+    low, high = binomtest(extremes, draws).proportion_ci(level, "wilson")
+    return float(low), float(high)
+
+
+def furthest(signed: Array, alpha: float) -> Array:
+    """The k-th largest of draws (..., B), k = floor(alpha (B + 1)), infinite for k = 0 and where so many are NaN.
+
+    p <= alpha if fewer than k draws are as extreme, that is if the statistic lies beyond it.
+    """
+    k = int(np.floor(alpha * (signed.shape[-1] + 1) * (1 + 1e-12)))
+    known = np.where(np.isnan(signed), np.inf, signed)
+    return np.sort(known, axis=-1)[..., -k] if k else np.full(signed.shape[:-1], np.inf)
+
+
+def bound(units: Array | float, scale: Array | float) -> Array:
+    """``units`` >= 0 of this ``scale``: where that is 0 nothing, or infinitely much of infinitely many units."""
+    with np.errstate(invalid="ignore"):
+        return np.where((np.asarray(scale) == 0) & np.isinf(units), np.inf, np.multiply(units, scale))
+
+
+@dataclass(frozen=True)
+class SafeStop(Checked):
+    r"""Stop drawing as soon as the decision p <= alpha is as it would be after infinitely many draws.
+
+    After n draws with S extreme ones, stop when
+
+    .. math:: (n + 1) \binom{n}{S} \alpha^S (1 - \alpha)^{n - S} \le \varepsilon.
+
+    Robbins (1970): if the p-value is alpha, the chance that this ever happens is at most epsilon. So, whatever the
+    p-value, a test that stops decides otherwise than all draws would with probability at most epsilon, the
+    ``risk``; and its level is at most alpha + epsilon. The same inequality, solved for the probability in the place of
+    alpha, is an interval that holds the p-value at all times together, with probability 1 - epsilon.
+    """
+
+    alpha: float
+    risk: Share
+
+    @property
+    def fewest(self) -> int:
+        """Draws made in any case, 10 / alpha, so that there is an interval for the effect: stopping late is as safe."""
+        return int(np.ceil(10 / self.alpha))
+
+    def first_stop(self, extremes: Array, drawn: int, earlier: int) -> int | None:
+        """The index at which to stop in the next block of draws, None if it holds none.
+
+        ``extremes`` (b,) says which of the block's draws are extreme, after ``drawn`` with ``earlier`` extreme ones.
+        """
+        n = drawn + np.arange(1, len(extremes) + 1)
+        stop = self._log_evidence(n, earlier + np.cumsum(extremes), self.alpha) <= np.log(self.risk)
+        stop &= n >= self.fewest
+        return int(np.argmax(stop)) if stop.any() else None
+
+    def interval(self, extremes: int, draws: int) -> tuple[float, float]:
+        """All probabilities that the draws so far do not contradict."""
+
+        def edge(inside: float, outside: float) -> float:
+            for _ in range(60):
+                middle = (inside + outside) / 2
+                kept = self._log_evidence(np.array(draws), np.array(extremes), middle) > np.log(self.risk)
+                inside, outside = (middle, outside) if kept else (inside, middle)
+            return outside
+
+        share = extremes / draws
+        return (0.0 if extremes == 0 else edge(share, 0.0)), (1.0 if extremes == draws else edge(share, 1.0))
+
+    @staticmethod
+    def _log_evidence(n: Array, s: Array, p: float) -> Array:
+        log_binomial = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1) + xlogy(s, p) + xlog1py(n - s, -p)
+        return np.log(n + 1) + log_binomial
+
+
+@dataclass(frozen=True)
+class Settings(Checked):
+    """How to test.
+
+    ``method``: ``auto`` enumerates where that is exact (rates of unclustered rows) and else studentises;
+    ``exact``, ``studentized`` and ``unstudentized`` by name. ``alternative``: ``greater`` asks whether the metric is
+    larger in A. ``alpha``: level of the test; 1 - alpha that of the interval. ``draws``: B, the number of permutations.
+    ``smoothing``: events and others added to each group in the variance of a studentised rate (0: as published).
+    ``bootstraps``: samples with replacement behind a user metric's variance.
+    ``resampling_risk``: stop drawing when the decision is safe up to this risk (see ``SafeStop``); None draws all B.
+    """
+
+    method: Method = "auto"
+    alternative: Alternative = "two-sided"
+    alpha: Share = 0.05
+    draws: Count = 10_000
+    smoothing: Annotated[float, at_least(0), finite] = 1.0
+    bootstraps: Annotated[int, at_least(2)] = 200
+    resampling_risk: Share | None = None
+
+    @property
+    def stop(self) -> SafeStop | None:
+        """When to stop drawing."""
+        level = self.alpha / tails(self.alternative)
+        return None if self.resampling_risk is None else SafeStop(level, self.resampling_risk)
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """An observed statistic among its ``reference`` (B,) draws; one unit of it is ``scale`` units of the metric.
+
+    ``stopped`` says that drawing ended early because the decision was safe.
+    """
+
+    difference: float
+    statistic: float
+    scale: float
+    reference: Array
+    stopped: bool
+
+    def p(self, alternative: Alternative) -> float:
+        """(1 + S) / (B + 1); of an equal-tailed test twice that of the nearer tail, at most 1."""
+        return min(1.0, tails(alternative) * float(monte_carlo_p(self.extremes(alternative), len(self.reference))))
+
+    def extremes(self, alternative: Alternative) -> int:
+        """S, the number of draws at least as extreme as what was observed; if equal-tailed, on the nearer side."""
+        sides: tuple[Alternative, ...] = ("greater", "less") if alternative == "equal-tailed" else (alternative,)
+        return min(int(extreme(self.reference, self.statistic, side).sum()) for side in sides)
+
+    @property
+    def undefined_draws(self) -> int:
+        """Draws in which the statistic does not exist."""
+        return int(np.isnan(self.reference).sum())
+
+    def interval(self, alpha: float, alternative: Alternative) -> tuple[float, float]:
+        """The differences that the test does not reject at level alpha, ends included: 0 exactly where p > alpha."""
+        up, down = self.reference, -self.reference
+        if alternative == "two-sided":
+            up = down = np.abs(self.reference)
+        below, above = (float(bound(furthest(side, alpha / tails(alternative)), self.scale)) for side in (up, down))
+        low = -np.inf if alternative == "less" else self.difference - below
+        high = np.inf if alternative == "greater" else self.difference + above
+        return low, high
+
+    def p_interval(self, settings: Settings) -> tuple[float, float]:
+        """Where the p-value of infinitely many draws lies: Wilson's interval, or one for every stopping time."""
+        extremes, draws = self.extremes(settings.alternative), len(self.reference)
+        low, high = settings.stop.interval(extremes, draws) if settings.stop else wilson(extremes, draws)
+        return min(1.0, tails(settings.alternative) * low), min(1.0, tails(settings.alternative) * high)
+
+
+def monte_carlo(source: Resampler, method: Method, settings: Settings) -> MonteCarlo:
+    """Draw the reference distribution of a method for two groups, at most ``settings.draws`` of it."""
+    observed = source.observed
+    difference = float(observed.difference)
+    scale = float(np.sqrt(observed.variance.sum())) if method == "studentized" else 1.0
+    statistic = float(studentized(observed)) if method == "studentized" else difference
+
+    def block(number: int, size: int) -> Array:
+        permuted = source.permuted(number, size)
+        return studentized(permuted) if method == "studentized" else permuted.difference
+
+    reference, stopped = until_safe(block, statistic, settings)
+    return MonteCarlo(difference, statistic, scale, reference, stopped)
+
+
+def until_safe(block: Callable[[int, int], Array], statistic: float, settings: Settings) -> tuple[Array, bool]:
+    """The draws of ``block(number, size)`` one after another, and whether they ended early, the decision being safe."""
+    parts: list[Array] = []
+    drawn = earlier = 0
+    alternative, stop = settings.alternative, settings.stop
+    if alternative == "equal-tailed":
+        alternative = "greater" if statistic > 0 else "less"
+    for number, size in _blocks(settings.draws):
+        parts.append(block(number, size))
+        beyond = extreme(parts[-1], statistic, alternative)
+        last = None if stop is None else stop.first_stop(beyond, drawn, earlier)
+        if last is not None:
+            parts[-1] = parts[-1][: last + 1]
+            return np.concatenate(parts), True
+        drawn, earlier = drawn + size, earlier + int(beyond.sum())
+    return np.concatenate(parts), False
+
+
+def _blocks(draws: int) -> list[tuple[int, int]]:
+    """Number and size of each block of draws."""
+    return [(number, min(BLOCK, draws - first)) for number, first in enumerate(range(0, draws, BLOCK))]

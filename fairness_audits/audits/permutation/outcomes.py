@@ -1,0 +1,162 @@
+"""What a permutation test sees of a model: rows with their predictions, or the contingency table of them.
+
+:class:`Predictions` has one entry a row. :class:`Counts` says how many rows of each group have each label and fall in
+each cell, a cell being a predicted label or a bin of scores: a few hundred numbers, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fairness_audits.values import Array
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """One row of each array for each prediction; ``n`` rows in ``len(groups)`` groups.
+
+    ``label`` (n,) is the outcome y: 0 or 1, or any real number for the metrics that allow it. ``score`` (n,) is what
+    the model says of it (a probability, for the log loss). ``group`` (n,) holds codes 0 ... G - 1 and ``groups`` their
+    names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as recall. ``cluster`` (n,) are codes of
+    the person (any unit that was drawn as a whole) behind each row.
+
+    Raises ValueError for arrays of unequal length, values that are not finite, codes without a name, a group without
+    rows, and a cluster that has rows in two groups.
+    """
+
+    label: Array
+    score: Array
+    group: Array
+    groups: tuple[str, ...]
+    prediction: Array | None = None
+    cluster: Array | None = None
+
+    def __post_init__(self) -> None:
+        columns = {"label": self.label, "score": self.score, "group": self.group}
+        optional = {"prediction": self.prediction, "cluster": self.cluster}
+        columns |= {name: values for name, values in optional.items() if values is not None}
+        for name, values in columns.items():
+            if values.shape != (len(self.label),):
+                raise ValueError(f"expected {name} of shape ({len(self.label)},) as label has, found {values.shape}")
+            if not np.isfinite(values).all():
+                raise ValueError(
+                    f"{name} has {int((~np.isfinite(values)).sum())} values that are not finite: drop them"
+                )
+        _check_groups(np.bincount(_codes("group", self.group), minlength=len(self.groups)), self.groups)
+        if self.prediction is not None:
+            check_binary("prediction", self.prediction)
+        if self.cluster is not None:
+            self._check_clusters(_codes("cluster", self.cluster))
+
+    def _check_clusters(self, codes: Array) -> None:
+        group_of = np.full(codes.max() + 1, -1)
+        group_of[codes] = self.group
+        if (torn := codes[group_of[codes] != self.group]).size:
+            raise ValueError(
+                f"{len(np.unique(torn))} clusters (the first has code {torn[0]}) have rows in more than one group: "
+                "a cluster is permuted as a whole, so give each of its rows one group"
+            )
+
+    def pair(self, a: int, b: int) -> Predictions:
+        """The rows of groups a and b alone, as groups 0 and 1."""
+        rows = np.flatnonzero((self.group == a) | (self.group == b))
+        prediction = None if self.prediction is None else self.prediction[rows]
+        cluster = None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1]
+        group, names = (self.group[rows] == b).astype(np.int64), (self.groups[a], self.groups[b])
+        return Predictions(self.label[rows], self.score[rows], group, names, prediction, cluster)
+
+    def counted(self) -> Counts:
+        """The table group x label x prediction. Raises ValueError without predictions, or with clusters."""
+        if self.prediction is None:
+            raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")
+        if self.cluster is not None:
+            raise ValueError("clustered rows are not a table of counts: leave cluster out")
+        check_binary("label", self.label)
+        shape, columns = (len(self.groups), 2, 2), (self.group, self.label, self.prediction)
+        cell = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in columns), shape)
+        return Counts.of_decisions(np.bincount(cell, minlength=4 * shape[0]).reshape(shape), self.groups)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Rows of each group, (G,)."""
+        return np.bincount(_codes("group", self.group), minlength=len(self.groups))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """``table[g, y, k]``: the number of rows of group g with label y in cell k; (G, 2, K) integers.
+
+    Cell k holds the scores s with lower[k] <= s < upper[k] (the last cell also s = upper[k]), or, where the two bounds
+    are equal, the one score lower[k]. Cells are in ascending order. For decisions K = 2 and the cells are 0 and 1.
+
+    Raises ValueError for another shape, negative or fractional counts, bounds out of order and a group without rows.
+    """
+
+    table: Array
+    groups: tuple[str, ...]
+    lower: Array
+    upper: Array
+
+    def __post_init__(self) -> None:
+        shape = (len(self.groups), 2, len(self.lower))
+        if self.table.shape != shape or self.upper.shape != self.lower.shape:
+            raise ValueError(f"expected a table group x label x cell of shape {shape}, found {self.table.shape}")
+        if self.table.dtype.kind not in "iu" or (self.table < 0).any():
+            raise ValueError(f"expected counts, integers >= 0, found {self.table.dtype} from {self.table.min()}")
+        if (self.lower > self.upper).any() or (self.upper[:-1] > self.lower[1:]).any():
+            raise ValueError("expected cells in ascending order that do not overlap: sort them by their lower bound")
+        _check_groups(self.table.sum(axis=(1, 2)), self.groups)
+
+    @classmethod
+    def of_decisions(cls, table: Array, groups: tuple[str, ...]) -> Counts:
+        """From a table group x label x predicted label, (G, 2, 2)."""
+        cells = np.array([0.0, 1.0])
+        return cls(table, groups, cells, cells)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the cells are the two decisions 0 and 1."""
+        return np.array_equal(self.lower, [0.0, 1.0]) and np.array_equal(self.upper, [0.0, 1.0])
+
+    @property
+    def score(self) -> Array:
+        """One score for each cell, its middle: (K,)."""
+        return (self.lower + self.upper) / 2
+
+    @property
+    def sizes(self) -> Array:
+        """Rows of each group, (G,)."""
+        return self.table.sum(axis=(1, 2))
+
+    def pair(self, a: int, b: int) -> Counts:
+        """Groups a and b alone, as groups 0 and 1."""
+        return Counts(self.table[[a, b]], (self.groups[a], self.groups[b]), self.lower, self.upper)
+
+
+def decided(score: Array, threshold: float) -> Array:
+    """The decision 1[score >= threshold], int64."""
+    return (score >= threshold).astype(np.int64)
+
+
+def _codes(name: str, values: Array) -> Array:
+    if values.dtype.kind not in "iu" or (len(values) and values.min() < 0):
+        raise ValueError(f"expected {name} as integer codes >= 0, found {values.dtype}: code the levels from 0")
+    return values
+
+
+def check_binary(name: str, values: Array) -> None:
+    if not np.isin(values, (0, 1)).all():
+        odd = values[~np.isin(values, (0, 1))][0]
+        raise ValueError(f"expected {name} in {{0, 1}}, found {odd}: code the positive class as 1, the other as 0")
+
+
+def _check_groups(sizes: Array, groups: tuple[str, ...]) -> None:
+    if len(groups) < 2:
+        raise ValueError(f"expected at least two groups to compare, found {list(groups)}")
+    if len(sizes) > len(groups):
+        raise ValueError(f"expected group codes below {len(groups)}, found {len(sizes) - 1}: name every group")
+    if empty := [name for name, size in zip(groups, sizes, strict=True) if size == 0]:
+        raise ValueError(f"groups {empty} have no rows: leave them out")

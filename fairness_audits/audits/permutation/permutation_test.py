@@ -1,0 +1,302 @@
+"""One call for any metric: exact where exactness is free, studentised elsewhere, every other test by its name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.audits.permutation.exact import Rates, exact_p, newcombe_interval
+from fairness_audits.audits.permutation.exact import statistic as exact_statistic
+from fairness_audits.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
+from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative, Method, MonteCarlo, Settings, monte_carlo
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
+from fairness_audits.audits.permutation.statistics import CANCELLED, MetricEstimate
+from fairness_audits.values import Array
+
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """Test of H0: the metric is equal in groups A = ``groups[0]`` and B = ``groups[1]``.
+
+    ``estimates`` are the metric in A and in B, ``difference`` is A - B with the interval [``ci_low``, ``ci_high``] of
+    level 1 - alpha: beside an ``exact`` test the hybrid score interval (Newcombe), extended where needed so that it
+    agrees with the test (the exact test rejects less, so 0 may lie just outside the interval); beside the others by
+    inversion of the test. The end that a one-sided alternative leaves open is that of the metric's range or infinite.
+    ``statistic`` is the studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``, ``p_high``] is
+    the interval for the p of infinitely many draws (equal to it where the test is ``exact``).
+    ``rejected`` is p_value <= alpha.
+
+    ``direction`` is +1 where the test concludes that A has the larger metric, -1 for B, 0 where it concludes neither:
+    it names a side only if the one-sided p-value of that side is at most alpha / 2 (at most alpha when the
+    alternative is one-sided), so the chance of naming the wrong one is at most that (exactly so for an exact test,
+    else in the limit; section 2.3).
+
+    ``sizes`` are the rows of the groups, ``units`` what was permuted (rows of the label or prediction concerned,
+    clusters, rows). ``draws`` is the number of permutations drawn, 0 when the distribution was enumerated;
+    ``undefined_draws`` of them left a group without the rows that the metric needs and count as extreme.
+    ``guarantee`` says in a sentence what the p-value promises.
+
+    ``undefined`` is the reason why there is no test, empty where there is one; then ``statistic``, p-values and
+    interval are None, and so is an estimate that does not exist.
+    """
+
+    metric: str
+    groups: tuple[str, str]
+    method: str
+    alternative: Alternative
+    alpha: float
+    estimates: tuple[float | None, float | None]
+    sizes: tuple[int, int]
+    units: tuple[int, int]
+    difference: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    statistic: float | None = None
+    p_value: float | None = None
+    p_low: float | None = None
+    p_high: float | None = None
+    rejected: bool = False
+    direction: int = 0
+    exact: bool = False
+    draws: int = 0
+    undefined_draws: int = 0
+    guarantee: str = ""
+    undefined: str = ""
+
+    @property
+    def higher(self) -> str | None:
+        """The group concluded to have the larger metric; None where the test concludes neither."""
+        return None if self.direction == 0 else self.groups[0 if self.direction > 0 else 1]
+
+
+GUARANTEES = {
+    "exact": "where the rates are equal, the chance to reject is at most alpha in every sample of independent rows, "
+    "whatever else differs between the groups",
+    "studentized": "where the metrics are equal, the chance to reject tends to alpha as both groups grow; it is at "
+    "most alpha in every sample if the groups are alike in distribution",
+    "unstudentized": "the chance to reject is at most alpha if the groups are alike in distribution; if only the "
+    "metric is equal, it can be far from alpha",
+}
+
+NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
+NEEDED |= {"precision": "prediction 1", "npv": "prediction 0"}
+"""What the rows are called that a rate is a share of."""
+
+
+def permutation_test(
+    data: Predictions | Counts,
+    metric: str | UserMetric | Callable[[Array, Array, Array], float],
+    *,
+    rng: np.random.Generator,
+    groups: tuple[str, str] | None = None,
+    **settings: Any,
+) -> PermutationTest:
+    """Is the metric equal in groups A and B?
+
+    ``data``: rows, or the contingency table of them. ``metric``: a name of ``metrics.METRICS``, or a
+    function(y, score, weight) of one group's rows (see ``UserMetric``). ``rng``: where the seed of the draws is taken
+    from; same seed, same result, on any number of threads. ``groups``: the names of A and B; needed where the data have
+    more than two groups. ``settings``: those of :class:`fairness_audits.audits.permutation.monte_carlo.Settings`.
+
+    Raises ValueError where the data do not have what the metric needs, or a setting is out of range. A metric that does
+    not exist in a group gives a result with ``undefined``, the reason.
+    """
+    a, b = _pair(data.groups, groups)
+    return tested(data.pair(a, b), resolved(metric), Settings(**settings), rng)
+
+
+def resolved(metric: str | UserMetric | Callable[[Array, Array, Array], float]) -> Metric:
+    """The metric behind a name or a function."""
+    if isinstance(metric, str):
+        return metric_named(metric)
+    return metric if isinstance(metric, UserMetric) else UserMetric(getattr(metric, "__name__", "user metric"), metric)
+
+
+def tested(data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator) -> PermutationTest:
+    """The test of groups 0 and 1 of data with two groups."""
+    if isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact"):
+        return _exact(data, metric, settings)
+    if settings.method == "exact":
+        raise ValueError(
+            f"no exact test of {metric.name} on these data: exactness is free for rates of unclustered rows; "
+            "take method studentized"
+        )
+    return _resampled(data, metric, settings, rng)
+
+
+def _pair(known: tuple[str, ...], groups: tuple[str, str] | None) -> tuple[int, int]:
+    if groups is None:
+        if len(known) > 2:
+            raise ValueError(f"the data have {len(known)} groups, {list(known)}: name two of them")
+        return 0, 1
+    if missing := [name for name in groups if name not in known]:
+        raise ValueError(f"expected groups among {list(known)}, found {missing}")
+    if groups[0] == groups[1]:
+        raise ValueError(f"expected two different groups, found {groups[0]!r} twice")
+    return known.index(groups[0]), known.index(groups[1])
+
+
+def _exact(data: Predictions | Counts, metric: Rate, settings: Settings) -> PermutationTest:
+    table = decisions(data)
+    (x_a, z_a, _), (x_b, z_b, _) = metric.split(table.table).tolist()
+    rates = Rates(x_a, x_a + z_a, x_b, x_b + z_b)
+    shares = np.array([x / m if m else np.nan for x, m in ((x_a, rates.m_a), (x_b, rates.m_b))])
+    result = _blank(data, metric, settings, "exact", shares, (rates.m_a, rates.m_b))
+    if result.undefined:
+        return result
+    p = exact_p(rates)
+    value = p.of(settings.alternative)
+    rejected = value <= settings.alpha
+    low, high = agreeing(newcombe_interval(rates, settings.alpha, settings.alternative), rates.difference, rejected)
+    return replace(
+        result,
+        ci_low=low,
+        ci_high=high,
+        statistic=exact_statistic(rates),
+        p_value=value,
+        p_low=value,
+        p_high=value,
+        rejected=rejected,
+        direction=direction(rates.difference, p.greater, p.less, settings),
+    )
+
+
+def _resampled(
+    data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator
+) -> PermutationTest:
+    method: Method = "studentized" if settings.method == "auto" else settings.method
+    bootstraps = settings.bootstraps if method == "studentized" else 0
+    source = resampler(data, metric, int(rng.integers(2**63)), settings.smoothing, bootstraps)
+    observed = source.observed
+    result = _blank(data, metric, settings, method, observed.value, source.units)
+    if not result.undefined and method == "studentized":
+        result = replace(result, undefined=without_variance(data, metric, observed))
+    if result.undefined:
+        return result
+    found = monte_carlo(source, method, settings)
+    return with_monte_carlo(result, found, settings)
+
+
+def _blank(
+    data: Predictions | Counts, metric: Metric, settings: Settings, method: Method, value: Array, units: tuple[int, ...]
+) -> PermutationTest:
+    """The result as far as it is known before the test: estimates, or the reason why there are none."""
+    estimates = [float(v) if np.isfinite(v) else None for v in value]
+    lacking = missing(data, metric, value)
+    return PermutationTest(
+        metric=metric.name,
+        groups=(data.groups[0], data.groups[1]),
+        method=method,
+        alternative=settings.alternative,
+        alpha=settings.alpha,
+        estimates=(estimates[0], estimates[1]),
+        sizes=(int(data.sizes[0]), int(data.sizes[1])),
+        units=(units[0], units[1]),
+        difference=None if lacking else float(value[0] - value[1]),
+        exact=method == "exact",
+        guarantee=GUARANTEES[method],
+        undefined=lacking,
+    )
+
+
+def with_monte_carlo(result: PermutationTest, found: MonteCarlo, settings: Settings) -> PermutationTest:
+    """The result completed by a Monte-Carlo test."""
+    value = found.p(settings.alternative)
+    rejected = value <= settings.alpha
+    interval = found.interval(settings.alpha, settings.alternative)
+    low, high = agreeing(interval, found.difference, rejected)
+    p_low, p_high = found.p_interval(settings)
+    return replace(
+        result,
+        difference=found.difference,
+        ci_low=low,
+        ci_high=high,
+        statistic=found.statistic,
+        p_value=value,
+        p_low=p_low,
+        p_high=p_high,
+        rejected=rejected,
+        direction=direction(found.difference, found.p("greater"), found.p("less"), settings),
+        draws=len(found.reference),
+        undefined_draws=found.undefined_draws,
+        guarantee=result.guarantee + _stopping(found, settings),
+    )
+
+
+def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -> tuple[float, float]:
+    """The interval with 0 in it exactly where the test does not reject.
+
+    Intervals come from tests of D = d whose member at d = 0 is a close relative of the test made: where the two
+    disagree, the interval is extended to 0, or ends just before it. Beside an exact test it is Newcombe's interval,
+    extended where needed: no inversion of the exact test.
+    """
+    low, high = interval
+    if not rejected:
+        return min(low, 0.0), max(high, 0.0)
+    if low <= 0 <= high:
+        step = np.nextafter(0.0, difference)
+        return (float(step), high) if difference > 0 else (low, float(step))
+    return low, high
+
+
+def direction(difference: float, p_greater: float, p_less: float, settings: Settings) -> int:
+    """+1, -1 or 0: see ``PermutationTest.direction``."""
+    tail = settings.alpha if settings.alternative in SIDED else settings.alpha / 2
+    if difference > 0 and p_greater <= tail and settings.alternative != "less":
+        return 1
+    return -1 if difference < 0 and p_less <= tail and settings.alternative != "greater" else 0
+
+
+def _stopping(found: MonteCarlo, settings: Settings) -> str:
+    if settings.stop is None:
+        return ""
+    drawn = len(found.reference)
+    if not found.stopped:
+        return f"; all {drawn} draws were made without the decision becoming safe at risk {settings.resampling_risk}"
+    return (
+        f"; drawing stopped after {drawn} of {settings.draws}: the chance that infinitely many draws would decide "
+        f"otherwise is at most {settings.resampling_risk}, and that much is added to the level"
+    )
+
+
+def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
+    """Which group lacks what the metric is computed of; empty where the metric (G,) exists in both."""
+    for group, name in enumerate(data.groups):
+        if np.isfinite(value[group]):
+            continue
+        if isinstance(metric, Rate):
+            return f"group {name!r} has no rows with {NEEDED[metric.name]}"
+        if isinstance(metric, Auc):
+            return f"group {name!r} has no rows with label {0 if _positives(data, group) else 1}"
+        if np.isinf(value[group]):
+            return f"the {metric.title} of group {name!r} is infinite: a prediction that was certain was wrong"
+        return f"the {metric.title} of group {name!r} does not exist: its rows give NaN"
+    return ""
+
+
+def without_variance(data: Predictions | Counts, metric: Metric, observed: MetricEstimate) -> str:
+    """Which group's variance says nothing about the metric's error; empty where both do.
+
+    Smoothed rates always have a variance. Elsewhere 0, up to rounding, means that the rows of a group happen to be all
+    alike (a perfect AUC in a few rows, say). Dividing by it would make any difference significant; and where the
+    metrics are equal, the interval would be the one point 0, as if no difference were possible.
+    """
+    if isinstance(metric, Rate):
+        return ""
+    for group, name in enumerate(data.groups):
+        variance, least = observed.variance[group], (CANCELLED * observed.value[group]) ** 2
+        if not least < variance < np.inf:
+            found = "zero" if variance <= least else "undefined (too few rows)"
+            return (
+                f"the estimated variance of the {metric.title} in group {name!r} is {found}, so the difference cannot "
+                "be studentised: get more rows of this group, or use method unstudentized knowing its limits"
+            )
+    return ""
+
+
+def _positives(data: Predictions | Counts, group: int) -> int:
+    if isinstance(data, Counts):
+        return int(data.table[group, 1].sum())
+    return int((data.label[data.group == group] == 1).sum())

@@ -1,0 +1,132 @@
+"""Which way to permute: counts of kinds where rows repeat themselves, compiled passes over rows where they do not."""
+
+import numpy as np
+
+from fairness_audits.audits.permutation.draws import CountResampler, Resampler
+from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, check_binary
+from fairness_audits.audits.permutation.rows import ClusteredRanks, RankedRows, SummedRows, UserRows, sizes, summed
+from fairness_audits.audits.permutation.statistics import BinnedAuc, Proportion, RatioOfSums
+from fairness_audits.values import Array
+
+ROWS_PER_KIND = 60
+"""Drawing the count of one kind takes about as long as a compiled pass over this many rows."""
+
+
+def resampler(
+    data: Predictions | Counts, metric: Metric, seed: int, smoothing: float, bootstraps: int, within: bool = False
+) -> Resampler:
+    """The resampler of a metric on this data.
+
+    ``within``: permute a rate only among the rows that it is a share of (its label, its prediction).
+    Raises ValueError where the data do not have what the metric needs.
+    """
+    if isinstance(metric, UserMetric):
+        if isinstance(data, Counts):
+            raise ValueError(f"metric {metric.name!r} needs rows, found a table of counts: give Predictions")
+        cluster, group = _clusters(data)
+        units = sizes(group, len(data.groups))
+        return UserRows(metric, data.label, data.score, cluster, group, units, bootstraps, seed)
+    if isinstance(metric, Rate) and countable(data):
+        strata = np.array([0, 0, 1]) if within else None
+        return CountResampler(Proportion(smoothing), metric.split(decisions(data).table), seed, strata)
+    if within:
+        raise ValueError(f"{metric.name} of clustered rows has no exact permutation: choose another test")
+    if isinstance(data, Counts):
+        if data.decided and not (isinstance(metric, Mean) and metric.decisions):
+            raise ValueError(f"{metric.name} needs scores, found counts of decisions: count the rows by score")
+        if 2 * len(data.lower) * ROWS_PER_KIND <= data.sizes.sum():
+            return _of_bins(data, metric, seed)
+        data = _spread(data)
+    if isinstance(metric, Auc):
+        return _auc(data, seed)
+    return _ratio(data, metric, seed)
+
+
+def decisions(data: Predictions | Counts) -> Counts:
+    """The table group x label x predicted label. Raises ValueError where there is none."""
+    if isinstance(data, Predictions):
+        return data.counted()
+    if not data.decided:
+        raise ValueError("rates need decisions: these counts are of scores, so count them at a threshold")
+    return data
+
+
+def countable(data: Predictions | Counts) -> bool:
+    """Whether the data are a table of counts, or rows that can be counted."""
+    return isinstance(data, Counts) or data.cluster is None
+
+
+def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
+    kinds = data.table.reshape(len(data.groups), -1)
+    if isinstance(metric, Auc):
+        return CountResampler(BinnedAuc(len(data.lower)), kinds, seed)
+    assert isinstance(metric, Mean)
+    seen = kinds.any(axis=0)
+    label, score = np.repeat([0, 1], len(data.lower))[seen], np.tile(data.score, 2)[seen]
+    return CountResampler(RatioOfSums(_parts(metric, label, score)), kinds[:, seen], seed)
+
+
+def _spread(data: Counts) -> Predictions:
+    """One row for each that was counted: quicker to permute where there are hardly more rows than cells."""
+    group, label, cell = (np.repeat(index, data.table.ravel()) for index in np.indices(data.table.shape).reshape(3, -1))
+    return Predictions(label, data.score[cell], group, data.groups)
+
+
+def _parts(metric: Mean, label: Array, score: Array) -> Array:
+    """Value and base of each row, (n, 2)."""
+    if metric.binary:
+        check_binary("label", label)
+    if metric.probability and ((score < 0) | (score > 1)).any():
+        odd = score[(score < 0) | (score > 1)][0]
+        raise ValueError(f"{metric.name} needs scores that are probabilities, found {odd:.6g}: rescale them to [0, 1]")
+    return np.stack([metric.value(label, score), metric.base(label, score)], axis=-1).astype(float)
+
+
+def _auc(data: Predictions, seed: int) -> Resampler:
+    check_binary("label", data.label)
+    groups = len(data.groups)
+    if data.cluster is not None:
+        return ClusteredRanks.of(data.label, data.score, *_clusters(data), groups, seed)
+    scores, cell = np.unique(data.score, return_inverse=True)
+    if 2 * len(scores) * ROWS_PER_KIND > len(data.label):
+        return RankedRows.of(data.label, data.score, data.group, groups, seed)
+    shape = (groups, 2, len(scores))
+    flat = np.ravel_multi_index((data.group, data.label.astype(np.int64), cell), shape)
+    return CountResampler(BinnedAuc(len(scores)), np.bincount(flat, minlength=np.prod(shape)).reshape(groups, -1), seed)
+
+
+def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
+    cluster, group = _clusters(data)
+    if isinstance(metric, Mean):
+        decided = metric.decisions and data.prediction is not None
+        parts = _parts(metric, data.label, data.prediction if decided else data.score)  # type: ignore[arg-type]
+    else:
+        if data.prediction is None:
+            raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")
+        check_binary("label", data.label)
+        cell = data.label.astype(np.int64), data.prediction.astype(np.int64)
+        parts = np.stack([np.array(metric.event)[cell], np.array(metric.among)[cell]], axis=-1).astype(float)
+    if data.cluster is not None:
+        parts = summed(parts, cluster)
+    return _of_units(parts, group, len(data.groups), seed)
+
+
+def _of_units(parts: Array, group: Array, groups: int, seed: int) -> Resampler:
+    """Counts of the kinds of units where kinds are few, the units themselves otherwise."""
+    # Real and imaginary part make one sortable key of the pair.
+    kinds, kind = np.unique(parts[:, 0] + 1j * parts[:, 1], return_inverse=True)
+    if len(kinds) * ROWS_PER_KIND > len(parts):
+        return SummedRows(RatioOfSums(parts), group, sizes(group, groups), seed)
+    counts = np.bincount(group * len(kinds) + kind, minlength=groups * len(kinds)).reshape(groups, -1)
+    return CountResampler(RatioOfSums(np.stack([kinds.real, kinds.imag], axis=-1)), counts, seed)
+
+
+def _clusters(data: Predictions) -> tuple[Array, Array]:
+    """The cluster of each row and the group of each cluster; a row is its own cluster where none are given."""
+    if data.cluster is None:
+        return np.arange(len(data.label)), data.group
+    cluster = np.unique(data.cluster, return_inverse=True)[1]
+    group = np.empty(cluster.max() + 1, dtype=np.int64)
+    group[cluster] = data.group
+    return cluster, group

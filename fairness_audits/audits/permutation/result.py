@@ -1,0 +1,285 @@
+"""From the settings of the permutation tests to their result. Layout of the JSON: ``docs/permutation.md``."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fairness_audits.audits.permutation.compute import CORRELATION, Finding, Plan, gather, hypotheses, planned
+from fairness_audits.audits.permutation.settings import Settings
+from fairness_audits.inputs.table import sha256
+from fairness_audits.messages import SHOWN, listed
+from fairness_audits.options import stated
+from fairness_audits.results import sentences as words
+from fairness_audits.results.formats import decimal, level, p_text, plain, plural, span
+from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
+from fairness_audits.tables import opened
+from fairness_audits.tables import table as tables
+from fairness_audits.tables.source import local_files
+
+CAVEATS = """
+held_out_rows: The tests are about predictions for rows that the model was not made from.
+independent_rows: Rows count as independent: if several belong to one person, name the column with --cluster.
+no_correction: Without a correction for {number} tests, the chance of a false rejection among them is more than
+  {alpha:g} (up to {chance:.2f} if they were independent).
+correction_by_metric: max-T corrects over the pairs of each metric, not over the {families} metrics and groupings.
+several_tests: The intervals are those of each test by itself; adjusted p-values allow for the number of tests.
+one_hypothesis_twice: Rates that are equal together (tpr and fnr, fpr and tnr) are one hypothesis of the correction.
+method_to_compare_with: Method unstudentized rejects too often or too rarely where the groups differ in size and in
+  anything but the metric: it is there to compare with.
+stopped_early: Drawing stops when the decision at {alpha:g} is safe but for a risk of {risk:g}: this holds for equal or
+  not, neither for the group that is named nor for the ends of the interval. The p-value's interval is at {level}.
+"""
+NAMED = 3
+"""How many differences the sentence names before it only counts the rest."""
+CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
+CORRECTIONS |= {"max_t": "max-T", "none": "no correction"}
+UNBOUNDED = "any value"
+EQUAL, CORRELATED = "the metric is equal in both groups", "the score is not correlated with the attribute"
+"""The null hypotheses."""
+LEAST_UNITS = 20
+"""Of fewer units in a group (of the AUC: positives or negatives) a test that is not exact decides nothing."""
+LIMITS = """
+undefined <= 0 unless rejected: {value} of {tests} tests could not be made ({first}).
+small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer than {least} units, or positives or
+  negatives of an AUC, and hold only in the limit of large groups.
+varied >= 1: The model says the same of everybody, so that nothing can differ between groups.
+"""
+SHOWN_TESTS = 20
+Entry = Mapping[str, Any]
+
+
+def from_files(asked: Settings) -> Result:
+    """The tests of the rows in files. Raises ValueError for everything that the user can mend."""
+    plan = planned(asked)
+    with opened(asked.predictions, asked.engine, asked.threads, asked.memory) as table:
+        if asked.engine == "spark":
+            return audited(plan, table)
+        files = [Path(path) for path in local_files(asked.predictions).paths]
+        told = [{"path": str(one), "bytes": one.stat().st_size, "sha256": sha256(one)} for one in files]
+        return audited(plan, table, told)
+
+
+def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None = None) -> Result:
+    """Count, test, say what follows; ``files`` are those that the rows are from."""
+    findings, plan = gather(table, plan)
+    asked = plan.asked
+    results = [result(finding) for finding in findings]
+    found = verdict(results, findings, plan)
+    facts = {"data": {"files": files, "rows": table.size()}, "correction": plan.correction, "results": results}
+    return Result(
+        audit="permutation",
+        title="Permutation audit",
+        subject=asked.predictions,
+        verdict=found,
+        caveats=tuple(words.caveats(CAVEATS, conditions(findings, plan))),
+        sections=tuple(_sections(facts, found, plan)),
+        facts=facts,
+        tables={"tests": frame_of(by_evidence(results))},
+        settings=asked,
+    )
+
+
+def result(finding: Finding) -> dict[str, Any]:
+    """One test; what does not exist is null."""
+    test = finding.test
+    return plain(
+        {
+            "grouping": finding.grouping,
+            "metric": test.metric,
+            "title": finding.title,
+            "groups": [
+                {"name": name, "rows": rows, "units": units, "estimate": estimate}
+                for name, rows, units, estimate in zip(test.groups, test.sizes, test.units, test.estimates, strict=True)
+            ],
+            "difference": test.difference,
+            "interval": [test.ci_low, test.ci_high],
+            "statistic": test.statistic,
+            "p_value": test.p_value,
+            "p_value_interval": [test.p_low, test.p_high],
+            "adjusted_p_value": finding.adjusted,
+            "rejected": finding.rejected,
+            "rejected_unadjusted": test.rejected,
+            "higher": test.higher if finding.rejected else None,
+            "direction": test.direction if finding.rejected else 0,
+            **{name: getattr(test, name) for name in ("method", "exact", "draws", "undefined_draws")},
+            "guarantee": test.guarantee,
+            "basis": finding.basis,
+            "undefined": test.undefined or None,
+        }
+    )
+
+
+def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -> Verdict:
+    """Whether any test rejects that rests on enough units; inconclusive where too little could be tested."""
+    number = hypotheses(findings)
+    small = [
+        not (finding.test.exact or finding.test.undefined) and finding.fewest < LEAST_UNITS for finding in findings
+    ]
+    undefined = [entry["undefined"] for entry in results if entry["undefined"] is not None]
+    rejected = any(entry["rejected"] and not few for entry, few in zip(results, small, strict=True))
+    said = sentence(results, plan.asked.alpha, plan.correction)
+    if 0 < len(undefined) < len(results):
+        said += (
+            f" {len(undefined)} of {plural(len(results), 'test')} {'is' if len(undefined) == 1 else 'are'} undefined."
+        )
+    known = [entry for entry in results if entry["undefined"] is None]
+    quantities = {
+        **{"tests": len(results), "undefined": len(undefined) if known else None, "small": sum(small)},
+        **{"first": undefined[0] if undefined else "", "least": LEAST_UNITS},
+        "varied": sum(finding.varied for finding in findings),
+    }
+    facts = {"tests": len(results), "hypotheses": number, "undefined": len(undefined)}
+    headlines = ("UNEQUAL", "NOT REJECTED")
+    return words.concluded(rejected if known else None, headlines, said, LIMITS, quantities, "rejected", facts)
+
+
+def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
+    """How many tests reject, and what these find, or where none does all of them, the strongest evidence first."""
+    known = by_evidence([entry for entry in results if entry["undefined"] is None])
+    if not known:
+        return f"Nothing could be tested: {results[0]['undefined']}."
+    found = [entry for entry in known if entry["rejected"]]
+    shown = found or known
+    told = [difference(entry) for entry in shown[:NAMED]]
+    told += [f"and {len(shown) - NAMED} more"] if len(shown) > NAMED else []
+    corrected = f" ({CORRECTIONS[correction]})" if len(known) > 1 else ""
+    of = f"{len(found)} of {plural(len(known), 'test')} at level {alpha:g}{corrected}"
+    no_proof = "" if found else " This is no proof of equality: the intervals say what remains possible."
+    return f"The null hypothesis is rejected in {of}: {'; '.join(told)}.{no_proof}"
+
+
+def difference(entry: Entry) -> str:
+    """One test: ``AUC, sex: F 0.9409, M 0.8803, +0.0606 (0.0465 to 0.0748)``."""
+    groups = [] if entry["metric"] == CORRELATION else entry["groups"]
+    estimates = "".join(f"{group['name']} {decimal(group['estimate'])}, " for group in groups)
+    interval = span(entry["interval"], without_ends=UNBOUNDED)
+    return f"{entry['title']}, {entry['grouping']}: {estimates}{signed(entry['difference'])} ({interval})"
+
+
+def signed(value: float) -> str:
+    """``+0.0606``."""
+    return f"{'+' * (value > 0)}{decimal(value)}"
+
+
+def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
+    keys = ("adjusted_p_value", "rejected", "higher", "method", "exact", "draws", "undefined")
+    return pd.DataFrame(
+        [
+            {
+                **{key: entry[key] for key in ("grouping", "metric")},
+                **{
+                    f"{key}_{letter}": group[key]
+                    for letter, group in zip("ab", entry["groups"], strict=True)
+                    for key in ("name", "rows", "units", "estimate")
+                },
+                **{"difference": entry["difference"], "ci_low": entry["interval"][0], "ci_high": entry["interval"][1]},
+                **{key: entry[key] for key in ("statistic", "p_value")},
+                **dict(zip(("p_low", "p_high"), entry["p_value_interval"], strict=True)),
+                **{key: entry[key] for key in keys},
+            }
+            for entry in results
+        ]
+    )
+
+
+def by_evidence(results: Sequence[Entry]) -> list[Entry]:
+    """The tests that reject, then the others, then those that are undefined; the smallest p-values first."""
+
+    def place(entry: Entry) -> tuple[Any, ...]:
+        p = (math.inf if entry[key] is None else entry[key] for key in ("adjusted_p_value", "p_value"))
+        return entry["undefined"] is not None, not entry["rejected"], *p, -abs(entry["difference"] or 0.0)
+
+    return sorted(results, key=place)
+
+
+def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[Section]:
+    results, pairs = facts["results"], {_place(entry) for entry in facts["results"]}
+    nulls = (CORRELATED if entry["metric"] == CORRELATION else EQUAL for entry in results)
+    tested = {
+        "null": "; ".join(dict.fromkeys(nulls)),
+        "rows": f"{facts['data']['rows']:,}",
+        "read as": "; ".join(dict.fromkeys(entry["basis"] for entry in results)),
+    }
+    yield words.tested(Settings, stated(plan.asked), tested)
+    title = "Differences, the strongest evidence first"
+    if len(pairs) == 1 and results[0]["metric"] != CORRELATION:
+        sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in results[0]["groups"])
+        title = f"{results[0]['grouping']}: {' and '.join(sizes)}"
+    ordered = by_evidence(results)
+    figure = Figure(
+        "differences",
+        "Differences with their intervals",
+        "The metric in the first group minus that in the second (a correlation: itself), with its "
+        f"{level(plan.asked.alpha)} interval. Filled: rejected after the correction. Open: not rejected. "
+        "Undefined: left out.",
+        "fairness_audits.audits.permutation.figures:figure",
+        (ordered,),
+    )
+    figures = () if found.facts["undefined"] == len(results) else (figure,)
+    unknown = [entry for entry in ordered if entry["undefined"] is not None]
+    reasons = dict.fromkeys(f"{one['metric']} of {one['grouping']} ({one['undefined']})" for one in unknown)
+    undefined = (Text(f"Undefined: {listed(list(reasons), SHOWN)}."),) if reasons else ()
+    yield Section(title, (_tests(ordered, len(pairs) > 1, plan), *undefined, *figures))
+
+
+def _place(entry: Entry) -> tuple[str, ...]:
+    if entry["metric"] == CORRELATION:
+        return (entry["grouping"],)
+    return entry["grouping"], *(group["name"] for group in entry["groups"])
+
+
+def named(entry: Entry) -> str:
+    """``auc, sex: f - m``; ``correlation, age``."""
+    grouping, *groups = _place(entry)
+    return f"{entry['metric']}, {grouping}" + (f": {' - '.join(groups)}" if groups else "")
+
+
+def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
+    """A line for each test; ``several``: whether of several pairs of groups, which the line then names."""
+    one = not several and entries[0]["metric"] != CORRELATION
+    heads = [group["name"] for group in entries[0]["groups"]] if one else ["first", "second"]
+
+    def name(entry: Entry) -> str:
+        return named(entry) if several or entry["metric"] == CORRELATION else str(entry["metric"])
+
+    def estimate(place: int) -> Callable[[Entry], str]:
+        return lambda entry: "-" if entry["metric"] == CORRELATION else decimal(entry["groups"][place]["estimate"])
+
+    columns = (
+        Column("", cell=name),
+        *(Column(head, cell=estimate(place)) for place, head in enumerate(heads)),
+        Column("difference", cell=under("difference", signed)),
+        Column(f"{level(plan.asked.alpha)} interval", cell=under("interval", partial(span, without_ends=UNBOUNDED))),
+        Column("adjusted p", cell=under("adjusted_p_value", p_text)),
+    )
+    rows: list[Row] = []
+    for entry in entries:
+        if entry["undefined"] is not None:
+            rows.append(Row((name(entry), *["-"] * (len(columns) - 1)), "undefined"))
+        else:
+            rows += rows_of(columns, [entry], "rejected" if entry["rejected"] else "not rejected")
+    return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")
+
+
+def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
+    findings = [finding for finding in every if not finding.test.undefined]
+    asked, alpha, number = plan.asked, plan.asked.alpha, hypotheses(findings)
+    families = {(finding.grouping, finding.test.metric) for finding in findings}
+    by_metric, alone = plan.correction == "max_t" and len(families) > 1, plan.correction == "none"
+    risk, drawn = asked.resampling_risk, not all(finding.test.exact for finding in findings)
+    return {
+        "held_out_rows": True,
+        "independent_rows": asked.cluster is None,
+        "no_correction": number > 1
+        and alone
+        and {"number": number, "alpha": alpha, "chance": 1 - (1 - alpha) ** number},
+        "correction_by_metric": number > 1 and by_metric and {"families": len(families)},
+        "several_tests": number > 1 and not (alone or by_metric),
+        "one_hypothesis_twice": 1 < number < len(findings) and not (alone or plan.correction == "max_t"),
+        "method_to_compare_with": asked.method == "unstudentized",
+        "stopped_early": drawn and risk is not None and {"alpha": alpha, "risk": risk, "level": level(risk)},
+    }

@@ -1,0 +1,264 @@
+"""Ways to permute units that are mostly different: one pass over all of them for each permutation.
+
+:class:`RankedRows` are rows by their score, for the AUC; :class:`SummedRows` units with two parts, for ratios of sums;
+:class:`ClusteredRanks` rows by their score, of which those of one person move together. Their passes are
+compiled. :class:`UserRows` are for any metric of the user's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairness_audits.audits.permutation.draws import BLOCK, byte_codes, generator, times_drawn
+from fairness_audits.audits.permutation.metrics import UserMetric
+from fairness_audits.audits.permutation.statistics import MetricEstimate, RatioOfSums, of_moments
+from fairness_audits.messages import reason
+from fairness_audits.values import Array
+
+WEIGHTS_AT_ONCE = 2**22
+
+
+def sizes(group: Array, groups: int) -> tuple[int, ...]:
+    """Units of each group, by codes (n,)."""
+    return tuple(np.bincount(group, minlength=groups).tolist())
+
+
+def ranked(score: Array) -> tuple[Array, Array]:
+    """The order of ascending scores (n,), and the last row of each run of equal ones in it, (n,) bool."""
+    order = np.argsort(score, kind="stable")
+    return order, np.append(score[order[1:]] != score[order[:-1]], True)
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """Rows in ascending order of score: ``label`` (n,) uint8, ``group`` (n,) uint8 codes of the G groups.
+
+    ``tie_end`` (n,) marks the last row of each run of equal scores; it is empty where all scores differ.
+    """
+
+    label: Array
+    group: Array
+    tie_end: Array
+    units: tuple[int, ...]
+    seed: int
+
+    @classmethod
+    def of(cls, label: Array, score: Array, group: Array, groups: int, seed: int) -> RankedRows:
+        """From rows in any order; ``group`` holds codes below ``groups``. Raises ValueError for more than 256."""
+        order, last = ranked(score)
+        tie_end = np.empty(0, dtype=bool) if last.all() else last
+        codes = byte_codes(group[order], groups)
+        return cls(label[order].astype(np.uint8), codes, tie_end, sizes(group, groups), seed)
+
+    @property
+    def observed(self) -> MetricEstimate:
+        from fairness_audits.audits.permutation.kernels import ranked_moments
+
+        moments = np.zeros((3, 2 * len(self.units)))
+        ranked_moments(self.group, self.label, self.tie_end, moments)
+        return _estimate(moments)
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        from fairness_audits.audits.permutation.kernels import permuted_ranks
+
+        moments = np.zeros((size, 3, 2 * len(self.units)))
+        permuted_ranks(self.seed, block * BLOCK, np.array(self.units), self.label, self.tie_end, moments)
+        return _estimate(moments)
+
+
+def _estimate(moments: Array) -> MetricEstimate:
+    """Moments (..., 3, 2 G) -> AUC and variance (G, ...)."""
+    count, total, squares = np.moveaxis(moments, (-1, -2), (0, 1)).swapaxes(0, 1)
+    return of_moments(count[1::2], count[::2], total[1::2], squares[1::2], total[::2], squares[::2])
+
+
+@dataclass(frozen=True)
+class SummedRows:
+    """Units with parts (a, b), ``statistic.parts`` (n, 2), of ``group`` (n,), codes of the G groups.
+
+    Raises ValueError for more than 256 groups.
+    """
+
+    statistic: RatioOfSums
+    group: Array
+    units: tuple[int, ...]
+    seed: int
+
+    def __post_init__(self) -> None:
+        byte_codes(self.group, len(self.units))
+
+    @property
+    def observed(self) -> MetricEstimate:
+        # Each column contiguous: NumPy then adds in pairs, which leaves less rounding than one row after the other.
+        columns = np.ascontiguousarray(self.statistic.moments().T)
+        sums = [columns.compress(self.group == g, axis=1).sum(axis=1) for g in range(len(self.units))]
+        return self.statistic.of_sums(np.stack(sums))
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        from fairness_audits.audits.permutation.kernels import permuted_sums
+
+        moments = self.statistic.moments()
+        # Where b = 1 throughout, as in a mean, four of the six sums are known: they are numbers of units, or repeated.
+        plain = bool((self.statistic.parts[:, 1] == 1).all())
+        columns = np.ascontiguousarray(moments[:, [0, 2]].T if plain else moments.T)
+        sums = np.zeros((size, len(self.units), len(columns)))
+        permuted_sums(self.seed, block * BLOCK, np.array(self.units), columns, sums)
+        sums[:, 0] = columns.sum(axis=1) - sums[:, 1:].sum(axis=1)
+        if plain:
+            n = np.broadcast_to(np.array(self.units, dtype=float), sums.shape[:-1])
+            sums = np.stack([sums[..., 0], n, sums[..., 1], sums[..., 0], n, n], axis=-1)
+        return self.statistic.of_sums(np.moveaxis(sums, 1, 0))
+
+
+def summed(values: Array, cluster: Array) -> Array:
+    """Sums over the rows of each cluster: values (n, C), cluster (n,) codes -> (clusters, C)."""
+    return np.stack([np.bincount(cluster, weights=column) for column in values.T], axis=-1)
+
+
+@dataclass(frozen=True)
+class ClusteredRanks:
+    r"""Rows in ascending order of score, with the cluster of each and the group of each cluster.
+
+    Rows of one person move together: what is permuted and counted are persons, not rows. The AUC of rows i of persons
+    c has the influence of a person
+
+    .. math:: \psi_c = \frac{1}{m} \sum_{i \in c, y_i = 1} (V_{10}(i) - AUC)
+                     + \frac{1}{n} \sum_{j \in c, y_j = 0} (V_{01}(j) - AUC), \qquad
+              v = \frac{C}{C - 1} \sum_c \psi_c^2,
+
+    m and n being the numbers of positives and negatives (Obuchowski 1997). With one row a person this is DeLong's
+    variance up to a factor 1 + O(1/n).
+
+    ``cluster``, ``label`` (uint8) and ``tie_end`` (last row of a run of equal scores) are (n,); ``group``
+    (C,) uint8 codes.
+    """
+
+    cluster: Array
+    label: Array
+    tie_end: Array
+    group: Array
+    units: tuple[int, ...]
+    seed: int
+
+    @classmethod
+    def of(cls, label: Array, score: Array, cluster: Array, group: Array, groups: int, seed: int) -> ClusteredRanks:
+        """From rows in any order, all (n,) but ``group`` (C,): the code below ``groups`` of each cluster.
+
+        Raises ValueError for more than 256 groups.
+        """
+        order, tie_end = ranked(score)
+        rows = cluster[order], label[order].astype(np.uint8)
+        return cls(*rows, tie_end, byte_codes(group, groups), sizes(group, groups), seed)
+
+    def _held(self) -> Array:
+        """Rows by cluster and label, (C, 2)."""
+        return np.bincount(2 * self.cluster + self.label, minlength=2 * len(self.group)).reshape(-1, 2)
+
+    @property
+    def observed(self) -> MetricEstimate:
+        from fairness_audits.audits.permutation.kernels import clustered_auc
+
+        value, variance = np.empty(len(self.units)), np.empty(len(self.units))
+        clustered_auc(self.group, self.cluster, self.label, self.tie_end, self._held(), value, variance)
+        return MetricEstimate(value, variance)
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        from fairness_audits.audits.permutation.kernels import permuted_clusters
+
+        value, variance = np.empty((size, len(self.units))), np.empty((size, len(self.units)))
+        rows = self.cluster, self.label, self.tie_end, self._held()
+        permuted_clusters(self.seed, block * BLOCK, np.array(self.units), *rows, value, variance)
+        return MetricEstimate(value.T, variance.T)
+
+
+@dataclass(frozen=True)
+class UserRows:
+    r"""Rows ``label``, ``score`` (n,), each of a ``unit`` (n,) (itself, or its cluster) in ``group`` (U,).
+
+    Any metric of the user's own, studentised by a bootstrap within every permutation (Algorithm 1):
+
+    .. math:: v_g = \frac{1}{T - 1} \sum_t \Big(f_g^{(t)} - \bar f_g\Big)^2
+
+    where f_g^{(t)} is the metric of a sample with replacement from the rows of group g: not rows copied, but the same
+    rows with multinomial weights, all T of them in one call if the metric can (DiCiccio et al. 2020, equation 1).
+
+    ``bootstraps`` is T; with 0 no variance is estimated (NaN). A ValueError of the user's function on permuted or
+    resampled rows counts as an undefined metric.
+    """
+
+    metric: UserMetric
+    label: Array
+    score: Array
+    unit: Array
+    group: Array
+    units: tuple[int, ...]
+    bootstraps: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        inside = self.group[self.unit] == 0
+        try:
+            some = self._call(np.flatnonzero(inside), np.ones(inside.sum()))
+            masked = self._call(np.arange(len(self.label)), inside.astype(float))
+        except Exception as error:
+            raise ValueError(f"metric {self.metric.name!r} fails on the rows of a group: {reason(error)}") from error
+        if not np.isclose(some, masked, rtol=1e-6, equal_nan=True):
+            raise ValueError(
+                f"metric {self.metric.name!r} gives {some:.6g} for the rows of a group, but {masked:.6g} when the "
+                "other rows are there with weight 0: make it a function of weighted rows"
+            )
+
+    @property
+    def observed(self) -> MetricEstimate:
+        return self._estimate(self.group, generator(self.seed, 0, 2))
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        rng = generator(self.seed, block)
+        estimates = [self._estimate(rng.permutation(self.group), rng) for _ in range(size)]
+        value, variance = (np.stack(parts, axis=-1) for parts in zip(*estimates, strict=True))
+        return MetricEstimate(value, variance)
+
+    def _estimate(self, group: Array, rng: np.random.Generator) -> MetricEstimate:
+        rows = self._rows(group)
+        value = np.array([self._tried(own, np.ones(len(own))) for own in rows])
+        if not self.bootstraps:
+            return MetricEstimate(value, np.full(len(rows), np.nan))
+        samples = [self._resampled(own, self.bootstraps, rng) for own in rows]
+        return MetricEstimate(value, np.array([sample.var(ddof=1) for sample in samples]))
+
+    def _rows(self, group: Array) -> list[Array]:
+        own = group[self.unit]
+        return [np.flatnonzero(own == g) for g in range(len(self.units))]
+
+    def _resampled(self, rows: Array, size: int, rng: np.random.Generator) -> Array:
+        """The metric of ``size`` samples with replacement of the units of these rows, (size,)."""
+        units, place = np.unique(self.unit[rows], return_inverse=True)
+        at_once = max(1, WEIGHTS_AT_ONCE // len(rows))
+        parts = []
+        for first in range(0, size, at_once):
+            times = times_drawn(len(units), min(at_once, size - first), rng)
+            parts.append(self._calls(rows, times[:, place].astype(float)))
+        return np.concatenate(parts)
+
+    def _calls(self, rows: Array, weights: Array) -> Array:
+        """The metric of these rows under each row of weights: (T, rows) -> (T,)."""
+        if not self.metric.batched:
+            return np.array([self._tried(rows, weight) for weight in weights])
+        values = np.asarray(self.metric.function(self.label[rows], self.score[rows], weights), dtype=float)
+        if values.shape != (len(weights),):
+            raise ValueError(
+                f"expected metric {self.metric.name!r} to give {(len(weights),)} values for weights {weights.shape}, "
+                f"found {values.shape}: sum over the last axis, or do not declare it batched"
+            )
+        return values
+
+    def _tried(self, rows: Array, weight: Array) -> float:
+        try:
+            return self._call(rows, weight)
+        except ValueError:
+            return float("nan")
+
+    def _call(self, rows: Array, weight: Array) -> float:
+        return float(self.metric.function(self.label[rows], self.score[rows], weight))

@@ -1,0 +1,104 @@
+"""Permutation tests: does a metric differ between groups by more than chance?
+
+Takes a file of predictions and tests, for each metric, the null hypothesis that it is equal in the groups. Rates (tpr,
+fpr, precision, selection_rate, ...) are tested exactly; the AUC, means of scores and errors, and metrics of your own by
+random permutations of a studentised difference, valid even where the groups differ in everything but the metric. It
+prints the metric in each group, the difference with its interval, the p-value, and what follows.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+from fairness_audits.options import Number, Options, Output, option, source
+from fairness_audits.validation import Count, Limit, Share, Size, at_least
+
+EXAMPLES = """\
+examples:
+  Is the area under the ROC curve the same for women and men?
+    fairness-audits permutation --predictions preds.parquet --label y --score p --group sex --metric auc
+
+  Error rates of decisions at one half, between all pairs of races, as JSON and CSV in a folder:
+    fairness-audits permutation --predictions preds.csv --label income --positive '>50K' \\
+        --score p --threshold 0.5 --group sex,race --metric tpr,fpr,selection_rate --output audit
+
+  Several rows for each person, and one race against all the others:
+    fairness-audits permutation --predictions 'visits/*.parquet' --label readmitted --prediction flagged \\
+        --group race=Black --cluster patient --metric recall,precision
+
+  A metric of your own: function(y, score, weight) in a file:
+    fairness-audits permutation --predictions preds.parquet --label y --score p --group sex \\
+        --metric metrics.py:brier --resampling-risk 0.001
+
+metrics: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, selection_rate (demographic_parity), f1 of decisions,
+equalized_odds for tpr and fpr; auc, mean_score, mean_error, absolute_error, squared_error, log_loss of scores;
+correlation with --attribute.
+"""
+PAGE = "docs/permutation.md explains all options and the JSON."
+FILES = "audit.json, the page permutation.html, tests.csv and the figure"
+
+
+class Data(Options, title="data"):
+    predictions: str = source(
+        "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size", metavar="FILE"
+    )
+    label: str = source("the column with the true class, 0 or 1", metavar="COLUMN")
+    positive: str | None = option("the label's value that counts as 1 (where it is not 0 and 1)", None, "VALUE")
+    score: str | None = source("the column with the model's score or probability of class 1", None, "COLUMN")
+    prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
+    threshold: Number | None = option("in place of decisions: 1 where the score is at least T", None, "T")
+    cluster: str | None = source("persons (or other units) whose rows belong together", None, "COLUMN")
+
+
+class Comparison(Options, title="comparison"):
+    group: Sequence[str] = source("columns whose groups are compared, or one level with all the rest", (), "A,B=LEVEL")
+    pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
+    attribute: Sequence[str] = source("columns of numbers, for the metric correlation", (), "A,B")
+    metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
+        "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/permutation.md has all), or path/to/file.py:name",
+        metavar="NAME",
+    )
+
+
+class Test(Options, title="test"):
+    alpha: Share = option("level of the test", 0.05)
+    method: Literal["auto", "exact", "studentized", "unstudentized"] = option(
+        "auto: exact for rates, studentized otherwise; unstudentized is there to compare with (default: auto)", "auto"
+    )
+    alternative: Literal["two-sided", "equal-tailed", "greater", "less"] | None = option(
+        "greater: the metric is larger in the first group; two-sided: |T| is large, as published; equal-tailed: T is "
+        "far out on its own side (default: equal-tailed where T is permuted, two-sided where a test is exact, of a "
+        "correlation, or max-t)",
+        None,
+    )
+    correct: Literal["holm", "max-t", "bonferroni", "bh", "by", "none"] = option(
+        "correction for the number of tests: over all tests of the run, but max-t (largest |T|, step-down) over the "
+        "pairs of each metric",
+        "holm",
+    )
+    draws: Count | None = option(
+        "permutations; refused where they are too few to reject after the correction (default: 10000, or as many as "
+        "the correction needs)",
+        None,
+    )
+    resampling_risk: Share | None = option(
+        "stop drawing when the decision is safe but for this risk, such as 0.001", None, "RISK"
+    )
+    seed: Size = option("seed of the permutations", 0)
+
+
+class Reading(Options, title="reading"):
+    engine: Literal["duckdb", "spark"] = source(
+        "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer", "duckdb"
+    )
+    threads: Count | None = source("of the engine (default: all cores)", None, "N")
+    memory: str | None = source("of the engine, such as 4GB; more goes to disk", None, "SIZE")
+    bins: Literal["auto", "none"] | Annotated[int, at_least(2)] = option(
+        "count scores in N bins of equal width from 0 to 1; none: take every row as it is; auto: 1000 bins where there "
+        "are more than 100000 rows and many distinct scores (default: auto)",
+        "auto",
+        "N|none|auto",
+    )
+
+
+class Settings(Data, Comparison, Test, Reading, Output):
+    """Every option of the permutation tests."""

@@ -1,0 +1,159 @@
+r"""From counts of kinds of units to a metric and the variance of its estimate.
+
+A *unit* is what a permutation moves: a row, or all rows of a person. Units of one kind are alike in all that the metric
+sees, so a sample is known by its counts of each kind, an array (..., U), and a statistic is a function of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fairness_audits.values import Array
+
+CANCELLED = 1e-13
+"""A difference that is a smaller share of its terms is what rounding left of 0."""
+
+
+class MetricEstimate(NamedTuple):
+    """A metric and the estimated variance of that estimate, arrays of one shape; NaN where they do not exist."""
+
+    value: Array
+    variance: Array
+
+    @property
+    def difference(self) -> Array:
+        """That of the metric between the first group and the second: estimates (2, ...) -> (...)."""
+        return np.asarray(self.value[0] - self.value[1])
+
+
+def freedom(n: Array) -> Array:
+    """n - 1, the denominator of a sample variance; NaN where a sample of n has none."""
+    return np.where(n > 1, n - 1, np.nan)
+
+
+Statistic = Callable[[Array], MetricEstimate]
+"""Counts of each kind of unit (..., U) -> metric and variance (...)."""
+
+
+@dataclass(frozen=True)
+class Proportion:
+    r"""Counts (events x, the others z, units that do not concern the rate) -> f = x / m, m = x + z, and
+
+    .. math:: v = \tilde f (1 - \tilde f) / (m + 2c), \qquad \tilde f = (x + c) / (m + 2c).
+
+    c is the ``smoothing``: so many events and so many others are added to the counts, in the variance alone. Wald's
+    variance, c = 0, is that of DiCiccio et al. (2020), theorem 3; it is 0 where x = 0 or z = 0, and then any difference
+    is infinitely significant. c = 1 is the choice of Agresti and Caffo (2000). Both have the same limit.
+    """
+
+    smoothing: float
+
+    def __call__(self, counts: Array) -> MetricEstimate:
+        events, trials = counts[..., 0], counts[..., 0] + counts[..., 1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            smooth = (events + self.smoothing) / (trials + 2 * self.smoothing)
+            variance = smooth * (1 - smooth) / (trials + 2 * self.smoothing)
+            return MetricEstimate(events / trials, np.where(trials > 0, variance, np.nan))
+
+
+@dataclass(frozen=True)
+class RatioOfSums:
+    r"""Units with parts (a_u, b_u): f = sum a / sum b over the units of a sample, and by the delta method
+
+    .. math:: v = \frac{n}{n-1} \frac{\sum (a_u - f b_u)^2}{(\sum b_u)^2}, \qquad n = \#\{b_u \ne 0\}.
+
+    With b = 1 this is the variance of a mean, s^2 / n with n - 1 in s^2; with sums over the rows of a person for (a, b)
+    the variance robust to clusters. ``parts`` (U, 2) holds (a_u, b_u).
+    """
+
+    parts: Array
+
+    @property
+    def centre(self) -> float:
+        """A value near which all estimates lie; sums are taken about it, so that the squares do not cancel."""
+        total, base = self.parts.sum(axis=0)
+        return float(total / base) if base and np.isfinite(total) else 0.0
+
+    def moments(self) -> Array:
+        """The columns whose sums over a sample determine the estimate: a, b, a a, a b, b b, 1[b != 0], a centred."""
+        b = self.parts[:, 1]
+        a = self.parts[:, 0] - self.centre * b
+        return np.stack([a, b, a * a, a * b, b * b, b != 0], axis=-1).astype(float)
+
+    def of_sums(self, sums: Array) -> MetricEstimate:
+        """From the sums (..., 6) of the moments over each sample."""
+        a, b, aa, ab, bb, n = np.moveaxis(sums, -1, 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            f = a / b
+            squares = aa - 2 * f * ab + f * f * bb
+            squares = np.where(squares < CANCELLED * (aa + f * f * bb), 0.0, squares)
+            return MetricEstimate(self.centre + f, n / freedom(n) * squares / b**2)
+
+    def __call__(self, counts: Array) -> MetricEstimate:
+        moments = self.moments()
+        if np.isfinite(moments).all():
+            return self.of_sums(counts @ moments)
+        # An infinite part concerns only the samples that have it: 0 times infinity would not be a number.
+        each = np.multiply(counts[..., None], moments, where=counts[..., None] > 0, out=np.zeros((*counts.shape, 6)))
+        return self.of_sums(each.sum(axis=-2))
+
+
+def studentized(estimate: MetricEstimate) -> Array:
+    """T = (f_A - f_B) / sqrt(v_A + v_B) of estimates (2, ...) of the two groups: (...).
+
+    0 where the difference is 0, infinite where it is not but both variances are 0, NaN where a metric does not exist.
+    """
+    difference = estimate.difference
+    scale = np.sqrt(estimate.variance.sum(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(difference == 0, np.where(np.isnan(scale), np.nan, 0.0), difference / scale)
+
+
+@dataclass(frozen=True)
+class BinnedAuc:
+    r"""Counts (..., 2 K), negatives then positives in each of K cells of ascending score -> AUC and its variance (...).
+
+    With m positives, n negatives and the placements
+
+    .. math:: V_{10}(i) = \frac{1}{n} \#\{j : s_j < s_i\}, \qquad V_{01}(j) = \frac{1}{m} \#\{i : s_i > s_j\}
+
+    of positives i and negatives j (equal scores count one half), AUC is the mean of either, and
+
+    .. math:: v = \frac{S_{10}}{m} + \frac{S_{01}}{n},
+
+    with the sample variances S (m - 1 and n - 1 in the denominators), by DeLong, DeLong and
+    Clarke-Pearson 1988. Scores of one cell count as equal: exact where a cell is one score, and else the AUC of the
+    binned score.
+    """
+
+    cells: int
+
+    def __call__(self, counts: Array) -> MetricEstimate:
+        negative, positive = counts[..., : self.cells].astype(float), counts[..., self.cells :].astype(float)
+        m, n = positive.sum(axis=-1, keepdims=True), negative.sum(axis=-1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            v10 = (np.cumsum(negative, axis=-1) - negative / 2) / n
+            v01 = 1 - (np.cumsum(positive, axis=-1) - positive / 2) / m
+            auc = (positive * v10).sum(axis=-1, keepdims=True) / m
+            s10 = (positive * (v10 - auc) ** 2).sum(axis=-1, keepdims=True) / freedom(m)
+            s01 = (negative * (v01 - auc) ** 2).sum(axis=-1, keepdims=True) / freedom(n)
+            return MetricEstimate(auc[..., 0], (s10 / m + s01 / n)[..., 0])
+
+
+def of_moments(
+    m: Array, n: Array, lower: Array, lower_squared: Array, under: Array, under_squared: Array
+) -> MetricEstimate:
+    """AUC and variance from sums over a sample of m positives and n negatives, arrays of one shape.
+
+    ``lower`` is the sum over positives of the number of negatives below, ``under`` the sum over negatives of the number
+    of positives below, and the others are the sums of the squares of these numbers. (A negative has m minus that number
+    above it, so V_01 has the variance of the number below.)
+    """
+    m, n = m.astype(float), n.astype(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        auc = lower / (m * n)
+        s10 = np.maximum(lower_squared / n**2 - m * auc**2, 0) / freedom(m)
+        s01 = np.maximum(under_squared / m**2 - n * (1 - auc) ** 2, 0) / freedom(n)
+        return MetricEstimate(auc, s10 / m + s01 / n)

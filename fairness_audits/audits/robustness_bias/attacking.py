@@ -1,0 +1,234 @@
+"""Distances of a user's images: which attacks there are, with which settings, made part by part and kept on the way.
+
+A kept distance belongs to an image (by its pixels), the class that it is to leave, the network with its normalisation,
+and the attack with its settings. Where all of these are the same it is taken from the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from fairness_audits.attacks import Distances, Execution
+from fairness_audits.attacks.carlini_wagner import carlini_wagner
+from fairness_audits.attacks.distances import CPU_BATCH, GPU_BATCH, affine, misfit
+from fairness_audits.attacks.linear_distance import linear_distance
+from fairness_audits.attacks.minimum_norm import deepfool, fmn
+from fairness_audits.attacks.smoothing import certify
+from fairness_audits.audits.robustness_bias.settings import Settings
+from fairness_audits.audits.robustness_bias.subjects import Subjects
+from fairness_audits.files import written
+from fairness_audits.messages import listed
+from fairness_audits.progress import track
+from fairness_audits.values import Array
+
+EXACT, SMOOTHING = "exact", "smoothing"
+FUNCTIONS: Mapping[str, Callable[..., Distances]] = {
+    "deepfool": deepfool,
+    "carlini_wagner": carlini_wagner,
+    "fmn": fmn,
+    SMOOTHING: certify,
+}
+BOUNDS = {EXACT: "exact", SMOOTHING: "lower"}
+"""What the distances are: exact, lower bounds, or else upper bounds."""
+OURS = ("execution", "seed", "rows", "channel_scale")
+"""Arguments of the attacks that the audit sets itself."""
+CERTIFIED_TOGETHER = 16
+"""Images that are certified between two looks at the clock: each may take thousands of samples."""
+LINEARITY = 1e-3
+"""A network whose margins differ from an affine map by more than this share of their size is not linear."""
+FORMAT = 1
+SECONDS = 5.0
+"""The file is written after a part of the points, at most so often, and at the end."""
+
+Attack = Callable[[Array, Array, Array], Distances]
+"""Images (m, c, h, w), their classes (m,) and their streams of noise (m,) -> distances."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    name: str
+    settings: Mapping[str, Any]
+
+    @property
+    def bound(self) -> str:
+        """``exact``, ``lower`` or ``upper``."""
+        return BOUNDS.get(self.name, "upper")
+
+
+def chosen_attacks(asked: Settings) -> list[Chosen]:
+    """The attacks with their settings: those of the functions in ``fairness_audits.attacks`` but for ``ATTACK.KEY=VALUE``.
+
+    Raises ValueError for settings that do not exist, are no numbers, or belong to an attack that is not made.
+    """
+    every: dict[str, dict[str, Any]] = {}
+    for name in dict.fromkeys(asked.attack):
+        parameters = [] if name == EXACT else inspect.signature(FUNCTIONS[name]).parameters.values()
+        own = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in OURS]
+        every[name] = {one.name: one.default for one in own}
+    given = asked.attack_setting
+    for text in [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else given:
+        where, equals, value = text.partition("=")
+        attack, dot, key = where.partition(".")
+        if not (equals and dot):
+            raise ValueError(f"expected --attack-setting ATTACK.KEY=VALUE, found {text!r}: such as deepfool.steps=50")
+        if attack not in every:
+            raise ValueError(
+                f"--attack-setting {text}: {attack} is not asked for; --attack names {listed(list(every))}"
+            )
+        if key not in every[attack]:
+            known = listed(list(every[attack])) or "none"
+            raise ValueError(f"--attack-setting {text}: {attack} has no setting {key!r}. It has: {known}")
+        kind = type(every[attack][key])
+        try:
+            number = float(value)
+            every[attack][key] = kind(number)
+        except (ValueError, OverflowError):
+            number = every[attack][key] = float("nan")
+        if every[attack][key] != number:
+            wanted = "a number" if kind is float else "a whole number"
+            raise ValueError(f"--attack-setting {text}: expected {wanted}, found {value!r}")
+    return [Chosen(name, settings) for name, settings in every.items()]
+
+
+def distances(chosen: Chosen, subjects: Subjects, kept: Kept, asked: Settings) -> Array:
+    """The distances (n,) of the points that are classified correctly; NaN for others, and where the attack fails.
+
+    Those that ``kept`` holds are taken from it; others are kept there, part by part.
+    """
+    attack, size = _made(chosen, subjects, asked)
+    distance = np.full(len(subjects.prediction), np.nan)
+    right = np.flatnonzero(subjects.correct)
+    # What identifies an image and the class that it is to leave: 32 hexadecimal digits.
+    keys = [
+        hashlib.sha256(digest + int(label).to_bytes(8, "big")).hexdigest()[:32]
+        for digest, label in zip(subjects.digests, subjects.prediction, strict=True)
+    ]
+    known = kept.found[chosen.name]
+    parts = [right[start : start + size] for start in range(0, len(right), size)]
+
+    try:
+        for part in track(chosen.name, parts):
+            missing = np.array([point for point in part if keys[point] not in known], dtype=np.int64)
+            if len(missing):
+                pixels = subjects.points.images.pixels(subjects.points.rows[missing])
+                streams = np.array([int(keys[point], 16) >> 66 for point in missing])
+                found = attack(pixels, subjects.prediction[missing], streams)
+                new = np.where(found.failed, np.nan, found.distance)
+                kept.add(chosen.name, {keys[point]: float(value) for point, value in zip(missing, new, strict=True)})
+            for point in part:
+                distance[point] = known[keys[point]]
+    finally:
+        kept.save()
+    return distance
+
+
+def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, int]:
+    """The attack on this network, and how many images it is made on at a time.
+
+    Raises ValueError for settings out of range, before anything is computed.
+    """
+    size = CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
+    if chosen.name == EXACT:
+        import torch
+
+        points = subjects.points
+        some = points.images.pixels(points.rows[:CPU_BATCH])
+        images = torch.from_numpy(some).to(subjects.device)
+        weight, bias = affine(subjects.classifier.evaluate, torch.zeros_like(images[:1]))
+        if (wrong := misfit(subjects.classifier.evaluate, weight, bias, images)) > LINEARITY:
+            raise ValueError(
+                f"--attack exact is for linear models, expected scores W x + b; found scores that differ from it by "
+                f"{100 * wrong:.2g} % of their size: take --attack deepfool (an upper bound), or smoothing"
+            )
+        return lambda images, label, streams: linear_distance(weight, bias, images, label), size
+    how = Execution(device=subjects.device, keep_adversarial=False)
+    function = partial(FUNCTIONS[chosen.name], subjects.classifier.evaluate, **chosen.settings, execution=how)
+    attack: Attack = lambda images, label, streams: function(images, label)  # noqa: E731
+    if chosen.name == SMOOTHING:
+        attack = lambda images, label, streams: function(images, label, seed=asked.seed, rows=streams)  # noqa: E731
+        size = CERTIFIED_TOGETHER
+    nothing = np.zeros(0, dtype=np.int64)
+    try:
+        attack(np.zeros((0, *subjects.points.images.shape), dtype=np.float32), nothing, nothing)
+    except ValueError as error:
+        raise ValueError(f"--attack-setting of {chosen.name}: {error}") from error
+    return attack, size
+
+
+class Kept:
+    """Distances by attack and key of the image, NaN where an attack failed, in a file where a ``path`` is given.
+
+    ``what`` says of which network the distances are; ``settings`` are those of each attack that is to be made.
+    """
+
+    def __init__(self, path: Path | None, what: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> None:
+        self.path, self.what = path, dict(what)
+        self.settings: dict[str, Any] = {name: dict(values) for name, values in settings.items()}
+        self.found: dict[str, dict[str, float]] = {name: {} for name in settings}
+        self.unsaved, self.saved_at = 0, time.monotonic()
+        if path is not None and path.exists():
+            self._load(path)
+
+    def add(self, attack: str, distances: Mapping[str, float]) -> None:
+        self.found[attack].update(distances)
+        self.unsaved += len(distances)
+        if time.monotonic() - self.saved_at > SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        """Write what is not written yet, whole or not at all."""
+        if self.path is None or not self.unsaved:
+            return
+        header = {"format": FORMAT, "what": self.what, "settings": self.settings}
+        arrays = {"header": np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)}
+        for name, distances in self.found.items():
+            arrays[f"key_{name}"] = np.array(list(distances), dtype="U32")
+            arrays[f"distance_{name}"] = np.array(list(distances.values()), dtype=np.float64)
+        with written(self.path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        self.unsaved, self.saved_at = 0, time.monotonic()
+
+    def interrupted(self) -> None:
+        if self.path is not None and self.path.exists():
+            kept = sum(map(len, self.found.values()))
+            print(f"{kept:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)
+
+    def _load(self, path: Path) -> None:
+        """Take up the file. Raises ValueError for a file of something else, of another network or of other settings."""
+        new = "give the name of a new file"
+        try:
+            stored = np.load(path, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                raise ValueError("one array")
+            with stored:
+                header = json.loads(stored["header"].tobytes())
+                arrays = {name: stored[name] for name in stored.files}
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise ValueError(f"--checkpoint {path} holds something else than distances of this audit: {new}") from error
+        if header.get("format") != FORMAT:
+            raise ValueError(f"--checkpoint {path} is of another version of this program: {new}")
+        other = [name for name, value in self.what.items() if header["what"].get(name) != value]
+        for name, settings in header["settings"].items():
+            mine = self.settings.get(name, settings)
+            other += [f"{name}.{key}" for key in mine if settings.get(key) != mine[key]]
+        if other:
+            raise ValueError(
+                f"--checkpoint {path} was made with another {', '.join(other)}: {new}, or the arguments that it was "
+                "made with"
+            )
+        for name, settings in header["settings"].items():
+            keys, values = arrays[f"key_{name}"].tolist(), arrays[f"distance_{name}"].tolist()
+            self.found[name] = dict(zip(keys, values, strict=True))
+            self.settings[name] = settings

@@ -1,0 +1,68 @@
+"""The figure of a robustness audit: the curves I_P(tau) of the groups, a panel for each partition."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, settings_text
+from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, counted, survival
+from fairness_audits.results.formats import label_text
+from fairness_audits.results.style import FAINT, line_style, new_figure, panel_letter, print_stamp
+from fairness_audits.values import Array
+
+GRID = 600
+NEARLY_ALL = 0.995
+"""Curves are drawn up to this quantile of the distances: one far image would leave the others a corner."""
+MOST_NAMED = 20
+"""Of more levels none is named: they are thin lines."""
+LETTERS = 22
+"""Longer names are cut."""
+
+
+def curves(attack: Measured, images: str) -> Figure:
+    """All partitions by one attack, of the images classified correctly.
+
+    To be drawn and saved within :func:`fairness_audits.results.style.paper`.
+    """
+    points, found = attack.points, attack.entry
+    lengths = counted(points.distance, points.correct, "correct")
+    drawn = new_figure(2.75 * len(points.partitions))
+    known = lengths.length[lengths.length > 0]
+    farthest = float(np.quantile(known, NEARLY_ALL)) if len(known) else 1.0
+    # To nearly the largest length, or to the budget that was asked for where that is less.
+    tau = np.linspace(0, farthest if found["budget"] is None else min(farthest, found["budget"]), GRID)
+    for number, partition in enumerate(points.partitions):
+        axes = drawn.add_subplot(len(points.partitions), 1, number + 1)
+        groups = attack.groups[attack.groups[["denominator", "partition"]].eq(["correct", partition.name]).all(axis=1)]
+        _panel(axes, lengths, partition, groups.set_index("level"), tau)
+        axes.set_ylabel("$I_P(\\tau)$: share with distance > $\\tau$")
+        axes.set_xlabel("$\\tau$ (L2, pixels in [0, 1])")
+        axes.set_title(label_text(partition.name, LETTERS))
+        if len(points.partitions) > 1:
+            panel_letter(axes, chr(ord("a") + number % 26))
+    stamp = [
+        f"{settings_text(found)} ({BOUNDS[found['bound']]})",
+        f"{images}; of images classified correctly; {found['failed']:,} of {found['n_correct']:,} attacks failed",
+    ]
+    print_stamp(drawn, stamp, emphatic=False)
+    return drawn
+
+
+def _panel(axes: Axes, lengths: Lengths, partition: Partition, groups: pd.DataFrame, tau: Array) -> None:
+    """One curve for each level; those closest to the boundary come first in the legend."""
+    order = groups["sigma"].fillna(0.0).sort_values(kind="stable").index
+    for place, name in enumerate(order):
+        curve = survival(lengths, partition.codes == partition.levels.index(name), tau)
+        if len(order) > MOST_NAMED:
+            axes.plot(tau, curve, color=FAINT, linewidth=0.4, alpha=0.6)
+            continue
+        color, line = line_style(place)
+        n, sigma = groups.loc[name, ["n", "sigma"]]
+        told = "" if np.isnan(sigma) else f", $\\sigma$ = {sigma:+.2f}".replace("-", "\u2212")
+        label = f"{label_text(name, LETTERS)} ({n:,.0f}{told})"
+        axes.plot(tau, curve, color=color, linestyle=line, label=label, drawstyle="steps-post")
+    axes.set_xlim(0, tau[-1])
+    axes.set_ylim(0, 1.02)
+    if len(order) <= MOST_NAMED:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), labelspacing=0.25, handlelength=2.2)

@@ -1,0 +1,198 @@
+"""A user's images as numbers, pixels in [0, 1], read when they are asked for: of an array, or of a folder whose files
+the rows of a table name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from fairness_audits.audits.robustness_bias.settings import Settings
+from fairness_audits.inputs.table import Source
+from fairness_audits.messages import SHOWN, check_columns, listed, nearest, reason
+from fairness_audits.tables.rows import Values
+from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+FORMATS = ("PNG", "JPEG")
+GREY = ("1", "L", "LA")
+HIGHEST = 255
+COLOURS = (1, 3)
+COLUMNS = ("file", "filename", "file_name", "image", "path")
+"""Columns that are taken for the file names without being told."""
+FORMS = "(n, c, h, w), (n, h, w, c) or (n, h, w) with 1 or 3 channels, uint8 or floating in [0, 1]"
+Shape = tuple[int, int, int]
+
+
+class Unreadable(Exception):
+    """One image cannot be read; the text says why."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """n images of one ``shape`` (c, h, w), called ``names`` (n,).
+
+    ``raw`` gives one of them, (c, h', w') float32 in [0, 1], or raises :class:`Unreadable`. ``unreadable`` are those
+    known to be so before they are read, with reasons.
+    """
+
+    names: tuple[str, ...]
+    shape: Shape
+    raw: Callable[[int], Array]
+    unreadable: dict[int, str]
+
+    def one(self, point: int) -> Array:
+        """The image of this number, (c, h, w) float32 in [0, 1]. Raises Unreadable.
+
+        Resized bilinearly, averaged first where it shrinks.
+        """
+        pixels = self.raw(point)
+        if pixels.shape == self.shape:
+            return pixels
+        made = torch.nn.functional.interpolate(
+            torch.from_numpy(pixels)[None], self.shape[1:], mode="bilinear", align_corners=False, antialias=True
+        )
+        return made[0].clamp(0, 1).numpy()
+
+    def pixels(self, points: Array) -> Array:
+        """The images of these numbers, (m, c, h, w). Raises Unreadable."""
+        return np.stack([self.one(int(point)) for point in points])
+
+
+def in_array(source: Source, asked: Settings, array: Array) -> Images:
+    """The images of an ``array``, in the order of the table's rows; of four axes the second is that of channels if it
+    can be, else the last.
+
+    Raises ValueError for another shape, numbers that are no pixels, and another number of rows or channels.
+    """
+    path, pixels = asked.images, np.asarray(array)
+    if pixels.ndim == 3:
+        pixels = pixels[:, None]
+    elif pixels.ndim == 4 and pixels.shape[1] not in COLOURS:
+        pixels = pixels.transpose(0, 3, 1, 2)
+    if pixels.ndim != 4 or pixels.shape[1] not in COLOURS or not len(pixels):
+        raise ValueError(f"{path}: expected images of shape {FORMS}; found shape {np.shape(array)}")
+    if pixels.dtype != np.uint8 and pixels.dtype.kind != "f":
+        raise ValueError(f"{path}: expected images of uint8 or floating numbers, found {pixels.dtype}: convert them")
+    scale = np.float32(HIGHEST if pixels.dtype == np.uint8 else 1)
+    if pixels.dtype.kind == "f":
+        low, high = float(pixels.min()), float(pixels.max())
+        if not np.isfinite([low, high]).all():
+            first = next(place for place, one in enumerate(pixels) if not np.isfinite(one).all())
+            raise ValueError(
+                f"{path}: image {first} (counted from 0) has pixels that are missing or infinite: mend such images, "
+                "or leave them out"
+            )
+        if not (low >= 0 and high <= 1):
+            raise ValueError(
+                f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}: divide by the "
+                "maximum, undo the normalisation, and state it with --mean and --std"
+            )
+    if len(pixels) != len(source.table):
+        raise ValueError(
+            f"expected a row of {source.name} for each image of {path}, in the same order; found "
+            f"{len(source.table):,} rows and {len(pixels):,} images"
+        )
+    height, width = asked.resize or pixels.shape[2:]
+    return Images(
+        names=tuple(str(row) for row in range(len(pixels))),
+        shape=(int(pixels.shape[1]), int(height), int(width)),
+        raw=lambda point: np.ascontiguousarray(pixels[point], dtype=np.float32) / scale,
+        unreadable={},
+    )
+
+
+def in_folder(source: Source, asked: Settings) -> tuple[str, Images]:
+    """The column of file names, and the images in the order of the table's rows.
+
+    Only the files' headers are read here; one whose header cannot be is noted as unreadable. Raises ValueError where
+    none can be read, and for files of several sizes without ``--resize``.
+    """
+    path, table = asked.images, source.table
+    if not path.is_dir():
+        raise ValueError(f"expected --images to be a folder of PNG and JPEG files; there is no folder {path}")
+    if asked.file is not None:
+        check_columns(table, [asked.file], "--file", source.name)
+    column = asked.file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
+    names = file_names(source, column, path)
+    unreadable: dict[int, str] = {}
+    known: list[tuple[str, str, tuple[int, int]]] = []
+    for point, name in enumerate(names):
+        try:
+            with _opened(path / name) as image:
+                known.append((name, image.mode, (image.height, image.width)))
+        except Unreadable as error:
+            unreadable[point] = str(error)
+    if not known:
+        told = listed([f"{names[point]} ({why})" for point, why in unreadable.items()], SHOWN)
+        raise ValueError(f"none of the {len(names)} images below {path} can be read: {told}: write them again")
+    first, _, (height, width) = known[0]
+    if asked.resize is not None:
+        height, width = asked.resize
+    elif other := next(((name, size) for name, _, size in known if size != (height, width)), None):
+        raise ValueError(
+            f"expected images of one size, found {height} x {width} ({first}) and {other[1][0]} x {other[1][1]} "
+            f"({other[0]}): --resize {height},{width} makes them alike; distances are then of the resized images"
+        )
+    count = asked.channels or (1 if all(mode in GREY for _, mode, _ in known) else 3)
+    return column, Images(
+        names=tuple(names),
+        shape=(count, height, width),
+        raw=lambda point: _decoded(path / names[point], count),
+        unreadable=unreadable,
+    )
+
+
+def _decoded(file: Path, channels: int) -> Array:
+    with _opened(file) as image:
+        try:
+            values = np.asarray(image.convert("L" if channels == 1 else "RGB"), dtype=np.float32) / np.float32(HIGHEST)
+        except (OSError, ValueError, SyntaxError, EOFError) as error:
+            raise Unreadable(f"damaged: {reason(error)}") from error
+    return values[None] if channels == 1 else np.ascontiguousarray(values.transpose(2, 0, 1))
+
+
+def _opened(file: Path) -> Image.Image:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        image = Image.open(file, formats=FORMATS)
+    except UnidentifiedImageError as error:
+        # Pillow's own words for bytes of no known format would be the path once more.
+        raise Unreadable("neither PNG nor JPEG inside") from error
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise Unreadable(reason(error)) from error
+    if image.mode.startswith("I"):
+        raise Unreadable("16 bits a pixel: write it with 8")
+    return image
+
+
+def file_names(source: Source, column: str, path: Path) -> list[str]:
+    """The file that each row names by its path below the folder.
+
+    Raises ValueError for names that are missing, not there, or repeated.
+    """
+    values = Values.of(source, column, "file", source.table[column])
+    names = [str(value) for value in source.table[column]]
+    absent = [name for name in names if not (path / name).is_file()]
+    if absent:
+        near = nearest(absent[0], [file.relative_to(path).as_posix() for file in path.rglob("*")])
+        raise ValueError(
+            f"{source.name}: column {column!r} names {listed(absent, SHOWN)}: no such file below {path}{near}. Name "
+            f"images by their paths below {path}, in the column that --file names, and remove the rows of those that "
+            "are not there"
+        )
+    repeated = [name for name, count in values.counts.items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"{source.name}: expected one row for each image, found several for {listed(repeated, SHOWN)}: keep one of "
+            "them"
+        )
+    return names

@@ -1,0 +1,373 @@
+"""From the settings of a robustness audit to its result. Layout of the JSON: ``docs/robustness.md``."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fairness_audits.audits.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
+from fairness_audits.audits.robustness_bias.distances import exact_arithmetic
+from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, measured, settings_text
+from fairness_audits.audits.robustness_bias.settings import Settings
+from fairness_audits.audits.robustness_bias.subjects import Subjects, check_sizes, looked, normalised, read_points
+from fairness_audits.inputs.model import Computing, Model, load_model
+from fairness_audits.inputs.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions
+from fairness_audits.inputs.table import Source, check_classes
+from fairness_audits.messages import SHOWN, listed
+from fairness_audits.options import stated
+from fairness_audits.results import sentences as words
+from fairness_audits.results.formats import fixed, level, p_text, percent, plural, span
+from fairness_audits.results.result import Column, Figure, Result, Section, Table, Text, Verdict, rows_of, under
+from fairness_audits.values import Array
+
+SHOWN_LEVELS = 12
+SMALL = 0.01
+"""Smaller numbers have two digits, so that they fit their column."""
+SIGNED, COUNT = fixed(2, "+"), fixed(0)
+Entry = Mapping[str, Any]
+WANTED = "a torch network or a function of x"
+# From where on a caveat is due.
+MANY_FAILED = 0.01
+LIMITS = """
+accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, and distances of fewer than half of the
+  images say little: see first whether that can be so.
+gain > 0: The model classifies {percent:.0f} % of the images correctly, no more than {trivial:.0f} %, which is right of
+  a model that always names the most frequent class.
+failed <= 10: {attack} failed on {value:.0f} % of the images, more than {limit:.0f} %.
+saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the images, more than {limit:.0f} %: an
+  attack has no gradient to follow there.
+fewest >= 10 unless rejected: A group has only {value} images that count, and needs {limit:.0f}.
+least_p <= 1 unless rejected: {permutations:,} permutations cannot reject at level {alpha:g} in {comparisons}
+  comparisons: --permutations {enough} can.
+"""
+CAVEATS = f"""
+no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as
+  classified correctly, no distance is 0, and both denominators are the same. Images that the model gets wrong count for
+  a group's robustness here; with labels they would count against it.
+upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change that fools the model may exist, and an
+  attack may come closer to the boundary for one group than for another.{{more}}
+certified_radii: The radii of {{attack}} are lower bounds, each wrong with probability at most {{alpha:g}}, and of
+  another model: the one that takes a vote over noisy copies of the image. 0 says that nothing could be certified.
+closer_is_not_worse: A group that is closer to the boundary need not be treated worse: smaller changes of its images
+  change the prediction. Groups may differ in their classes, or in the contrast of their pictures.
+failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. They are probably far from the
+  boundary, but have no distance and are left out, by both denominators: a group that loses more of them looks closer
+  than it is. More steps, or another attack, may find one.
+{OUTPUT_CAVEATS.strip()}
+unreadable_images: {{images}} left out, being unreadable: {{told}}.
+unknown_group: {{count:,}} images have no {{partition}}: they are in none of its groups.
+"""
+
+
+def from_files(asked: Settings) -> Result:
+    """Read, check, classify, attack, compare. Raises ValueError for everything that the user can mend."""
+    source = Source.read(asked.partition, asked.text, asked.missing)
+    model = load_model(asked.model, asked.trust_pickle, Computing(asked.device, "float32"), wanted=WANTED)
+    return audited(asked, source, model)
+
+
+def audited(asked: Settings, source: Source, model: Model, array: Array | None = None) -> Result:
+    """Find the distances of images in an ``array``, or where the settings say, and compare the groups in the rows."""
+    wanted = chosen_attacks(asked)
+    points = read_points(source, asked, array)
+    shape = points.images.shape
+    check_sizes(points.partitions, asked.min_group)
+    with_gradient = bool({one.name for one in wanted} - {SMOOTHING})
+    raw = normalised(model, asked, shape, with_gradient)
+    normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
+    # What kept distances are of, besides the images; the noise of smoothing depends on the seed too.
+    made_of = {
+        **{"model": raw.digest or model.given, **normalisation},
+        **{"output kind": asked.output_kind, "shape": list(shape)},
+    }
+    made_by = {one.name: {**one.settings, **({"seed": asked.seed} if one.name == SMOOTHING else {})} for one in wanted}
+    with exact_arithmetic(torch.get_num_threads()):
+        subjects = looked(points, raw, asked.output_kind, with_gradient)
+        partitions, label = subjects.points.partitions, subjects.points.label
+        check_sizes(partitions, asked.min_group)
+        labels = np.zeros(0, dtype=np.int64) if label is None else label
+        check_classes(labels, subjects.classes, asked.classes, asked.label, source.name)
+        kept = Kept(asked.checkpoint, made_of, made_by)
+        try:
+            found = [distances(one, subjects, kept, asked) for one in wanted]
+        except KeyboardInterrupt:
+            kept.interrupted()
+            raise
+    attacks = [measured(one, distance, subjects, asked) for one, distance in zip(wanted, found, strict=True)]
+    results = [one.entry for one in attacks]
+    facts: dict[str, Any] = {
+        "accuracy": None if label is None else float(subjects.correct.mean()),
+        "data": {
+            "pixels_sha256": hashlib.sha256(b"".join(subjects.digests)).hexdigest(),
+            "sha256": source.sha256,
+            "file": points.column,
+            "rows": len(source.table),
+            "groups": [one.name for one in partitions],
+            "audited": len(subjects.points.rows),
+            "shape": list(shape),
+            "unreadable": dict(sorted(subjects.unreadable.items())),
+        },
+        "model": {
+            **{**model_facts(model, subjects.classifier), **normalisation},
+            **{"classes": subjects.classes, "device": str(raw.device)},
+        },
+        "results": results,
+    }
+    return Result(
+        audit="robustness",
+        title="Robustness audit",
+        subject=f"{model.given} on {asked.images}",
+        verdict=verdict(attacks[0], subjects, asked),
+        caveats=tuple(words.caveats(CAVEATS, conditions(subjects, attacks))),
+        sections=tuple(_sections(subjects, attacks, asked, facts)),
+        facts=facts,
+        tables={
+            "groups": pd.concat([one.groups for one in attacks], ignore_index=True),
+            "distances": table_of_images(subjects, attacks, asked.classes),
+        },
+        libraries=("numpy", "torch"),
+        settings=asked,
+    )
+
+
+def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
+    """Which groups are closer to the boundary or farther from it, by the first attack and the correct images.
+
+    Of the quantities of LIMITS, those that need true classes are None without them.
+    """
+    found, label, alpha = first.entry, subjects.points.label, asked.alpha
+    count = found["images"]
+    known: dict[str, Any] = {"accuracy": None, "gain": None}
+    if label is not None:
+        accuracy, trivial = found["n_correct"] / count, float(np.unique(label, return_counts=True)[1].max() / count)
+        known = {"accuracy": accuracy, "gain": accuracy - trivial, "percent": 100 * accuracy, "trivial": 100 * trivial}
+    comparisons = sum(len(np.unique(one.comparisons)) for one in subjects.points.partitions)
+    quantities = {
+        **known,
+        "attack": found["attack"],
+        "failed": 100 * found["failed"] / max(1, found["n_correct"]),
+        "saturated": 100 * subjects.classifier.saturated / count,
+        "fewest": min(one["n"] for _, few in levels(found) for one in few),
+        "least_p": comparisons / (asked.permutations + 1) / alpha,
+        **{"permutations": asked.permutations, "alpha": alpha, "comparisons": comparisons},
+        "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
+    }
+    rejected, said, facts = conclusion(found, alpha, label is not None, asked.budget)
+    headlines = ("ROBUSTNESS BIAS", "NO BIAS SHOWN")
+    return words.concluded(rejected, headlines, said, LIMITS, quantities, "biased", facts)
+
+
+def levels(found: Entry) -> Iterator[tuple[str, list[Entry]]]:
+    """The levels of each partition, the closest to the boundary first, of the images classified correctly; ``other``
+    has the measures of all images.
+    """
+    of_all = {(one["partition"], one["level"]): one for one in found["groups"] if one["denominator"] == "paper"}
+    correct = (one for one in found["groups"] if one["denominator"] == "correct")
+    for partition, every in groupby(correct, key=itemgetter("partition")):
+        yield partition, sorted(({**one, "other": of_all[partition, one["level"]]} for one in every), key=_sigma)
+
+
+def _sigma(group: Entry) -> float:
+    return group["sigma"] or 0.0
+
+
+def _title(group: Entry) -> str:
+    return f"{group['partition']} = {group['level']}"
+
+
+def _interval(group: Entry) -> str:
+    return span((group["sigma_ci_low"], group["sigma_ci_high"]), SIGNED)
+
+
+def _numbers(group: Entry, alpha: float) -> str:
+    interval, p = _interval(group), p_text(group["sigma_p_adjusted"])
+    return f"sigma {group['sigma']:+.2f}, {level(alpha)} interval {interval}, adjusted p {p}, n = {group['n']:,}"
+
+
+def conclusion(
+    found: Entry, alpha: float, labelled: bool, budget: float | None = None
+) -> tuple[bool | None, str, dict[str, Any]]:
+    """What the tests say, whatever they are worth: whether one rejects (None without tests), in words, and of whom."""
+    # Of two levels only the closer one is compared, the other being its mirror image.
+    everyone = sorted((one for _, few in levels(found) for one in (few[:1] if len(few) == 2 else few)), key=_sigma)
+    # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
+    tested = [one for one in everyone if one["sigma_p_adjusted"] is not None and one["sigma"] is not None]
+    shown = [one for one in tested if one["sigma_p_adjusted"] <= alpha]
+    closer, farther = ([one for one in shown if sign * one["sigma"] > 0] for sign in (-1, 1))
+    facts = {
+        "attack": found["attack"],
+        "closer": [{key: one[key] for key in ("partition", "level")} for one in closer],
+        "farther": [{key: one[key] for key in ("partition", "level")} for one in farther],
+    }
+    if not tested:
+        said = (
+            "No group could be tested: too few distances, or all of them equal. Look at the failed attacks and the "
+            "model's accuracy below."
+        )
+    elif not shown:
+        largest = max(tested, key=lambda group: abs(group["sigma"]))
+        said = (
+            "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
+            f"of {_title(largest)}: {_numbers(largest, alpha)}. What {found['images']:,} images do not show "
+            "may still be there."
+        )
+    else:
+        first, *others = shown if shown[0]["sigma"] < 0 else shown[::-1]
+        change = "certified radii" if found["bound"] == "lower" else "distances"
+        change += "" if budget is None else f" up to T = {_number(budget)}"
+        place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
+        said = (
+            f"Images of {_title(first)} are {place} the decision boundary: their {change} are "
+            f"{100 * abs(first['sigma']):.0f} % {than} than those of the others, {first['auc']:.3g} on average "
+            f"({_numbers(first, alpha)})."
+        )
+        said += f" {_otherwise(first, alpha)}" if labelled else ""
+        if others:
+            told = ", ".join(f"{_title(one)} ({one['sigma']:+.2f})" for one in others[:3])
+            said += f" Also: {told}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
+    return bool(shown) if tested else None, said, facts
+
+
+def _otherwise(group: Entry, alpha: float) -> str:
+    """The same group among all images: how much of it is accuracy."""
+    other, p = group["other"]["sigma"], group["other"]["sigma_p_adjusted"]
+    whose = "Of all images, those classified wrongly counting as distance 0,"
+    if other is None:
+        return f"{whose} there is no sigma."
+    same = other * group["sigma"] > 0
+    verb = "has the opposite sign:" if not same else "is" if p is not None and p <= alpha else "is not shown: it is"
+    return f"{whose} sigma {verb} {other:+.2f} (adjusted p {p_text(p)})."
+
+
+def _sections(
+    subjects: Subjects, attacks: Sequence[Measured], asked: Settings, facts: Mapping[str, Any]
+) -> Iterator[Section]:
+    images = images_text(facts["data"], asked)
+    tested = {
+        "null": "each group is as far from the decision boundary as all others (sigma = 0)",
+        "images": images,
+        "read as": model_words(facts["model"]),
+        "accuracy": "unknown" if facts["accuracy"] is None else f"{facts['accuracy']:.3f}",
+        "attack": "; ".join(settings_text(found) for found in facts["results"]),
+    }
+    yield words.tested(Settings, stated(asked), tested)
+    for one in attacks:
+        entry = one.entry
+        title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, L2 in pixels in [0, 1]"
+        explained = Text(
+            "right: share classified correctly; median: of their distances; sigma: how much larger the mean distance "
+            f"of the group is than that of all others, up to T = {_number(entry['budget'])}, with its interval "
+            "(bootstrap); p: of permutations, adjusted (Holm) over all groups of this attack; sigma*: the same of "
+            "all images of a group, those classified wrongly at distance 0."
+        )
+        figure = Figure(
+            f"curves_{entry['attack']}",
+            "Curves I_P",
+            "The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
+            "the boundary; in brackets the number of its images and sigma. Of the images classified correctly alone, "
+            f"by {settings_text(entry)}.",
+            "fairness_audits.audits.robustness_bias.figures:curves",
+            (one, images),
+        )
+        yield Section(title, (_groups(entry, asked.alpha, facts["accuracy"] is not None), explained, figure))
+
+
+def images_text(data: Entry, asked: Settings) -> str:
+    """How many images were audited, and of what shape."""
+    of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
+    drawn = f", drawn with seed {asked.seed}" if of and asked.points else ""
+    shape = " x ".join(map(str, data["shape"]))
+    return f"{data['audited']:,}{of} images{drawn}; {shape} (channels x height x width)"
+
+
+def _groups(found: Entry, alpha: float, labelled: bool) -> Table:
+    """The levels of every partition, the closest to the boundary first."""
+
+    def right(entry: Entry) -> str:
+        return percent(entry["n_correct"] / entry["images"], 0) if labelled and entry["images"] else "-"
+
+    columns = (
+        Column("", cell=under("level")),
+        Column("images", cell=under("images", COUNT)),
+        Column("right", cell=right),
+        *([Column("failed", cell=under("failed", COUNT))] if found["failed"] else []),
+        Column("median", cell=under("median_distance", _number)),
+        Column("sigma", cell=under("sigma", SIGNED)),
+        Column(f"{level(alpha)} interval", cell=_interval),
+        Column("p", cell=under("sigma_p_adjusted", p_text)),
+        Column("sigma*", cell=lambda entry: under("sigma", SIGNED)(entry["other"])),
+    )
+    rows = tuple(row for partition, every in levels(found) for row in rows_of(columns, every, partition))
+    return Table(columns, rows, SHOWN_LEVELS, "groups.csv")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}" if value >= SMALL else f"{value:.2g}"
+
+
+def table_of_images(subjects: Subjects, attacks: Sequence[Measured], classes: Sequence[str] | None) -> pd.DataFrame:
+    """One row for each audited image.
+
+    ``distance_<attack>`` is empty where the image is classified wrongly or the attack failed; ``length_<attack>`` is
+    what the paper's denominator takes: 0 where the image is classified wrongly, empty where the attack failed. So any
+    partition is a group-by of these rows.
+    """
+    some, right = subjects.points, subjects.correct
+    columns: dict[str, Any] = {"audit_image": some.names, "audit_row": some.rows}
+    if some.label is not None:
+        columns["audit_label"] = _named(some.label, classes)
+    columns["audit_prediction"] = _named(subjects.prediction, classes)
+    columns["audit_correct"] = subjects.correct
+    for one in attacks:
+        columns[f"distance_{one.chosen.name}"] = one.points.distance
+        columns[f"length_{one.chosen.name}"] = np.where(right, one.points.distance, 0.0)
+        columns[f"failed_{one.chosen.name}"] = one.points.failed
+    for partition in some.partitions:
+        columns[partition.name] = np.array([*partition.levels, ""], dtype=object)[partition.codes]
+    return pd.DataFrame(columns)
+
+
+def _named(codes: Array, classes: Sequence[str] | None) -> Array:
+    return codes if classes is None else np.array(classes, dtype=object)[codes]
+
+
+def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any]:
+    points, correct, partitions = subjects.points, subjects.correct, subjects.points.partitions
+    scores = subjects.classifier
+    members = {
+        f"{one.name} = {name}": one.codes == place for one in partitions for place, name in enumerate(one.levels)
+    }
+    upper = [one.chosen.name for one in attacks if one.chosen.bound == "upper"]
+    certified = [one.chosen for one in attacks if one.chosen.bound == "lower"]
+    failures = []
+    for one in (one for one in attacks if one.points.failed.any()):
+        lost = {name: (one.points.failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
+        many = [f"{name} ({failed})" for name, (failed, right) in lost.items() if failed > MANY_FAILED * max(1, right)]
+        counts = {"failed": int(one.points.failed.sum()), "correct": int(correct.sum())}
+        failures.append({"attack": one.chosen.name, **counts, "where": f": {listed(many, SHOWN)}" if many else ""})
+    unreadable = [f"{name} ({why})" for name, why in sorted(subjects.unreadable.items())]
+    unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
+    return {
+        "no_label": points.label is None,
+        "upper_bounds": upper
+        and {
+            "attacks": " and ".join(upper),
+            "more": "" if len(upper) > 1 else " A second --attack (fmn, carlini_wagner) tells.",
+        },
+        "certified_radii": [{"attack": one.name, **one.settings} for one in certified],
+        "closer_is_not_worse": True,
+        "failed_attacks": failures,
+        **output_conditions(scores.kind, scores.detected, scores.saturated, "image"),
+        "unreadable_images": unreadable
+        and {
+            "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
+            "told": listed(unreadable, SHOWN),
+        },
+        "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
+    }

@@ -1,0 +1,276 @@
+"""What is audited: which images, of which classes and groups, and what the network says of each of them.
+
+Normalisation is a part of the network, so that gradients and distances are those of pixels in [0, 1].
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from fairness_audits.audits.robustness_bias.images import Images, Shape, Unreadable, in_array, in_folder
+from fairness_audits.audits.robustness_bias.measures import Partition
+from fairness_audits.audits.robustness_bias.settings import Settings
+from fairness_audits.inputs.model import Computing, Model, no_gradient
+from fairness_audits.inputs.probe import Form, Scores, check_alone, check_finite, check_gradient, read, tensor_of
+from fairness_audits.inputs.table import Source, class_numbers, sha256
+from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.progress import track
+from fairness_audits.results.formats import plural
+from fairness_audits.sampling import stratified_order
+from fairness_audits.seeds import generators
+from fairness_audits.tables.levels import in_order, level_name
+from fairness_audits.values import Array
+
+FEW_LEVELS = 20
+"""Columns of more levels are compared only where they are named."""
+MOST_LEVELS = 1000
+EDGE = 1e-7
+"""Probabilities are kept so far from 0 and 1 before their logarithm is taken: their rounding in float32."""
+TOGETHER = 128
+"""Images classified together."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """``rows`` (n,) of the table are audited: row i holds the i-th image, of true class ``label`` (n,) or None.
+
+    ``partitions`` part these n points; ``column`` names the files.
+    """
+
+    images: Images
+    rows: Array
+    label: Array | None
+    partitions: tuple[Partition, ...]
+    column: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """What the audited images are called."""
+        return [self.images.names[row] for row in self.rows]
+
+    def only(self, kept: Array) -> Points:
+        """The points where ``kept`` (n,) bool."""
+        return replace(
+            self,
+            rows=self.rows[kept],
+            label=None if self.label is None else self.label[kept],
+            partitions=tuple(Partition(one.name, one.levels, one.codes[kept]) for one in self.partitions),
+        )
+
+
+def read_points(source: Source, asked: Settings, array: Array | None = None) -> Points:
+    """The audited images: of an ``array``, or of the folder that is asked for.
+
+    Raises ValueError for everything about images and table that the user can mend.
+    """
+    table, column = source.table, None
+    if asked.label is not None:
+        check_columns(table, [asked.label], "--label", source.name)
+    if array is None:
+        column, images = in_folder(source, asked)
+    else:
+        images = in_array(source, asked, array)
+    label = None if asked.label is None else class_numbers(source, asked.label, asked.classes)
+    partitions = tuple(partition_of(table[name]) for name in _chosen(source, asked, column))
+    everyone = Points(images, np.arange(len(table)), label, partitions, column)
+    everyone = everyone.only(~np.isin(everyone.rows, list(images.unreadable)))
+    n = len(everyone.rows)
+    if asked.points is None:
+        return everyone
+    if asked.points > n:
+        raise ValueError(
+            f"--points asks for {asked.points:,} images, but there are {n:,}: leave it out to audit all of them"
+        )
+    # So many that keep the shares of classes and groups.
+    traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
+    _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
+    (rng,) = generators("audit", "robustness", "points", str(asked.seed), repetitions=1)
+    return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[: asked.points]))
+
+
+def _chosen(source: Source, asked: Settings, file: str | None) -> list[str]:
+    """The columns to compare by.
+
+    Raises ValueError where a named column does not exist, and for a column of one level, or of too many.
+    """
+    table, path, most = source.table, source.name, MOST_LEVELS if asked.group else FEW_LEVELS
+    check_columns(table, asked.group, "--group", path)
+    if file in asked.group:
+        raise ValueError(f"--group names {file!r}, the column of file names: name a column of groups")
+    names = list(dict.fromkeys(asked.group)) or [name for name in table if name not in (file, asked.label)]
+    if not names:
+        raise ValueError(f"{path}: there is no column to compare by: add a column of groups, or name one with --group")
+    for name in names:
+        levels = table[name].nunique()
+        if not 2 <= levels <= most:
+            raise ValueError(
+                f"{path}: expected 2 to {most:,} levels in every column that is compared, found {levels:,} in "
+                f"{name!r}: name others with --group, or sort its values into classes"
+            )
+    return names
+
+
+def partition_of(column: pd.Series) -> Partition:
+    """The partition of all rows by a column; a missing value is an unknown level."""
+    texts = column.map(level_name, na_action="ignore")
+    levels = in_order(texts.dropna())
+    codes = pd.Categorical(texts, categories=levels).codes.astype(np.int64)
+    return Partition(str(column.name), tuple(levels), codes)
+
+
+def check_sizes(partitions: Sequence[Partition], least: int) -> None:
+    """ValueError for a level of fewer than ``least`` audited images."""
+    for partition in partitions:
+        sizes = np.bincount(partition.codes[partition.codes >= 0], minlength=len(partition))
+        if small := [f"{name} ({size})" for name, size in zip(partition.levels, sizes, strict=True) if size < least]:
+            raise ValueError(
+                f"expected at least {least} audited images in every group, found fewer in {partition.name}: "
+                f"{listed(small, SHOWN)}. Audit more images, merge these levels or empty their cells (a level unknown "
+                f"is left out), compare other columns with --group, or lower --min-group"
+            )
+
+
+@dataclass(frozen=True)
+class Raw:
+    """``output`` maps pixels (m, c, h, w) to what the model returns; ``digest`` identifies the model.
+
+    ``mean`` and ``std`` are the normalisation, a number for each channel or one for all.
+    """
+
+    output: Callable[[Tensor], Tensor]
+    device: torch.device
+    digest: str
+    form: Form
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """The n ``points`` that can be read, the ``classifier`` that was tried on them, and digests.
+
+    ``digests`` (n,) identify the pixels. ``unreadable`` names the images that were left out, with reasons.
+    """
+
+    points: Points
+    classifier: Scores
+    device: torch.device
+    digests: tuple[bytes, ...]
+    unreadable: dict[str, str]
+
+    @property
+    def prediction(self) -> Array:
+        """The class that the network puts each point into, (n,)."""
+        return self.classifier.prediction
+
+    @property
+    def classes(self) -> int:
+        """How many classes the network tells apart."""
+        return self.classifier.trial.shape[1]
+
+    @property
+    def correct(self) -> Array:
+        """Who is classified correctly, (n,): all where no true classes were given."""
+        return self.prediction == (self.prediction if self.points.label is None else self.points.label)
+
+
+def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool) -> Raw:
+    """The model behind its normalisation; ``with_gradient``: attacks will need one.
+
+    Raises ValueError for one that takes no images, has no gradient, or takes another normalisation.
+    """
+    if model.kind == "estimator":
+        raise no_gradient(model)
+    if model.kind == "onnx" and with_gradient:
+        raise no_gradient(model, "take --attack smoothing alone, which needs none")
+    device = Computing(asked.device, "float32").device
+    if model.kind == "network":
+        for values in model.evaluate.parameters():  # type: ignore[attr-defined]
+            values.requires_grad_(False)
+    mean, std = (tuple(np.atleast_1d(values).tolist()) for values in (asked.mean, asked.std))
+    for name, values in (("mean", mean), ("std", std)):
+        if len(values) not in (1, shape[0]):
+            raise ValueError(
+                f"--{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}: give "
+                "one for all, or one for each"
+            )
+    if min(std) <= 0:
+        raise ValueError(f"expected --std above 0, found {min(std):g}")
+    centre, scale = (torch.tensor(values, device=device, dtype=torch.float32)[:, None, None] for values in (mean, std))
+    channels, height, width = shape
+    form = Form(
+        unit="image",
+        given=f"images of shape {shape}",
+        remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images of "
+        f"another size, say --resize H,W; if it takes {plural(4 - channels, 'channel')}, say --channels {4 - channels}",
+        precision="images are float32: let the model compute in it",
+        without_gradient="; --attack smoothing needs no gradient",
+    )
+
+    def output(x: Tensor) -> Tensor:
+        return tensor_of(model.evaluate, (x - centre) / scale, form)
+
+    return Raw(output, device, _digest(model), form, mean, std)
+
+
+def _digest(model: Model) -> str:
+    """Of the parameters where the model has any, and of its file; empty for a function of a module."""
+    file = "" if model.file is None else sha256(model.file)
+    if model.kind != "network":
+        return file
+    found = hashlib.sha256()
+    for name, values in sorted(model.evaluate.state_dict().items()):  # type: ignore[attr-defined]
+        found.update(f"{name} {tuple(values.shape)} ".encode())
+        found.update(values.detach().cpu().contiguous().numpy().tobytes())
+    return hashlib.sha256((found.hexdigest() + file).encode()).hexdigest() if file else found.hexdigest()
+
+
+def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects:
+    """Read, classify and identify all points; ``with_gradient``: attacks will need one.
+
+    Raises ValueError where the network fails, or no image can be read.
+    """
+    n = len(points.rows)
+    outputs: list[Tensor] = []
+    kept = np.ones(n, dtype=bool)
+    digests: list[bytes] = []
+    told = {points.images.names[row]: why for row, why in points.images.unreadable.items()}
+    first: Tensor | None = None
+    parts = [np.arange(start, min(start + TOGETHER, n)) for start in range(0, n, TOGETHER)]
+    for part in track("reading and classifying", parts):
+        pixels = []
+        for point in part:
+            try:
+                pixels.append(points.images.one(int(points.rows[point])))
+            except Unreadable as error:
+                kept[point] = False
+                told[points.images.names[points.rows[point]]] = str(error)
+        if not pixels:
+            continue
+        digests.extend(hashlib.sha256(one.tobytes()).digest() for one in pixels)
+        x = torch.from_numpy(np.stack(pixels)).to(raw.device)
+        with torch.no_grad():
+            outputs.append(raw.output(x).cpu())
+            if first is None:
+                first = x
+                check_alone(lambda some: raw.output(some).cpu().numpy(), x, outputs[0].numpy(), raw.form)
+    if first is None:
+        raise ValueError(
+            f"none of the {n:,} audited images can be read: "
+            f"{listed([f'{name} ({why})' for name, why in told.items()], SHOWN)}: write them again"
+        )
+    some = points.only(kept)
+    output = torch.cat(outputs)
+    check_finite(output.numpy(), some.names, raw.form)
+    classifier = read(output, raw.output, kind, EDGE)
+    if with_gradient:
+        check_gradient(classifier.evaluate, [first], raw.form)
+    return Subjects(some, classifier, raw.device, tuple(digests), told)

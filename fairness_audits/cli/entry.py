@@ -1,0 +1,159 @@
+"""The one entry of the command line: finds the audits, parses, runs one, and turns errors into one message each."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import os
+import pkgutil
+import shutil
+import sys
+import textwrap
+import traceback
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from fairness_audits.messages import listed, nearest, not_installed, shown
+from fairness_audits.options import Output, add_options, flag, from_yaml, option_fields
+from fairness_audits.version import __version__
+
+if TYPE_CHECKING:
+    from fairness_audits.results.result import Result
+
+BAD_INPUT = 2
+"""Exit status when the user can mend what went wrong; argparse uses the same for a wrong argument."""
+UNEXPECTED = 1
+"""Exit status of an error that nobody foresaw."""
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+OURS = ("command", "audit", "config", "debug", "module", "parser")
+"""The arguments that are no options of an audit."""
+WRITTEN = {"output": True, "json": False, "checkpoint": False}
+"""The options that name what is written, those of some audits alone too; whether it is a folder."""
+EXITS = """
+exit status: 0 the audit ran, whatever its verdict; with --gate 0 not rejected, 3 rejected, 4 inconclusive; 2 there is
+something to mend, said on stderr; 1 an unforeseen error. {page}"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit status: 0 when the audit ran, whatever its verdict (but for --gate)."""
+    arguments, unknown = parser().parse_known_args(argv)
+    if unknown:
+        arguments.parser.error(_unrecognized(unknown, arguments.module.Settings))
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The reader of our output (`| head`) has gone; give the interpreter's last flush somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNEXPECTED
+    except KeyboardInterrupt:
+        return _failed(arguments.debug, "interrupted: no result was written", INTERRUPTED)
+    except (ValueError, OSError) as error:
+        return _failed(arguments.debug, f"error: {error}", BAD_INPUT)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            return _failed(arguments.debug, f"error: {not_installed('this audit', 'torch', 'torch')}", BAD_INPUT)
+        hint = "" if arguments.debug else " (--debug shows where)"
+        return _failed(arguments.debug, f"unexpected error: {type(error).__name__}: {error}{hint}", UNEXPECTED)
+
+
+def parser() -> ArgumentParser:
+    root = ArgumentParser(
+        prog="fairness-audits", description="Fairness audits of a model of your own.", allow_abbrev=False
+    )
+    root.add_argument("--version", action="version", version=__version__)
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    description = "Audit a model of your own on data of your own."
+    audit = commands.add_parser("audit", help=description, description=description, allow_abbrev=False)
+    names = audit.add_subparsers(dest="audit", metavar="AUDIT", required=True, title="audits")
+    for name, module in audits().items():
+        described = inspect.getdoc(module) or ""
+        width = shutil.get_terminal_size().columns - 2
+        command = names.add_parser(
+            name,
+            help=described.partition("\n")[0],
+            description="\n\n".join(textwrap.fill(part, width) for part in described.split("\n\n")),
+            epilog=module.EXAMPLES + EXITS.format(page=module.PAGE),
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_argument(
+            "--config", type=Path, metavar="FILE", help="options in YAML, as an audit writes them; flags come first"
+        )
+        add_options(command, module.Settings, {"files": module.FILES})
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        command.set_defaults(module=module, parser=command)
+    return root
+
+
+def audits() -> Mapping[str, ModuleType]:
+    """Return the module ``settings`` of each package in ``fairness_audits.audits``, by the name of its command."""
+    package = importlib.import_module("fairness_audits.audits")
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg)
+    modules = {name: importlib.import_module(f"{package.__name__}.{name}.settings") for name in names}
+    return {getattr(module, "COMMAND", name.replace("_", "-")): module for name, module in modules.items()}
+
+
+def settings_of(arguments: Namespace) -> Output:
+    """The options given as arguments, over those in the file of ``--config``; it ends here where others are needed."""
+    kind: type[Output] = arguments.module.Settings
+    values = {} if arguments.config is None else from_yaml(arguments.config, kind, arguments.audit)
+    values |= {name: value for name, value in vars(arguments).items() if name not in OURS}
+    needed = [one.name for _, one, _ in option_fields(kind) if one.default is MISSING and one.name not in values]
+    if needed:
+        arguments.parser.error(f"the following arguments are required: {', '.join(map(flag, needed))}")
+    return kind(**values)
+
+
+def audited(module: ModuleType, settings: Output) -> Result:
+    """The result of an audit with these settings; its modules are imported now, since they may be heavy."""
+    home = importlib.import_module(f"{module.__package__}.result")
+    return home.from_files(settings)
+
+
+def _run(arguments: Namespace) -> int:
+    """Audit, write what was asked for and print the verdict; the exit status is 0, or that of the outcome (--gate)."""
+    settings = settings_of(arguments)
+    from fairness_audits.results.render import check_destination, deliver
+    from fairness_audits.results.sentences import STATUS
+
+    for name, folder in WRITTEN.items():
+        if (path := getattr(settings, name, None)) is not None:
+            check_destination(path, folder)
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.logging import RichHandler
+
+        # A fit that takes long tells how far it is, above the bar.
+        fits = logging.getLogger("fairness_audits.transport")
+        fits.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
+        fits.setLevel(logging.INFO)
+    found = audited(arguments.module, settings)
+    # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
+    written = deliver(found, settings.output, settings.json)
+    print(found.summary())
+    for path in written:
+        print(f"written: {path}")
+    return STATUS[found.outcome] if settings.gate else 0
+
+
+def _unrecognized(words: Sequence[str], settings: type[Output]) -> str:
+    """What an audit does not take, with the option that may be meant, and those that it needs."""
+    flags = {flag(one.name): one.default is MISSING for _, one, _ in option_fields(settings)}
+    needed = listed([name for name, must in flags.items() if must])
+    return f"unrecognized arguments: {' '.join(words)}{nearest(words[0], flags)}. It needs {needed}; --help lists all"
+
+
+def _failed(debug: bool, message: str, status: int) -> int:
+    sys.stdout.flush()
+    if debug:
+        traceback.print_exc()
+    print(shown(message), file=sys.stderr)
+    return status

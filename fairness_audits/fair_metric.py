@@ -1,0 +1,200 @@
+"""The fair metric: which inputs should be treated alike.
+
+d(x, x')^2 = (x - x')' Sigma (x - x'). With a *sensitive subspace* spanned by the orthonormal columns of U, Sigma is the
+projector I - U U' onto its complement: points that differ only in sensitive directions are at distance 0.
+
+Source: Maity et al. 2021, "Statistical inference for individual fairness", sections 4.1, 4.2, F.2; the sensitive
+subspace is that of Yurochkin et al. 2020.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.values import Array, Batch
+
+RANK_TOLERANCE = 1e-8
+"""A unit direction adds to the subspace only by what exceeds this length outside the span of the others."""
+
+
+@dataclass(frozen=True)
+class FairMetric:
+    """Squared distance (x - x')' matrix (x - x'); leading axes are repetitions.
+
+    ``matrix`` (..., d, d) is Sigma = I - U U', and ``basis`` (..., d, k) is U. ``directions`` (..., m, d) are the
+    directions that span the sensitive subspace, as given or learned, neither normalised nor orthogonal (m >= k).
+    """
+
+    matrix: Array
+    basis: Array
+    directions: Array
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue of Sigma: exactly 1, or 0 where every direction is sensitive."""
+        return float(self.basis.shape[-1] < self.basis.shape[-2])
+
+    def operator(self, like: Any) -> Callable[..., Any]:
+        """(v, factor = 1) -> a new array factor * v Sigma, for v (..., n, d) of the kind, device and dtype of ``like``.
+
+        Through the basis, v - (v U) U': 4 d k operations a point instead of 2 d^2.
+        Raises ValueError where ``like`` is not floating point.
+        """
+        if not (like.dtype.kind == "f" if isinstance(like, np.ndarray) else like.is_floating_point()):
+            raise ValueError(f"expected floating-point features, found {like.dtype}: convert them")
+        basis = self.basis.astype(like.dtype) if isinstance(like, np.ndarray) else like.new_tensor(self.basis)
+        transposed = basis.swapaxes(-1, -2)
+        if not isinstance(like, np.ndarray) and like.ndim == 2:
+            # Torch does this in one pass over v.
+            return lambda v, factor=1.0: v.addmm(v @ basis, transposed, beta=factor, alpha=-factor)
+
+        def outside_subspace(v: Any, factor: float = 1.0) -> Any:
+            within = (v @ basis) @ transposed
+            within -= v
+            within *= -factor
+            return within
+
+        return outside_subspace
+
+    def squared_distance(self, x: Array, other: Array) -> Array:
+        """(x - x')' Sigma (x - x') for points (..., n, d): shape (..., n), never below 0."""
+        difference = np.asarray(x) - np.asarray(other)
+        # A projector is idempotent, so its quadratic form is the squared length: exact zero stays zero.
+        return (self.operator(difference)(difference) ** 2).sum(axis=-1)
+
+
+def from_directions(directions: Array) -> FairMetric:
+    """Sigma = I - U U', U an orthonormal basis of the span of the rows of ``directions`` (m, d).
+
+    The rows are scaled to length 1 and U are their right singular vectors with singular value above RANK_TOLERANCE:
+    directions that repeat or combine others do not add a dimension. No rows (0, d) give the Euclidean metric.
+    Raises ValueError for a wrong shape, a non-finite entry, or a direction of length 0.
+    """
+    given = np.asarray(directions, dtype=float)
+    if given.ndim != 2:
+        raise ValueError(f"expected sensitive directions of shape (number, features), found shape {given.shape}")
+    if not np.isfinite(given).all():
+        raise ValueError(
+            f"sensitive directions {_rows(~np.isfinite(given).all(axis=1))} have entries that are not finite"
+        )
+    # Divide by the largest entry first, so that lengths of tiny or huge directions neither underflow nor overflow.
+    largest = np.abs(given).max(axis=1, initial=0.0)
+    if (largest == 0).any():
+        raise ValueError(
+            f"sensitive directions {_rows(largest == 0)} are zero: leave them out, a direction needs a length"
+        )
+    unit = given / largest[:, None]
+    unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+    _, singular, right = np.linalg.svd(unit, full_matrices=False)
+    basis = right[singular > RANK_TOLERANCE].T
+    return FairMetric(np.eye(given.shape[1]) - basis @ basis.T, basis, given)
+
+
+def rotated(angle: float) -> FairMetric:
+    """Sigma = v v', v = R(angle) (0, 1)' = (-sin, cos)': the plane's metric that ignores the direction at ``angle``.
+
+    In degrees; 0 ignores the first coordinate. Source: Maity et al. 2021, section 4.1 (its text: the formula printed
+    there lacks the cross term).
+    """
+    radians = np.deg2rad(angle)
+    return from_directions(np.array([[np.cos(radians), np.sin(radians)]]))
+
+
+def sensitive_directions(
+    features: Array, protected: Mapping[str, Array], sensitive_inputs: Sequence[int] = ()
+) -> Array:
+    """One direction for each protected attribute and each sensitive input column: (m, d), not normalised.
+
+    The direction of an attribute is the coefficient vector w of min_{w, b} sum_i log(1 + exp(-s_i (w'x_i + b))) +
+    |w|^2 / 2, s_i = +-1 the attribute: normal to the boundary between its two groups. The columns ``sensitive_inputs``,
+    which hold protected attributes themselves, stay out of the regressions (w is 0 there) and add their axes.
+
+    The regression is run to convergence (gradient below 1e-10 by Newton's method): stopping early tilts the subspace by
+    tens of degrees. Parameters: ``features`` (n, d), ``protected[name]`` (n,) in {0, 1}.
+    Raises ValueError for an attribute with other values or one group only, and for features that are not finite.
+    Source: Maity et al. 2021, section 4.2, F.2.
+    """
+    features = np.asarray(features, dtype=float)
+    if not np.isfinite(features).all():
+        raise ValueError(
+            f"rows {_rows(~np.isfinite(features).all(axis=1))} of the features are not finite: remove them"
+        )
+    d = features.shape[1]
+    inputs = sorted(int(column) for column in sensitive_inputs)
+    others = np.setdiff1d(np.arange(d), inputs)
+    directions = np.zeros((len(protected) + len(inputs), d))
+    for row, (name, values) in enumerate(protected.items()):
+        groups = np.unique(values)
+        if groups.tolist() != [0, 1]:
+            raise ValueError(
+                f"expected both groups 0 and 1 of protected attribute {name!r}, found values {groups[:5].tolist()}: "
+                "code it as 0 and 1 with members of both, or leave it out"
+            )
+        directions[row, others] = _logistic_coefficients(features[:, others], np.asarray(values), name)
+    directions[len(protected) + np.arange(len(inputs)), inputs] = 1.0
+    return directions
+
+
+def learn(features: Array, protected: Mapping[str, Array], sensitive_inputs: Sequence[int] = ()) -> FairMetric:
+    """The metric that ignores the span of :func:`sensitive_directions`, with its parameters and errors."""
+    return from_directions(sensitive_directions(features, protected, sensitive_inputs))
+
+
+def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetric:
+    """:func:`learn` for each repetition of a batch, stacked: matrix (R, d, d), basis (R, d, k), directions (R, m, d).
+
+    Raises ValueError where the subspaces of the repetitions differ in dimension.
+    """
+    metrics = [
+        learn(features, {name: values[r] for name, values in batch.protected.items()}, sensitive_inputs)
+        for r, features in enumerate(batch.features)
+    ]
+    ranks = sorted({metric.basis.shape[1] for metric in metrics})
+    if len(ranks) > 1:
+        raise ValueError(
+            f"the sensitive subspaces of the repetitions have dimensions {ranks}: some protected attributes are "
+            "predicted by parallel directions in some splits; learn each repetition by itself"
+        )
+    return FairMetric(
+        np.stack([metric.matrix for metric in metrics]),
+        np.stack([metric.basis for metric in metrics]),
+        np.stack([metric.directions for metric in metrics]),
+    )
+
+
+def principal_angles(a: FairMetric, b: FairMetric) -> Array:
+    """Angles theta_1 <= theta_2 <= ... in degrees between two sensitive subspaces: (..., min(k_a, k_b))."""
+    from scipy.linalg import subspace_angles
+
+    return np.rad2deg(subspace_angles(a.basis, b.basis))[..., ::-1]
+
+
+def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
+    from scipy.linalg import LinAlgWarning
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    regression = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-10, max_iter=500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        # Where columns of very different scales leave no inverse of the Hessian, scikit-learn goes on by L-BFGS.
+        warnings.simplefilter("ignore", LinAlgWarning)
+        try:
+            regression.fit(features, group)
+        except ConvergenceWarning as problem:
+            raise ValueError(
+                f"the regression of protected attribute {name!r} on the features did not converge ({problem}): "
+                "standardise the features"
+            ) from problem
+    return np.asarray(regression.coef_[0])
+
+
+def _rows(mask: Array) -> str:
+    numbers = np.flatnonzero(mask)
+    shown = ", ".join(str(number) for number in numbers[:5])
+    return f"[{shown}{', ...' if len(numbers) > 5 else ''}]"

@@ -1,0 +1,1 @@
+"""A user's model and table: loading, probing and checking."""

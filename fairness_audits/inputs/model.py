@@ -1,0 +1,364 @@
+"""A user's model, of any of the forms that people have: found, opened, and made a function of its inputs.
+
+A torch network (moved to its device, in evaluation mode), a fitted scikit-learn estimator or pipeline, an ONNX program,
+or any function: named by a file, by ``path/to/file.py:name`` or ``package.module:name``, or handed over itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import logging
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from fairness_audits.messages import check_columns, listed, not_installed, reason
+from fairness_audits.options import TAKES
+
+if TYPE_CHECKING:
+    import torch
+
+MODULE_NAME = "user_code"
+"""What a Python file of the user's is called among the imported modules."""
+NETWORKS = (".pt", ".pth", ".pt2")
+PICKLES = (".joblib", ".pkl", ".pickle")
+ARCHIVES = (*NETWORKS, *PICKLES, ".skops", ".onnx")
+WHAT = {
+    "network": "a torch network",
+    "estimator": "a scikit-learn model",
+    "onnx": "an ONNX program",
+    "function": "a function",
+}
+
+
+@dataclass(frozen=True)
+class Computing:
+    """Where and how precisely torch computes, by the names that users give; torch is imported when it is needed."""
+
+    device_name: str = "auto"
+    dtype_name: str = "float64"
+
+    @property
+    def dtype(self) -> torch.dtype:
+        import torch
+
+        return getattr(torch, self.dtype_name)
+
+    @property
+    def device(self) -> torch.device:
+        """The device; ``auto`` is a GPU where one is visible. ValueError where it cannot be used."""
+        import torch
+
+        from fairness_audits.models.device import visible_device
+
+        if self.device_name == "auto":
+            return visible_device()
+        try:
+            device = torch.device(self.device_name)
+            torch.zeros(1, device=device, dtype=self.dtype)
+        except Exception as error:
+            raise ValueError(
+                f"--device {self.device_name} cannot be used here ({reason(error)}): try --device cpu"
+            ) from error
+        return device
+
+
+@dataclass(frozen=True)
+class Model:
+    """``evaluate`` maps inputs to what the model returns; ``origin`` says in words what it is, ``given`` how it came.
+
+    ``file`` is the file that holds it, None for an importable module or an object. An estimator's ``classes`` are the
+    label's values in the order of its outputs, its ``columns`` the names of its inputs; both are empty where unknown.
+    ``cut`` is where it cuts its own scores, 0 for decision values; None where it has none, or they need no cut.
+    """
+
+    evaluate: Callable[[Any], Any]
+    origin: str
+    file: Path | None
+    kind: Literal["network", "estimator", "onnx", "function"] = "function"
+    given: str = ""
+    classes: tuple[Any, ...] = ()
+    columns: tuple[str, ...] = ()
+    cut: float | None = None
+
+
+def load_model(
+    model: Any, trust_pickle: bool, computing: Computing, option: str = "--model", wanted: str = "a model"
+) -> Model:
+    """The model that a text names (see TAKES), as given to ``option``, or that an object is.
+
+    A torch network is converted and put into evaluation mode; a plain function is taken as it is. Raises ValueError for
+    anything that is not to be found or opened, and for what is nothing that was ``wanted``.
+    """
+    file: Path | None = None
+    if not isinstance(model, str):
+        loaded, origin, given = model, f"{type(model).__name__} of this program", type(model).__name__
+        if inspect.isclass(model):
+            raise ValueError(f"expected {wanted}, found the class {model.__name__}: give a fitted object of it")
+    elif model.endswith(ARCHIVES):
+        given, file = model, Path(model)
+        if not file.is_file():
+            raise ValueError(f"there is no file {file}: {option} takes {TAKES}")
+        loaded, origin = _opened(file, trust_pickle, computing)
+    elif ":" in model:
+        loaded, origin, file = _imported(model, option)
+        given = model
+    else:
+        raise ValueError(f"expected {option} to be {TAKES}; found {model!r}")
+    made = _model(loaded, origin, file, given, computing)
+    if not callable(made.evaluate):
+        found = f"found an object of type {type(loaded).__name__}"
+        raise ValueError(f"{option} {model}: expected {wanted}, {found}" if file else f"expected {wanted}, {found}")
+    return made
+
+
+def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: Computing) -> Model:
+    torch = sys.modules.get("torch")  # whoever gives a network has imported it
+    if torch is not None and isinstance(loaded, torch.nn.Module):
+        loaded = loaded.to(device=computing.device, dtype=computing.dtype)
+        # An exported program is fixed in the mode that it was exported in.
+        return Model(loaded if hasattr(loaded, "_guards_fn") else loaded.eval(), origin, file, "network", given)
+    if isinstance(loaded, Onnx):
+        return Model(loaded, origin, file, "onnx", given)
+    if hasattr(loaded, "predict") and not inspect.isroutine(loaded):
+        return Model(
+            evaluate=_of_estimator(loaded),
+            origin=origin,
+            file=file,
+            kind="estimator",
+            given=given,
+            classes=tuple(np.asarray(getattr(loaded, "classes_", ())).tolist()),
+            columns=_columns(loaded),
+            cut=0.0 if hasattr(loaded, "decision_function") and not hasattr(loaded, "predict_proba") else None,
+        )
+    return Model(loaded, origin, file, "function", given)
+
+
+def _of_estimator(fitted: Any) -> Callable[[Any], Any]:
+    """A function of a data frame: probabilities, else decision values, else the numbers of the predicted classes.
+
+    One that was fitted on a data frame gets one, of its own columns in its own order; one fitted on an array an array.
+    """
+    columns, classes = _columns(fitted), getattr(fitted, "classes_", None)
+
+    def evaluate(frame: Any) -> Any:
+        own = named_as(columns, frame.columns)
+        check_columns(frame, own, "the model", "its input")
+        array = not columns and hasattr(fitted, "n_features_in_")
+        inputs = frame.to_numpy() if array else frame[own] if columns else frame
+        for method in ("predict_proba", "decision_function"):
+            if hasattr(fitted, method):
+                output = np.asarray(getattr(fitted, method)(inputs))
+                # One decision value for each pair of classes says no class by itself.
+                if classes is None or output.ndim == 1 or output.shape[1] == len(classes):
+                    return output
+        predicted = np.asarray(fitted.predict(inputs))
+        if classes is None or not set(predicted.ravel().tolist()) <= set(np.asarray(classes).tolist()):
+            return predicted
+        codes = np.searchsorted(classes, predicted.ravel())
+        return codes if len(classes) <= 2 else np.eye(len(classes))[codes]
+
+    return evaluate
+
+
+def _columns(fitted: Any) -> tuple[str, ...]:
+    """The columns that an estimator was fitted on; empty where it was fitted on an array."""
+    numbers = [str(place) for place in range(getattr(fitted, "n_features_in_", 0))]
+    names: Any = getattr(fitted, "feature_names_in_", None)
+    if names is None:
+        names = getattr(fitted, "feature_names_", ())  # CatBoost's; those of an array are their numbers
+    return () if list(names) == numbers else tuple(map(str, names))
+
+
+def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:
+    """The names that a table has for an estimator's columns: LightGBM writes a space in them as an underscore."""
+    known = {str(name).replace(" ", "_"): str(name) for name in there}
+    return [name if name in known.values() else known.get(name, name) for name in columns]
+
+
+class Onnx:
+    """A function of rows or images by onnxruntime; its last output are the scores, as scikit-learn exports them."""
+
+    def __init__(self, path: Path) -> None:
+        onnxruntime = _extra("onnxruntime", path, "onnx")
+        try:
+            self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise ValueError(
+                f"{path} cannot be opened as an ONNX program ({reason(error)}): export it again"
+            ) from error
+        (self.name, *others) = (one.name for one in self.session.get_inputs())
+        if others:
+            raise ValueError(f"{path}: expected an ONNX program of one input, found {listed([self.name, *others])}")
+
+    def __call__(self, inputs: Any) -> Any:
+        tensor = hasattr(inputs, "detach")
+        values = inputs.detach().cpu().numpy() if tensor else np.asarray(inputs)
+        wide = self.session.get_inputs()[0].type == "tensor(double)"
+        found = self.session.run(None, {self.name: values.astype(np.float64 if wide else np.float32)})[-1]
+        if isinstance(found, list) and found and isinstance(found[0], Mapping):
+            found = np.array([list(one.values()) for one in found])
+        return sys.modules["torch"].from_numpy(np.asarray(found)) if tensor else np.asarray(found)
+
+
+OTHER_AUDITS = "take an audit that needs none: fliptest, of its decisions, or permutation, of its predictions"
+
+
+def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> ValueError:
+    """The refusal of a model that an audit by gradients cannot take, with what it can have instead."""
+    return ValueError(
+        f"{model.given} is {WHAT[model.kind]}, which gives no gradient, and this audit follows gradients: give the "
+        f"model as a torch network, or {instead}"
+    )
+
+
+def _extra(name: str, path: Path, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ValueError(not_installed(str(path), name, extra)) from error
+
+
+def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:
+    if path.suffix == ".onnx":
+        return Onnx(path), "ONNX program"
+    if path.suffix in PICKLES:
+        _check_trusted(path, trust_pickle, "a pickled model", "save it with skops.io.dump")
+        import joblib
+
+        importable_from(Path.cwd())
+        try:
+            return joblib.load(path), "pickled model"
+        except Exception as error:
+            raise ValueError(
+                f"{path} cannot be unpickled ({reason(error)}). A pickle needs the very module "
+                "that defined its class: run where that can be imported, or give path/to/file.py:name"
+            ) from error
+    if path.suffix != ".skops":
+        return _network_in(path, trust_pickle, computing.device)
+    skops = _extra("skops.io", path, "sklearn")
+    try:
+        unknown = skops.get_untrusted_types(file=path)
+        if not unknown or trust_pickle:
+            return skops.load(path, trusted=unknown), "skops archive"
+    except Exception as error:
+        raise ValueError(f"{path} cannot be opened as a skops archive ({reason(error)}): save it again") from error
+    raise ValueError(
+        f"{path} holds objects that skops does not know to be safe ({listed(unknown, 5)}): if you trust its maker add "
+        "--trust-pickle"
+    )
+
+
+def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
+    if not trust_pickle:
+        raise ValueError(
+            f"{path} is {what}. A pickle can run any program when it is opened, so it is not opened "
+            f"unasked: if you trust its maker add --trust-pickle; better, {better}, or give path/to/file.py:name"
+        )
+
+
+def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[torch.nn.Module, str]:
+    import torch
+
+    if path.suffix == ".pt2":
+        # Besides its pickles, torch evaluates the expressions and loads the libraries in it.
+        what = "an exported program, which torch opens as a pickle"
+        _check_trusted(path, trust_pickle, what, "save it as TorchScript")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if path.suffix == ".pt2":
+                logging.getLogger("torch.export").setLevel(logging.CRITICAL)
+                return torch.export.load(path).module(), "exported program"
+            # A TorchScript archive is told from a pickle in an archive by its file of constants.
+            inside = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
+            if any(name.endswith("/constants.pkl") for name in inside):
+                return torch.jit.load(path, map_location=device), "TorchScript network"
+    except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
+    raise ValueError(
+        f"{path} is no TorchScript archive. Weights alone, or a pickled network, are not opened: save the network as "
+        "TorchScript or as an exported program, or give path/to/file.py:name with a function that builds it and loads "
+        "its weights"
+    )
+
+
+def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
+    """The object ``name`` of a module or a Python file, called if it is a factory; its origin in words, and its file.
+
+    Raises ValueError where there is none, and where a factory fails.
+    """
+    found, name, file = named_object(option, model)
+    where = model.rpartition(":")[0]
+    if not _is_factory(found):
+        return found, f"{name} of {where}", file
+    try:
+        return found(), f"what {name}() of {where} returns", file
+    except Exception as error:
+        raise ValueError(f"{option} {model}: {name}() failed with {reason(error)}") from error
+
+
+def _is_factory(found: Any) -> bool:
+    """A function (or class) that can be called without arguments returns the network; any other one is the network."""
+    if not (inspect.isroutine(found) or inspect.isclass(found)):
+        return False
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
+    """The object that ``text`` names, its name, and the file that was run for it, None for a module.
+
+    Raises ValueError, which begins with the ``option`` that the text was given to, where there is no such object.
+    """
+    where, _, name = text.rpartition(":")
+    file = Path(where) if where.endswith(".py") else None
+    try:
+        if file is not None:
+            module = run_file(file)
+        else:
+            importable_from(Path.cwd())
+            module = importlib.import_module(where)
+    except Exception as error:
+        raise ValueError(f"{option} {text}: importing {where!r} failed with {reason(error)}") from error
+    if not hasattr(module, name):
+        public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
+        raise ValueError(f"{option} {text}: {where!r} has no {name!r}. It has: {', '.join(public) or 'nothing'}")
+    return getattr(module, name), name, file
+
+
+def run_file(path: Path) -> ModuleType:
+    """Run a Python file as a module, which can import its neighbours as a script can.
+
+    Raises FileNotFoundError where there is none, and whatever the file raises.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    importable_from(path.resolve().parent)
+    # A name of its own, so that a file called numpy.py takes no other module's place; registered before it runs, since
+    # dataclasses look their module up.
+    spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE_NAME] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def importable_from(folder: Path) -> None:
+    """Let a user's code find the modules in this folder, after all others."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))

@@ -1,0 +1,274 @@
+"""A trial of a user's model on what is audited: each way in which it cannot be audited has its message.
+
+The same for networks of rows, networks of images and functions of a data frame; a :class:`Form` says what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from fairness_audits.inputs.model import Model
+from fairness_audits.inputs.table import sha256
+from fairness_audits.messages import SHOWN, listed, reason
+from fairness_audits.models.outputs import ROUNDING, Kind, class_scores, detected_kind
+from fairness_audits.options import OutputKind
+from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    import torch
+
+Inputs = TypeVar("Inputs")
+BLOCK_ROWS = 8192
+CHANGE = 1e-3
+"""A relative change of an output beyond this is no rounding, not even in float32."""
+REMEDIES = (
+    (("same dtype", "Double"), "The model computes in another precision: {precision}"),
+    (("on the same device",), "The model keeps tensors on another device: try --device cpu"),
+)
+"""What to do, by words in torch's message."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an audit gives to a model and takes from it, in the words of the messages.
+
+    ``unit`` is what a model scores (row, image), ``given`` n of them in words. ``remedy`` is for a model that takes
+    other inputs, ``precision`` for one that computes in another; ``without_gradient`` says which way needs none.
+    """
+
+    unit: str
+    given: str
+    remedy: str
+    precision: str = "try --dtype float32"
+    without_gradient: str = ""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """``evaluate`` maps inputs in the network's own units to the logits (n, K) of K >= 2 classes.
+
+    ``trial`` (n, K) are those of what is audited; ``columns`` is how many the network returned. ``detected`` tells
+    whether ``kind`` was read off the values; ``saturated`` counts inputs whose probability is exactly 0 or 1.
+    """
+
+    evaluate: Callable[[torch.Tensor], torch.Tensor]
+    kind: Kind
+    detected: bool
+    columns: int
+    trial: torch.Tensor
+    saturated: int
+
+    @property
+    def prediction(self) -> Array:
+        """The class of the largest score of what is audited, (n,)."""
+        return np.asarray(self.trial.argmax(1))
+
+
+def row_form(names: Sequence[str], unit: str = "row") -> Form:
+    """Rows of the named columns."""
+    columns = listed(list(names))
+    remedy = f"It was given the columns {columns}: if it takes others, or another order, choose them by --features"
+    return Form(unit, f"{unit}s of {len(names)} features", remedy)
+
+
+def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: OutputKind) -> Scores:
+    """The network as a map from rows to class scores, after a trial on all rows ``features`` (n, d).
+
+    Raises ValueError where it fails, returns something of another shape, non-finite values, or values against
+    ``kind``, where rows influence each other or chance decides, or where there is no gradient to follow.
+    """
+    import torch
+
+    form = row_form(names)
+    with torch.no_grad():
+        outputs = [tensor_of(model.evaluate, block, form) for block in features.split(BLOCK_ROWS)]
+        output = torch.cat(outputs).detach().cpu()
+        check_finite(output.numpy(), range(len(output)), form)
+        first = features[:BLOCK_ROWS]
+        check_alone(lambda x: tensor_of(model.evaluate, x, form).detach().cpu().numpy(), first, output.numpy(), form)
+    scores = read(output, model.evaluate, kind)
+    check_gradient(scores.evaluate, features.split(BLOCK_ROWS), form)
+    return scores
+
+
+def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Form) -> torch.Tensor:
+    """One evaluation of a network: floating-point scores of the form. Raises ValueError for anything else."""
+    import torch
+
+    output = _output(evaluate, x, form)
+    if not isinstance(output, torch.Tensor):
+        raise ValueError(
+            f"expected the model to return a torch tensor, found an object of type {type(output).__name__}: return the "
+            "tensor of scores itself (not a NumPy array, which has no gradient, nor a tuple or a dictionary)"
+        )
+    _check_shape(tuple(output.shape), len(x), form)
+    if not output.is_floating_point():
+        raise ValueError(
+            f"expected the model to return floating-point scores, found {output.dtype}: return scores, not classes"
+        )
+    return output
+
+
+def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
+    """One evaluation of a function or a network: float64 numbers of the form. Raises ValueError for anything else."""
+    output = _output(lambda given: np.asarray(_plain(evaluate(given))), inputs, form)
+    _check_shape(output.shape, len(inputs), form)  # type: ignore[arg-type]
+    try:
+        return np.asarray(output, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"expected the model to return numbers, found values such as {output.ravel()[0]!r}: return 1 for the "
+            "positive decision and 0 for the other"
+        ) from error
+
+
+def check_finite(output: Array, names: Sequence[object], form: Form) -> None:
+    """ValueError for outputs (n, ...) that are NaN or infinite, with the ``names`` (n,) of the first of them."""
+    bad = np.flatnonzero(~np.isfinite(output.reshape(len(output), -1)).all(axis=1)).tolist()
+    if bad:
+        counted = "" if isinstance(names[0], str) else " (counted from 0)"
+        raise ValueError(
+            f"the model returns NaN or infinite values for {len(bad)} of {len(output)} {form.unit}s, the first being "
+            f"{listed([names[place] for place in bad], SHOWN)}{counted}: mend the model, or remove these {form.unit}s"
+        )
+
+
+def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, form: Form) -> None:
+    """ValueError unless an input's output is its own: the same in any company, and each time.
+
+    A third of the ``inputs`` are tried again without the others, with which they gave ``together``.
+    """
+    some = -(-len(inputs) // 3)
+    alone, before = evaluate(inputs[:some]), together[:some]
+    if bool((np.abs(alone - before) > CHANGE * (1 + np.abs(before))).any()):
+        article = "an" if form.unit[0] in "aeiou" else "a"
+        raise ValueError(
+            f"the model's output for {article} {form.unit} changes with the other {form.unit}s of its batch, or from "
+            f"call to call: expected a function of each {form.unit} alone that draws no random numbers (a network in "
+            "evaluation mode, .eval(): no dropout, fixed batch normalisation)"
+        )
+
+
+def read(
+    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: OutputKind, edge: float = 0.0
+) -> Scores:
+    """What finite outputs (n, K), (n, 1) or (n,) mean; ``edge`` as in :func:`class_scores`.
+
+    The kind is ``told`` by the user or, ``auto``, read off the values. Raises ValueError for values against it.
+    """
+    kind = detected_kind(output) if told == "auto" else told
+    check_kind(output, kind)
+    scores = class_scores(kind, edge)
+    extreme = ((output <= 0) | (output >= 1)).reshape(len(output), -1).any(1)
+    return Scores(
+        evaluate=lambda x: scores(evaluate(x)),
+        kind=kind,
+        detected=told == "auto",
+        columns=output.shape[1] if output.ndim == 2 else 1,
+        trial=scores(output),
+        saturated=int(extreme.sum()) if kind == "probability" else 0,
+    )
+
+
+def check_gradient(
+    evaluate: Callable[[torch.Tensor], torch.Tensor], blocks: Iterable[torch.Tensor], form: Form
+) -> None:
+    """ValueError unless the margin of the two largest scores has a gradient at the inputs that is not 0 for all."""
+    import torch
+
+    count, flat = 0, True
+    for block in blocks:
+        x = block.detach().requires_grad_(True)
+        with torch.enable_grad():
+            largest = evaluate(x).topk(2, dim=1).values
+            margin = largest[:, 0] - largest[:, 1]
+        gradient = None
+        if margin.requires_grad:
+            try:
+                (gradient,) = torch.autograd.grad(margin.sum(), x, allow_unused=True)
+            except RuntimeError as error:
+                raise ValueError(f"the model's gradient cannot be computed: {reason(error)}") from error
+        if gradient is None:
+            raise ValueError(
+                "the model gives no gradient with respect to its input: the audit needs a differentiable torch network "
+                f"(no .detach(), no NumPy, no torch.no_grad() inside, no trees){form.without_gradient}"
+            )
+        count, flat = count + len(x), flat and not bool((gradient != 0).any())
+    if flat:
+        raise ValueError(
+            f"the model's gradient is zero at all {count} {form.unit}s tried: it is constant, saturated, or rounds "
+            "inside (argmax, a threshold). The audit follows gradients: return logits, the scores before the rounding"
+            f"{form.without_gradient}"
+        )
+
+
+def model_facts(model: Model, scores: Scores | None = None) -> dict[str, Any]:
+    """Which model was audited, and how its outputs were read, for the JSON."""
+    facts = {"given": model.given, "origin": model.origin, "sha256": None if model.file is None else sha256(model.file)}
+    if scores is None:
+        return facts
+    read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}
+    return {**facts, **read_as}
+
+
+def model_words(facts: Mapping[str, Any]) -> str:
+    """The model and how its outputs were read, in words."""
+    shape = f"{facts['output_columns']} columns" if facts["output_columns"] > 1 else "one column, class 1"
+    read = "read off the values" if facts["output_kind_detected"] else "as told"
+    return f"{facts['origin']}; output: {shape}, {facts['output_kind']} ({read})"
+
+
+OUTPUT_CAVEATS = f"""
+read_as_probabilities: All outputs lie between 0 and 1 (sums within {ROUNDING:g} of 1 where there are several) and were
+  read as probabilities; if they are logits, say --output-kind logits.
+saturated: The model's probability is exactly 0 or 1 in {{count:,}} {{unit}}s, where a loss is infinite or there is no
+  gradient to follow: let it return logits, the values before the last sigmoid or softmax, if you can.
+"""
+
+
+def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> dict[str, Any]:
+    """For OUTPUT_CAVEATS: what a reader must know of how the outputs for each ``unit`` were read."""
+    return {
+        "read_as_probabilities": kind == "probability" and detected,
+        "saturated": saturated and {"count": saturated, "unit": unit},
+    }
+
+
+def check_kind(output: torch.Tensor, kind: Kind) -> None:
+    """ValueError where the values cannot be of the kind that the user says they are."""
+    low, high = float(output.min()), float(output.max())
+    fits = high <= ROUNDING if kind == "log-probabilities" else kind == "logits" or 0 <= low <= high <= 1
+    if not fits:
+        wanted = "in [0, 1]" if kind == "probability" else "of at most 0"
+        raise ValueError(
+            f"--output-kind {kind}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits"
+        )
+
+
+def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
+    try:
+        return evaluate(inputs)
+    except Exception as error:
+        message = str(error)
+        remedy = next((text for words, text in REMEDIES if any(word in message for word in words)), "")
+        raise ValueError(
+            f"the model failed on {len(inputs)} {form.given}: {reason(error)}. "
+            f"{remedy.format(precision=form.precision) or form.remedy}"
+        ) from error
+
+
+def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
+    if not (len(shape) in (1, 2) and shape[0] == n and shape[1:] != (0,)):
+        raise ValueError(
+            f"expected the model to return ({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1, for {n} "
+            f"{form.unit}s, found shape {shape}: return the scores of each {form.unit}"
+        )
+
+
+def _plain(output: Any) -> Any:
+    """A torch tensor as an array; anything else as it is."""
+    return output.detach().cpu().numpy() if hasattr(output, "detach") else output

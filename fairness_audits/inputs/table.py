@@ -1,0 +1,354 @@
+"""A user's table: read so that CSV and Parquet give the same numbers, its columns as checked arrays, their units."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits import options as options
+from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.seeds import generators
+from fairness_audits.tables.duckdb_engine import opened
+from fairness_audits.tables.levels import in_order, level_name, where
+from fairness_audits.tables.rows import Values, doubles, grouped, labelled
+from fairness_audits.tables.rows import numeric as numbers_in
+from fairness_audits.tables.table import FAULTS, MISSING_TEXTS, Faulty, Place, Score
+from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    import torch
+
+FILL = "fill them in or remove these rows, as was done for the model's training"
+"""What to do about missing values."""
+LARGEST = 1e100
+"""Squares of larger numbers, which variances are made of, overflow."""
+UNIT_SCALE = (0.2, 5.0)
+"""Standard deviations within these bounds count as a unit scale, where no decision is needed."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows, counted from 0, with the ``name`` that messages call them by, and the checksum of their file."""
+
+    name: str
+    table: pd.DataFrame
+    sha256: str | None = None
+
+    @classmethod
+    def read(cls, path: Path, text: Sequence[str] = (), missing: Sequence[str] | None = None) -> Source:
+        """The rows in a file, decimal numbers in a CSV to the last bit.
+
+        Columns named in ``text`` stay text; ``missing`` says what stands for a missing value in a CSV, beside the empty
+        cell. Raises ValueError as :mod:`fairness_audits.tables` does, and for a file without rows.
+        """
+        if not path.is_file():
+            raise ValueError(f"there is no file {path}: give the path of a CSV or Parquet file")
+        with opened(path, missing=MISSING_TEXTS if missing is None else ("", *missing)) as found:
+            check_columns(found, text, "--text", found.name)
+            table = found.frame(text)
+        if table.empty:
+            raise ValueError(f"{path} has no rows: an audit needs rows of data")
+        return cls(str(path), table, sha256(path))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns in their order."""
+        return tuple(self.table.columns)
+
+    def places(self, faulty: Faulty) -> list[Place]:
+        """The first faulty rows by the table's index, so that a part of a file speaks of the file's own rows."""
+        column = self.table[faulty.column]
+        if faulty.fault == "value":
+            wrong = (column == faulty.value).to_numpy()
+        elif faulty.fault == "missing":
+            wrong = column.isna().to_numpy()
+        else:
+            bounds = Score(faulty.column, faulty.low, faulty.high)
+            wrong = doubles(column, bounds)[1] == FAULTS.index(faulty.fault)
+        return [Place(int(row), None, value) for row, value in column[wrong][:SHOWN].items()]
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file, so that a verdict says which bytes it is about."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A sensitive attribute: a column with two levels, or one ``level`` of a column against all the others."""
+
+    column: str
+    level: str | None = None
+
+    @property
+    def name(self) -> str:
+        """How the attribute is called in results: ``sex`` or ``race=White``."""
+        return self.column if self.level is None else f"{self.column}={self.level}"
+
+
+def attribute(text: str, columns: Sequence[str]) -> Attribute:
+    """``sex`` is a column, ``race=White`` a level of one, unless a column has the whole text as its name."""
+    column, equals, level = text.partition("=")
+    return Attribute(text) if text in columns or not equals else Attribute(column, level)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Arrays of n rows: ``features`` (n, d) float64, ``label`` (n,) int64 from 0 (empty without a label).
+
+    ``sensitive[name]`` (n,) int64 in {0, 1}. ``label_levels`` and ``levels[name]`` say what the numbers stand for.
+    ``sensitive_inputs`` are the positions of the features that are themselves sensitive columns.
+    """
+
+    features: Array
+    names: tuple[str, ...]
+    label: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    label_levels: tuple[str, ...] = ("0", "1")
+    sensitive: Mapping[str, Array] = field(default_factory=dict)
+    levels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    sensitive_inputs: tuple[int, ...] = ()
+
+    def only(self, places: Array) -> Rows:
+        """The rows at these places (m,)."""
+        sensitive = {name: group[places] for name, group in self.sensitive.items()}
+        return replace(self, features=self.features[places], label=self.label[places], sensitive=sensitive)
+
+
+def rows(source: Source, names: Sequence[str], sensitive: Sequence[Attribute]) -> Rows:
+    """The arrays of the named features and of sensitive attributes; ValueError names the column and what to do.
+
+    The label is left to :func:`classes_of`, which has to know how many classes the model tells apart.
+    """
+    coded = {one.name: two_levels(source, one) for one in sensitive}
+    columns = {one.column for one in sensitive}
+    return Rows(
+        features=numeric(source, names),
+        names=tuple(names),
+        sensitive={name: code for name, (code, _) in coded.items()},
+        levels={name: levels for name, (_, levels) in coded.items()},
+        sensitive_inputs=tuple(position for position, name in enumerate(names) if name in columns),
+    )
+
+
+def feature_names(
+    source: Source, asked: options.Rows, label: str | None, apart: Sequence[str], option: str, included: bool
+) -> tuple[str, ...]:
+    """The model's input columns in their order: those asked for, or all columns that have no other part.
+
+    The columns ``apart``, which the ``option`` names, are inputs only where they are asked for, or ``included``.
+    """
+    table, path = source.table, source.name
+    labels = () if label is None else (label,)
+    for names, named_by in (
+        (labels, "--label"),
+        (apart, option),
+        (asked.features, "--features"),
+        (asked.drop, "--drop"),
+    ):
+        check_columns(table, names, named_by, path)
+    if label in apart:
+        raise ValueError(f"column {label!r} is given as --label and as {option}: it can only be one of them")
+    if not asked.features:
+        left_out = {*labels, *asked.drop, *(() if included else apart)}
+        every = tuple(name for name in table.columns if name not in left_out)
+        if not every:
+            raise ValueError(f"{path}: no feature column is left beside label, {option[2:]} and dropped columns")
+        return every
+    repeated = sorted({name for name in asked.features if list(asked.features).count(name) > 1})
+    if repeated:
+        raise ValueError(f"--features names {listed(repeated)} more than once: name each column once")
+    both = [name for name in asked.features if name in {*labels, *asked.drop}]
+    if both:
+        raise ValueError(f"--features names {listed(both)}, which is also the label or dropped: leave one of them out")
+    return tuple(asked.features)
+
+
+def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: str = "numbers") -> Array:
+    """The named columns as (n, d) float64; ValueError for text, infinite and, unless ``gaps``, missing values.
+
+    ``wanted`` is what the message says of all features.
+    """
+    from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
+
+    table = source.table
+    wrong = [
+        name
+        for name in names
+        if not (is_numeric_dtype(table[name]) or is_bool_dtype(table[name])) or is_complex_dtype(table[name])
+    ]
+    if wrong:
+        found = "; ".join(f"{name!r} holds {_examples(table[name])}" for name in wrong[:SHOWN])
+        more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        raise ValueError(
+            f"{source.name}: expected {wanted} in every feature column, but {found}{more}. Encode these columns as the "
+            "model expects them (pandas.get_dummies of text, days of a date), or leave them out, --drop "
+            f"{','.join(wrong)}"
+        )
+    if not gaps and (told := missing_in(replace(source, table=table[list(names)]))):
+        raise ValueError(f"{source.name}: {told}: {FILL}")
+    bounds = (Score(name, -LARGEST, LARGEST) for name in names)
+    return np.column_stack([numbers_in(source, one, "feature", table[one.column], gaps) for one in bounds])
+
+
+def missing_in(source: Source) -> str:
+    """Which columns have gaps, and where the first of them has; empty where none has."""
+    counts = source.table.isna().sum()
+    if not (names := [str(name) for name in source.table if counts[name]]):
+        return ""
+    at = where(source.places(Faulty(names[0], "missing")), int(counts[names[0]]), len(source.table), values=False)
+    others = f"; so are values of {listed(list(map(repr, names[1:])), SHOWN)}" if names[1:] else ""
+    return f"column {names[0]!r} (feature) is missing in {at}{others}"
+
+
+def two_classes(source: Source, column: str, positive: str | None) -> tuple[Array, tuple[str, str]]:
+    """The label as 0 and 1, with the values that these stand for."""
+    codes, classes = labelled(source, column, source.table[column], positive)
+    names = {code: level_name(value) for value, code in classes.items()}
+    if len(names) < 2:
+        raise ValueError(
+            f"{source.name}: column {column!r} (label) is {listed(list(names.values()))} in all rows: an audit of a "
+            "model needs rows of both classes"
+        )
+    return codes, (names[0], names[1])
+
+
+def class_numbers(source: Source, column: str, classes: Sequence[str] | None) -> Array:
+    """Labels (n,) int64 from 0: names among ``classes``, or whole numbers.
+
+    Raises ValueError for missing labels, names without ``classes``, and names that are not among them.
+    """
+    values = Values.of(source, column, "label", source.table[column])
+    texts = [level_name(value) for value in values.distinct]
+    if classes is not None and len(set(classes)) < len(classes):
+        raise ValueError(f"--classes names a class more than once: {listed(classes)}")
+    number = {name: place for place, name in enumerate(classes or ())}
+    if all(text.isdigit() for text in texts) and not set(texts) <= set(number):
+        number = {text: int(text) for text in texts}
+    if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
+        remedy = (
+            "expected the numbers of the model's outputs, from 0: give their names in the outputs' order with "
+            "--classes A,B,C"
+            if classes is None
+            else f"which --classes does not name. It names: {listed(classes)}"
+        )
+        raise ValueError(f"{source.name}: column {column!r} (label) holds {listed(odd, SHOWN)}, {remedy}")
+    return values.coded({value: number[text] for value, text in zip(values.distinct, texts, strict=True)})
+
+
+def check_classes(label: Array, count: int, classes: Sequence[str] | None, name: object, path: str) -> None:
+    """ValueError unless the labels are outputs of a model of ``count`` classes and ``--classes`` names them all."""
+    if classes is not None and len(classes) != count:
+        raise ValueError(
+            f"--classes names {len(classes)} classes, but the model returns scores of {count}: name all, in the order "
+            "of the outputs"
+        )
+    beyond = sorted(set(label[label >= count].tolist()))
+    if beyond:
+        raise ValueError(
+            f"{path}: the label {name!r} holds {listed(beyond, SHOWN)}, out of range: the "
+            f"model has {count} classes, so expected 0 to {count - 1}. If classes are numbered from 1, or otherwise, "
+            "name them with --classes"
+        )
+
+
+def classes_of(
+    source: Source, column: str, count: int, classes: Sequence[str] | None, positive: str | None
+) -> tuple[Array, tuple[str, ...]]:
+    """The label (n,) as numbers of the outputs of a model of ``count`` classes, and what these stand for."""
+    if classes is None and (count == 2 or positive is not None):
+        return two_classes(source, column, positive)
+    label = class_numbers(source, column, classes)
+    check_classes(label, count, classes, column, source.name)
+    if classes is None and len(np.unique(label)) <= 2:
+        raise ValueError(
+            f"the model returns scores of {count} classes, but the label {column!r} of {source.name} holds "
+            f"{len(np.unique(label))}: give the model's own classes their names, in its order, with --classes"
+        )
+    return label, tuple(classes or map(str, range(count)))
+
+
+def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, str]]:
+    """A sensitive attribute as 0 and 1, with the levels that these stand for."""
+    column = attribute.column
+    codes, levels = grouped(source, column, source.table[column], attribute.level)
+    if len(levels) != 2:
+        raise ValueError(
+            f"{source.name}: the sensitive column {column!r} must have two levels, found {len(levels)}: "
+            f"{listed(levels, SHOWN)}: compare one level with the rest, --sensitive {column}={levels[0]}, or code it "
+            "in two levels"
+        )
+    first, second = levels
+    return (codes, (first, second)) if attribute.level is None else (1 - codes, (second, first))
+
+
+def _examples(column: pd.Series) -> str:
+    return listed([repr(value) for value in column.dropna().unique()[:2].tolist()]) or "nothing"
+
+
+def drawn(rows: Array, count: int | None, *what: str) -> Array:
+    """At most ``count`` of the rows, drawn without replacement by what they are for, in their own order."""
+    if count is None or len(rows) <= count:
+        return rows
+    (rng,) = generators("audit", *what, repetitions=1)
+    return np.sort(rng.choice(rows, size=count, replace=False))
+
+
+@dataclass(frozen=True)
+class Units:
+    """z = (x - shift) / scale: x in the columns' own units, z in those of the audit. ``shift`` and ``scale`` are (d,).
+
+    ``standardized`` names the columns with scale other than 1: their mean and standard deviation on the audited rows.
+    """
+
+    shift: Array
+    scale: Array
+    standardized: tuple[str, ...] = ()
+
+    def inward(self, x: Array) -> Array:
+        """Points in the units of the audit."""
+        return (x - self.shift) / self.scale
+
+    def outward(self, z: Array) -> Array:
+        """Points in the columns' own units."""
+        return z * self.scale + self.shift
+
+    def network_input(self, z: torch.Tensor) -> torch.Tensor:
+        """What the network sees for points in the units of the audit, differentiable."""
+        return z * z.new_tensor(self.scale) + z.new_tensor(self.shift)
+
+
+def units(features: Array, names: Sequence[str], asked: options.Standardize | None) -> Units:
+    """The units of an audit of rows ``features`` (n, d), in which a missing number does not count.
+
+    The penalty and the step size take one unit of each column alike, so an audit in wrong units moves some columns
+    hardly at all and finds nothing. ``asked``: ``none`` keeps the units, ``continuous`` standardises each column of
+    more than two values. With None the units are kept where all such columns are near unit scale; elsewhere ValueError
+    asks for a decision.
+    """
+    d = len(names)
+    mean, std = (np.nanmean, np.nanstd) if np.isnan(features).any() else (np.mean, np.std)
+    spread = std(features, axis=0)
+    continuous = [j for j in range(d) if len(np.unique(features[:, j])) > 2]
+    if asked is None:
+        lowest, highest = UNIT_SCALE
+        off = [j for j in continuous if not lowest <= spread[j] <= highest]
+        if off:
+            found = listed([f"{names[j]} ({spread[j]:.3g})" for j in off], SHOWN)
+            raise ValueError(
+                f"columns with a standard deviation far from 1: {found}. The audit takes one unit of each column "
+                "alike, so say what it shall do: --standardize continuous measures columns of more than "
+                "two values in standard deviations (the model still sees the columns as they are); --standardize none "
+                "keeps their units"
+            )
+    shift, scale = np.zeros(d), np.ones(d)
+    if asked != "continuous":
+        return Units(shift, scale)
+    shift[continuous], scale[continuous] = mean(features[:, continuous], axis=0), spread[continuous]
+    return Units(shift, scale, tuple(names[j] for j in continuous))

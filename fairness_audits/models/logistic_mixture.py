@@ -1,0 +1,99 @@
+r"""A finite mixture of logistic regressions.
+
+.. math:: P(y = 1 \mid x) = \sum_k w_k\, \sigma(c_k^\top x + b_k), \qquad \sum_k w_k = 1
+
+One member (K = 1) is plain logistic regression. Parameters, for R repetitions and at most K members: ``weight`` (R, K),
+``coef`` (R, K, d), ``intercept`` (R, K). A repetition with fewer members is padded by members of weight 0.
+
+As sigma(-z) = 1 - sigma(z) and the weights sum to 1, P(y | x) = sum_k w_k sigma(s z_k) with z_k = c_k.x + b_k and the
+sign s = 2y - 1. The less probable class has a log-sum-exp for its logarithm; the more probable one log(1 - that
+probability). So both keep their relative precision, however confident the mixture is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    import torch
+
+
+def regressions(coef: Array, intercept: Array) -> dict[str, Array]:
+    """The parameters of R plain logistic regressions, from their ``coef`` (R, d) and ``intercept`` (R,)."""
+    return {"weight": np.ones((len(coef), 1)), "coef": coef[:, None, :], "intercept": intercept[:, None]}
+
+
+def log_probabilities(parameters: Mapping[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """Log probabilities of both classes: x (R, n, d) -> (R, n, 2)."""
+    import torch
+    from torch.nn.functional import logsigmoid
+
+    margin = x @ parameters["coef"].transpose(-1, -2) + parameters["intercept"].unsqueeze(-2)
+    log_weight = parameters["weight"].log().unsqueeze(-2)
+    log_0, log_1 = (torch.logsumexp(log_weight + logsigmoid(s * margin), dim=-1) for s in (-1, 1))
+    smaller = torch.minimum(log_0, log_1)
+    larger = torch.log1p(-smaller.exp())
+    one_is_likely = log_1 > log_0
+    return torch.stack(
+        [torch.where(one_is_likely, smaller, larger), torch.where(one_is_likely, larger, smaller)], dim=-1
+    )
+
+
+def loss_and_gradient(parameters: Mapping[str, Array], x: Array, y: Array) -> tuple[Array, Array]:
+    r"""Cross entropy of the averaged probability and its gradient in the input, in closed form.
+
+    .. math:: \ell = -\log \sum_k w_k \sigma(s z_k), \qquad
+              \nabla_x \ell = -s \sum_k r_k\, \sigma(-s z_k)\, c_k, \qquad
+              r_k = \frac{w_k \sigma(s z_k)}{\sum_j w_j \sigma(s z_j)}
+
+    with z_k = c_k.x + b_k and s = 2y - 1; r_k is a softmax of log w_k + log sigma(s z_k), so neither the loss nor the
+    gradient ever divides 0 by 0.
+
+    Parameters
+    ----------
+    parameters: ``weight`` (R, K), ``coef`` (R, K, d), ``intercept`` (R, K).
+    x: inputs (R, n, d).
+    y: labels (R, n) in {0, 1}.
+
+    Returns
+    -------
+    loss (R, n) and gradient (R, n, d).
+    """
+    sign = np.where(y == 1, 1, -1).astype(x.dtype)[..., None]
+    agreement = sign * _margins(parameters, x)
+    log_weight = _log_weight(parameters)
+    log_against = -np.logaddexp(0, agreement)
+    log_terms = log_weight - np.logaddexp(0, -agreement)
+    log_right = np.logaddexp.reduce(log_terms, axis=-1)
+    log_wrong = np.logaddexp.reduce(log_weight + log_against, axis=-1)
+    slopes = -sign * np.exp(log_terms - log_right[..., None] + log_against)
+    loss = np.where(log_right < log_wrong, -log_right, -np.log1p(-np.exp(np.minimum(log_wrong, log_right))))
+    return loss, slopes @ parameters["coef"]
+
+
+def predict(parameters: Mapping[str, Array], x: Array) -> Array:
+    """The label whose averaged probability is larger (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
+    margins = _margins(parameters, x)
+    # sum_k w_k (sigma(z_k) - 1/2) = sum_k w_k tanh(z_k / 2) / 2, which does not round near a half.
+    return ((np.tanh(margins / 2) @ parameters["weight"][..., None])[..., 0] > 0).astype(np.int64)
+
+
+def score(parameters: Mapping[str, Array], x: Array) -> Array:
+    """P(y = 1 | x): x (R, n, d) -> (R, n)."""
+    from scipy.special import expit
+
+    return (expit(_margins(parameters, x)) @ parameters["weight"][..., None])[..., 0]
+
+
+def _margins(parameters: Mapping[str, Array], x: Array) -> Array:
+    return x @ np.swapaxes(parameters["coef"], -1, -2) + parameters["intercept"][..., None, :]
+
+
+def _log_weight(parameters: Mapping[str, Array]) -> Array:
+    weight = parameters["weight"][..., None, :]
+    return np.log(weight, out=np.full(weight.shape, -np.inf), where=weight > 0)

@@ -1,0 +1,295 @@
+"""An option of an audit is declared once; from it come a flag, a key of the YAML file, and a keyword in Python.
+
+    class Test(Options, title="test"):
+        alpha: Share = option("level of the test", 0.05)
+        draws: Count | None = option("permutations (default: 10000)", None)
+
+The ``Settings`` of an audit derive from its groups of options; all are frozen dataclasses. The annotation is the check
+(:mod:`fairness_audits.validation`), whoever gives the value: a flag and a YAML text are read as what the annotation
+says. An option without a default must be given; a ``source`` is no keyword in Python, where arrays take the place of
+files and columns.
+"""
+
+import argparse
+import csv
+import json
+import textwrap
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
+from inspect import get_annotations
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
+
+from fairness_audits.messages import nearest, reason
+from fairness_audits.validation import Checked, described, finite, fits, hints_of
+
+Number = Annotated[float, finite]
+Standardize = Literal["continuous", "none"]
+"""Which columns are measured in standard deviations."""
+
+
+def option(
+    doc: str, default: Any = MISSING, metavar: str | None = None, *, command: bool = False, words: bool = False
+) -> Any:
+    """A field of Options: its help, its default, and what stands for its value in the help.
+
+    ``words``: a list of texts that are arguments of their own, as a shell makes of a pattern, not one with commas.
+    """
+    extra = {"doc": doc, "metavar": metavar, "command": command, "words": words}
+    return field(default=default, metadata=extra)
+
+
+source = partial(option, command=True)
+"""An option of the command line and its YAML alone: a file, a column, a place, in place of an array in Python."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Options(Checked):
+    """A group of options under a ``title``, or several groups together: each is made a frozen dataclass of keywords."""
+
+    title: ClassVar[str] = ""
+
+    def __init_subclass__(cls, title: str = "", **others: Any) -> None:
+        super().__init_subclass__(**others)
+        cls.title = title
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    def some(self, *names: str) -> dict[str, Any]:
+        """These options with their values."""
+        return {name: getattr(self, name) for name in names}
+
+
+class Output(Options, title="output"):
+    """What every audit may write; not written into the YAML, since they are not what is audited."""
+
+    output: Path | None = source("write {files} into this folder", None, "DIR")
+    json: Path | None = source("write the result as JSON to this file", None, "FILE")
+    gate: bool = source("let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
+
+
+class Reading(Options, title="reading"):
+    text: Sequence[str] = source(
+        "columns that are text though they look like numbers, such as codes like 01", (), "A,B"
+    )
+    missing: Sequence[str] | None = source(
+        "what stands for a missing value in a CSV, beside the empty cell (default: NA, None, nan, ...; '-': nothing)",
+        None,
+        "A,B",
+    )
+
+
+class Rows(Options, title="data"):
+    """A table of rows, and which columns the model takes."""
+
+    data: Path = source("the rows to audit: CSV or Parquet", metavar="FILE")
+    positive: str | None = option("the label's value that the model calls class 1 (where it is not 0 and 1)", None)
+    features: Sequence[str] = source(
+        "the model's input columns in its order (default: those that the model names, else all columns but the label "
+        "and others with a part of their own, in the order of the file)",
+        (),
+        "A,B,C",
+    )
+    drop: Sequence[str] = source("columns that the model does not take", (), "A,B")
+
+
+OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]
+TAKES = (
+    "model.pt (TorchScript), model.pt2 (torch.export), model.joblib, model.pkl, model.skops (scikit-learn), "
+    "model.onnx, package.module:name or path/to/file.py:name"
+)
+
+
+class Computed(Options, title="model"):
+    trust_pickle: bool = source(
+        "open a file that holds a pickled model or an exported program. A pickle can run any program when it is "
+        "opened: only for files whose maker you trust",
+        False,
+    )
+    device: str = option("cpu, cuda, cuda:1, ... (default: a GPU where one is visible)", "auto")
+
+
+class Precise(Computed, title="model"):
+    dtype: Literal["float64", "float32"] = option("precision in which the model is computed", "float64")
+
+
+class Network(Options, title="model"):
+    model: str = source(
+        f"{TAKES}, where the name is a model, a function x -> output, or a function without arguments that returns one "
+        "of these",
+        metavar="MODEL",
+    )
+    classes: Sequence[str] | None = option(
+        "names of the model's classes, in the order of its outputs (needed where there are more than two and the "
+        "labels are not 0, 1, 2, ...)",
+        None,
+        "A,B,C",
+    )
+    output_kind: OutputKind = option(
+        "what the model returns: (n, K) scores of the classes, or (n,) or (n, 1) of class 1 (default: read off the "
+        "values, and said beside the verdict)",
+        "auto",
+    )
+
+
+def option_fields(kind: type[Options]) -> Iterator[tuple[str, Field[Any], Any]]:
+    """Title, field and type of each option, in the order in which the groups are named and their options stand."""
+    for base in kind.__bases__:
+        if issubclass(base, Options) and base is not Options:
+            yield from option_fields(base)
+    hints, own = hints_of(kind), get_annotations(kind)  # type: ignore[arg-type]
+    yield from ((kind.title, one, hints[one.name]) for one in fields(kind) if one.name in own)  # type: ignore[arg-type]
+
+
+def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str, str]) -> None:
+    """A flag for each option; none has a default here, so that those of a YAML file show through."""
+    titled: dict[str, Any] = {"": parser}
+    for title, one, hint in option_fields(kind):
+        if title not in titled:
+            titled[title] = parser.add_argument_group(title)
+        extra = one.metadata
+        told = extra["doc"].format(**words).replace("%", "%%")
+        if one.default not in (MISSING, None, False, ()) and "default:" not in told:
+            told += f" (default: {one.default})"
+        how: dict[str, Any] = {"default": argparse.SUPPRESS, "help": told, "action": "store_true"}
+        if hint is not bool:
+            parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            kinds = [part for part in parts if part is not NoneType]
+            choices = [str(value) for part in kinds if get_origin(part) is Literal for value in get_args(part)]
+            how["metavar"] = extra["metavar"] or ("|".join(choices) or None)
+            how["type"] = partial(_argument, hint=hint)
+            # What can be nothing but a list may be repeated.
+            repeated = all(_several(part) or get_origin(part) is Mapping for part in kinds)
+            how["action"] = "extend" if repeated else "store"
+            how |= {"type": str, "nargs": "+"} if extra["words"] else {}
+        titled[title].add_argument(flag(one.name), **how)
+
+
+def flag(name: str) -> str:
+    """``--step-size`` for ``step_size``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _argument(text: str, hint: Any) -> Any:
+    try:
+        return read(text, hint)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
+
+
+def read(text: str, hint: Any) -> Any:
+    """The value of this type that a text stands for. Raises ValueError where there is none."""
+    value = _read(text, hint)
+    if not fits(value, hint):
+        raise ValueError(f"expected {described(hint).removeprefix('null or ')}, found {text!r}")
+    return value
+
+
+def _read(text: str, hint: Any) -> Any:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _read(text, arguments[0])
+    if origin in (Union, UnionType):
+        every = ((_read(text, one), one) for one in arguments if one is not NoneType)
+        return next((value for value, one in every if fits(value, one)), text)
+    if origin is Literal:
+        return next((one for one in arguments if str(one) == text), text)
+    if _several(hint):
+        return tuple(_read(part, arguments[0]) for part in names(text))
+    try:
+        return hint(text) if hint in (int, float, Path) else text
+    except ValueError:
+        return text
+
+
+def _several(hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _several(get_args(hint)[0])
+    return isinstance(origin, type) and issubclass(origin, Sequence)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """``a,b`` or ``a,"b, c"`` as a tuple."""
+    parts = tuple(part.strip() for part in next(csv.reader([text], skipinitialspace=True), []))
+    if not parts or not all(parts):
+        raise ValueError(f"expected names separated by commas, found {text!r}")
+    return parts
+
+
+def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
+    """The options in a YAML file, by the names of the flags without dashes before them (``step-size``, ``step_size``).
+
+    Raises ValueError for a file that cannot be read, of another audit, with an unknown option or a wrong value.
+    """
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ValueError(f"there is no file {path}: --config takes a YAML file of options") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"{path} cannot be read as YAML ({reason(error)}): mend it") from error
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{path}: expected options such as 'alpha: 0.05', one a line")
+    if (of := content.get("audit", audit)) != audit:
+        raise ValueError(f"{path} is of the audit {of}, not of {audit}: run `audit {of}` with it")
+    known = {one.name: hint for _, one, hint in option_fields(kind)}
+    values = {}
+    for key, value in content.items():
+        name = str(key).replace("-", "_")
+        if name == "audit":
+            continue
+        if name not in known:
+            raise ValueError(f"{path}: {audit} has no option {key!r}{nearest(name, known)}")
+        hint, value = known[name], tuple(value) if isinstance(value, list) else value
+        # Where a text is wanted, a number that YAML made of it is that text again: positive: 1.
+        if isinstance(value, str) or not fits(value, hint):
+            try:
+                value = read(str(value), hint)
+            except ValueError as error:
+                raise ValueError(f"{path}: {key}: {error}") from error
+        values[name] = value
+    return values
+
+
+def stated(settings: Options) -> dict[str, Any]:
+    """What repeats an audit: every option but those of the output, given or a default that is not none."""
+    outputs = {one.name for one in fields(Output)}
+    names = [one.name for _, one, _ in option_fields(type(settings)) if one.name not in outputs]
+    # Paths and functions by their names, tuples as lists.
+    text = json.dumps(settings.some(*names), default=lambda value: getattr(value, "__name__", str(value)))
+    return {name: value for name, value in json.loads(text).items() if value not in (None, [], "")}
+
+
+def as_yaml(settings: Options, audit: str) -> str:
+    """The YAML that repeats an audit; of a call from Python its keywords, and what its arrays were called."""
+    import yaml
+
+    text = yaml.safe_dump({"audit": audit, **stated(settings)}, sort_keys=False, allow_unicode=True, width=120)
+    return f"# This audit again: fairness-audits {audit} --config audit.yaml\n{text}"
+
+
+def changed(kind: type[Options], asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The options among those :func:`stated` that are not their defaults."""
+    defaults = {one.name: one.default for _, one, _ in option_fields(kind)}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()}
+    return [(name, value) for name, value in asked.items() if value != plain[name]]
+
+
+def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Field[Any], Any]]:
+    """The options that are keywords in Python, with their types."""
+    every = ((one, hint) for _, one, hint in option_fields(kind) if not one.metadata["command"])
+    return [(one, hint) for one, hint in every if one.name not in set(without)]
+
+
+def documented(kind: type[Options], without: Iterable[str] = ()) -> str:
+    """The keywords of Python as a section of a numpy-style docstring."""
+    lines = []
+    for one, hint in keywords(kind, without):
+        default = "" if one.default is MISSING else f", default {one.default!r}"
+        lines.append(f"{one.name} : {described(hint).replace('null', 'None')}{default}")
+        lines += textwrap.wrap(one.metadata["doc"], 112, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(lines)

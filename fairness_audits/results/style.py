@@ -1,0 +1,264 @@
+"""How every figure looks: type, widths, and one colour, marker and line for each method, the same everywhere."""
+
+import re
+import textwrap
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from fairness_audits.results.numbers import SUPERSCRIPTS
+from fairness_audits.values import Array
+
+PAGE_WIDTH = 6.8
+"""Inches."""
+DASHED: Any = (0, (4, 2))
+
+LETTERS_PER_INCH = 23.0
+"""Of the stamp's small type, on average."""
+
+INK = "#222222"
+DARK = 0.25
+"""The luminance up to which what is written on a colour is white."""
+FAINT = "#8a8a8a"
+WARNING = "#a33b20"
+
+TICKS = {
+    "labelsize": 7.5,
+    "color": "#555555",
+    "labelcolor": INK,
+    "major.width": 0.6,
+    "minor.width": 0.4,
+    "major.size": 3,
+    "minor.size": 1.8,
+}
+RC: Any = {
+    "figure.dpi": 200,
+    "savefig.dpi": 200,
+    # Both come with matplotlib, so the same bytes are drawn wherever the project runs.
+    "font.family": ["STIXGeneral", "DejaVu Sans"],
+    "mathtext.fontset": "stix",
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8.5,
+    "legend.fontsize": 7.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#555555",
+    "axes.linewidth": 0.6,
+    **{f"{axis}.{key}": value for axis in ("xtick", "ytick") for key, value in TICKS.items()},
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.6,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "fairness-audits",
+}
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """What a method is called and how it is drawn; distinct in colour, in marker and in line, so also in grey."""
+
+    label: str
+    color: Any
+    marker: str
+    line: Any
+
+
+# Okabe and Ito's colours, which stay apart for the common forms of colour blindness.
+METHODS = {
+    "baseline": MethodStyle("Baseline", "#0072B2", "o", "-"),
+    "project": MethodStyle("Project", "#D98E04", "s", (0, (5, 1.5))),
+    "reductions": MethodStyle("Reductions", "#00875F", "^", (0, (5, 1.5, 1, 1.5))),
+    "sensr": MethodStyle("SenSR", "#B5478F", "D", (0, (1, 1.2))),
+    "adverm": MethodStyle("AdvERM", "#56B4E9", "P", (0, (3, 1.2))),
+}
+SPARE = (("#555555", "v", "-"), ("#56B4E9", "P", "--"), ("#8C5A2B", "X", "-."), ("#000000", "*", ":"))
+
+
+def method_style(method: str) -> MethodStyle:
+    """The style of a method; one that is not in the published studies gets a spare style, chosen by its name alone."""
+    if method in METHODS:
+        return METHODS[method]
+    color, marker, line = SPARE[sum(method.encode()) % len(SPARE)]
+    # A name with capitals is one already.
+    label = method if any(map(str.isupper, method)) else method.replace("_", " ").capitalize()
+    return MethodStyle(label, color, marker, line)
+
+
+def ordered(found: Iterable[str], order: Iterable[str]) -> list[str]:
+    """The distinct names in a fixed order, those that are not in it after them by name."""
+    there, known = set(found), list(order)
+    return [name for name in known if name in there] + sorted(there - set(known))
+
+
+in_order = partial(ordered, order=METHODS)
+"""Of methods."""
+
+
+@contextmanager
+def paper() -> Iterator[None]:
+    """Settings under which figures are drawn and saved. A letter that no font has is a box, and no warning."""
+    with mpl.rc_context(RC), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        yield
+
+
+def ink_on(color: Sequence[float]) -> str:
+    """What is written on a colour (r, g, b, ...), by its relative luminance: dark on light, white on dark."""
+    light = np.dot((0.2126, 0.7152, 0.0722), np.power(color[:3], 2.2))
+    return INK if light > DARK else "white"
+
+
+def new_figure(height: float, width: float = PAGE_WIDTH) -> Figure:
+    """An empty figure, inches, laid out by matplotlib's constrained layout."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def new_panels(height: float, rows: int, columns: int, **how: Any) -> tuple[Figure, Any]:
+    """An empty figure of the page's width with panels: an array of axes (rows, columns)."""
+    figure = new_figure(height)
+    return figure, figure.subplots(rows, columns, squeeze=False, **how)
+
+
+def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
+    """Print the stamp in a strip of its own below the axes; the figure grows by the strip, the axes keep their size.
+
+    The layout is worked out once and settled, so that the same figure gives the same bytes in every format.
+    """
+    width, height = figure.get_size_inches()
+    lines = [part for line in lines for part in textwrap.wrap(line, round(width * LETTERS_PER_INCH))]
+    strip = 0.125 * len(lines) + 0.05
+    figure.set_size_inches(width, height + strip)
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        share = strip / (height + strip)
+        engine.set(rect=(0, share, 1, 1 - share))  # type: ignore[call-arg]
+    figure.text(
+        0.995, 0.03 / (height + strip), "\n".join(map(raised, lines)), ha="right", va="bottom", fontsize=6.2,
+        color=WARNING if emphatic else FAINT, linespacing=1.15,
+    )  # fmt: skip
+    figure.draw_without_rendering()
+    # With no engine at all: for one that does nothing, matplotlib draws the figure once more before it saves it.
+    figure.set_layout_engine(None)
+    # The solver's last digits depend on addresses in memory.
+    for part in figure.subfigs:
+        part.bbox_relative.set_points(np.round(part.bbox_relative.get_points(), 6))
+    for axes in figure.axes:
+        left, bottom, width, height = axes.get_position(original=True).bounds
+        axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))
+
+
+def panel_letter(axes: Axes, letter: str) -> None:
+    """Mark a panel (a), (b), ... at its upper left, outside the frame."""
+    axes.set_title(f"({letter})", loc="left", fontweight="bold", fontsize=8.5)
+
+
+def curve(axes: Axes, x: Any, y: Any, look: MethodStyle, band: Any = None, **more: Any) -> None:
+    """A line in its look through y (k,) at x (k,), with a ``band`` of two ends (2, k) where there is one."""
+    if band is not None:
+        axes.fill_between(x, *band, color=look.color, alpha=0.15, linewidth=0)
+    drawn = {"color": look.color, "linestyle": look.line, "marker": look.marker, "label": look.label}
+    axes.plot(x, y, **{**drawn, **more})
+
+
+def finish(
+    figure: Figure, panels: Any, x: str = "", y: str = "", columns: int = 0, titles: Sequence[str] = (),
+    handles: Sequence[Any] = (),
+) -> None:  # fmt: skip
+    """What all panels of a figure need, an array of axes (r, c) or (c,): letters, titles, and labels of the outer axes.
+
+    With ``columns`` the ``handles``, or else the lines of the first panel, are a legend of so many columns above all.
+    """
+    grid = np.atleast_2d(panels)
+    for letter, axes in zip("abcdefghijkl", grid.flat, strict=False):
+        panel_letter(axes, letter)
+    for title, axes in zip(titles, grid.flat, strict=False):
+        axes.set_title(title)
+    for axes in grid[-1] if x else ():
+        axes.set_xlabel(x)
+    for axes in grid[:, 0] if y else ():
+        axes.set_ylabel(y)
+    if columns:
+        drawn = handles or grid[0, 0].get_legend_handles_labels()[0]
+        figure.legend(handles=drawn, loc="outside upper center", ncols=columns)
+
+
+def level(axes: Axes, y: float | None = None, x: float | None = None, **more: Any) -> None:
+    """A dashed line across all of the panel, where something is to be compared with."""
+    look = {"color": INK, "linewidth": 0.8, "linestyle": DASHED, **more}
+    if y is not None:
+        axes.axhline(y, **look)
+    if x is not None:
+        axes.axvline(x, **look)
+
+
+LINE_COLORS = (
+    *("#0072B2", "#D55E00", "#00875F", "#B5478F", "#D98E04"),
+    *("#56B4E9", "#8C5A2B", "#000000", "#7F7F7F", "#BCBD22"),
+)
+LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
+
+
+def line_style(place: int) -> tuple[str, object]:
+    """Colour and line of the ``place``-th group: the first ten differ in colour, the first 50 in both together."""
+    return LINE_COLORS[place % len(LINE_COLORS)], LINES[(place + place // len(LINE_COLORS)) % len(LINES)]
+
+
+SHORT_RANGE = 6.0
+"""The ratio of an axis's ends below which 1, 2, 5 would leave too few labels."""
+
+
+def logarithmic(axes: Axes, which: str = "xy") -> None:
+    """Label logarithmic axes with plain numbers: 1, 2, 5 times the powers of ten, more where the range is short."""
+    for name in which:
+        axes.set(**{f"{name}scale": "log"})
+        axis, (low, high) = (axes.xaxis, axes.get_xlim()) if name == "x" else (axes.yaxis, axes.get_ylim())
+        short = high / low < SHORT_RANGE
+        subs = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0) if short else (1.0, 2.0, 5.0)
+        axis.set_major_locator(LogLocator(subs=subs))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+        if short:
+            axis.set_minor_locator(NullLocator())
+
+
+def counts_along(axes: Axes, counts: Iterable[float], **more: Any) -> None:
+    """A logarithmic axis of numbers, labelled with those that occur."""
+    places = sorted(set(map(float, counts)))
+    axes.set_xscale("log")
+    axes.set_xticks(places, [f"{place:,.0f}" for place in places], **more)
+    axes.minorticks_off()
+
+
+def bin_edges(values: Array, bins: int) -> Array:
+    """Edges of equally wide bins of all values.
+
+    A count (or whatever spans fewer than ``bins`` steps of its smallest gap) has a bin around each value.
+    """
+    distinct = np.unique(values)
+    low, high = distinct[0], distinct[-1]
+    if len(distinct) == 1:
+        return low + np.array([-0.5, 0.5])
+    steps = round((high - low) / np.diff(distinct).min()) if len(distinct) <= bins else bins
+    if steps >= bins:
+        return np.linspace(low, high, bins + 1)
+    half = (high - low) / steps / 2
+    return np.linspace(low - half, high + half, steps + 2)
+
+
+def raised(text: str) -> str:
+    """Exponents as formulas: the type has no raised characters of its own."""
+    runs = re.compile("[" + "".join(SUPERSCRIPTS) + "]+")
+    return runs.sub(lambda run: "$^{" + "".join(SUPERSCRIPTS[character] for character in run[0]) + "}$", text)

@@ -1,0 +1,216 @@
+"""Tables of rows on one machine by DuckDB: files larger than memory, or a data frame."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairness_audits.messages import SHOWN, check_distinct
+from fairness_audits.tables import sql
+from fairness_audits.tables.levels import cells_of
+from fairness_audits.tables.source import Files, header, local_files, parquet_header
+from fairness_audits.tables.table import MISSING_TEXTS, Cell, Faulty, Place, Request
+from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import pyarrow
+
+FRAME = "rows_in_memory"
+NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
+TEXTS = ("VARCHAR", "ENUM")
+TYPES = {
+    "BIGINT": "coalesce(regexp_full_match({0}, '[+-]?[0-9]{{1,18}}'), false)",
+    "DOUBLE": "{0} IS NULL OR TRY_CAST({0} AS DOUBLE) IS NOT NULL",
+    "BOOLEAN": "coalesce(regexp_full_match({0}, '(?i)true|false'), true)",
+}
+"""A column of a CSV file is of the first of these types that all its values are, BIGINT without a gap; else text."""
+
+
+@contextmanager
+def opened(
+    source: str | Path | Sequence[str | Path] | pd.DataFrame,
+    threads: int | None = None,
+    memory: str | None = None,
+    missing: Sequence[str] = MISSING_TEXTS,
+) -> Iterator[DuckTable]:
+    """The table of a source. ``threads`` (default: all cores) and ``memory`` ("4GB"; default: 80 % of it) are limits;
+    what does not fit into memory goes to a temporary folder. ``missing`` stands for a missing value in a CSV file."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="tabulate-") as folder, duckdb.connect() as connection:
+        settings = {"temp_directory": folder, "threads": threads, "memory_limit": memory}
+        for name, value in settings.items():
+            if value is not None:
+                try:
+                    connection.execute(f"SET {name} = {text(str(value))}")
+                except duckdb.Error as error:
+                    raise ValueError(f"DuckDB does not take {value!r} as {name}: {told(error)}") from error
+        yield DuckTable(connection, source, missing)
+
+
+def quoted(column: str) -> str:
+    """The name by which DuckDB knows a column in a statement."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def numbered(columns: Sequence[str]) -> list[str]:
+    """Names for DuckDB of columns by their places."""
+    return [f"c{place}" for place in range(len(columns))]
+
+
+def text(value: str) -> str:
+    """A text in a statement."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def told(error: BaseException) -> str:
+    """What DuckDB says, in one line: of a CSV file also the line and what is wrong with it."""
+    lines = [line.strip().rstrip(". ") for line in str(error).splitlines() if line.strip()]
+    return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
+
+
+def in_arrow(frame: pd.DataFrame) -> pyarrow.Table:
+    """A data frame with its columns :func:`numbered`: numbers as they are, and all else (objects, categories, dates) as
+    the texts of its values."""
+    import pyarrow
+    from pandas.api.types import is_complex_dtype, is_float_dtype, is_numeric_dtype
+
+    columns = []
+    for _, values in frame.items():
+        if is_float_dtype(values):
+            plain = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        elif is_numeric_dtype(values) and not is_complex_dtype(values):
+            plain = values.to_numpy()
+        else:
+            plain = values.astype("string")
+        columns.append(pyarrow.array(plain, from_pandas=True))
+    return pyarrow.table(columns, names=numbered(frame.columns))
+
+
+class DuckTable:
+    """A :class:`fairness_audits.tables.table.Table`, whose methods are said there.
+
+    DuckDB takes names that differ in case alone for one, so that its names are c0, c1, ... or, of Parquet, its own.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        source: str | Path | Sequence[str | Path] | pd.DataFrame,
+        missing: Sequence[str] = MISSING_TEXTS,
+    ) -> None:
+        self._connection, self._missing = connection, ", ".join(map(text, missing))
+        self._files: Files | None = None
+        if isinstance(source, str | Path | Sequence):
+            self._files = local_files(source)
+            self.name = self._files.name
+            self._header = header(self._files) if self._files.kind == "csv" else ()
+        else:
+            self.name = "the data frame"
+            self._header = tuple(str(column) for column in source.columns)
+            check_distinct(self._header, self.name)
+            connection.register(FRAME, in_arrow(source))
+        known, kinds, *_ = zip(*self._asked(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
+        if self._files is not None and self._files.kind == "parquet":
+            self._header = parquet_header(self._files)
+        self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
+        self._types: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
+        self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
+        self._dialect = sql.Dialect(lambda column: quoted(self._known[column]), text)
+
+    def size(self) -> int:
+        return int(self._asked(f"SELECT count(*) FROM {self._rows()}")[0][0])
+
+    def cells(self, request: Request) -> list[Cell]:
+        keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
+        selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
+        counted = f"SELECT {', '.join(sql.KEYS)}, count(*) FROM (SELECT {selected} FROM {self._rows()})"
+        found = self._asked(f"{counted} GROUP BY {', '.join(sql.KEYS)} LIMIT {request.cells + 1}")
+        return cells_of(self, request, found)
+
+    def distinct(self, columns: Sequence[str]) -> dict[str, int]:
+        counts = ", ".join(f"approx_count_distinct({self._dialect.name(column)})" for column in columns)
+        (found,) = self._asked(f"SELECT {counts} FROM {self._rows()}")
+        return dict(zip(columns, found, strict=True))
+
+    def places(self, faulty: Faulty) -> list[Place]:
+        column = self._column(faulty.column)
+        condition = sql.condition(self._dialect, faulty, column)
+        if condition is None:
+            return []
+        found: list[Place] = []
+        for path in self._files.paths if self._files else (None,):
+            numbered = f"SELECT {column.raw}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
+            rows = self._asked(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {SHOWN}")
+            several = self._files is not None and len(self._files.paths) > 1
+            found += [Place(row, Path(path).name if path and several else None, value) for row, value in rows]
+            if len(found) >= SHOWN:
+                break
+        return found[:SHOWN]
+
+    def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
+        selected = ", ".join(map(self._dialect.name, columns))
+        frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
+        return {column: frame[self._known[column]].to_numpy() for column in columns}
+
+    def frame(self, texts: Sequence[str] = ()) -> pd.DataFrame:
+        """All rows of files: Parquet with the types that pandas wrote, CSV with those of TYPES, ``texts`` as text."""
+        import pandas as pd
+
+        assert self._files is not None
+        if self._files.kind == "parquet":
+            found = pd.read_parquet(list(self._files.paths)).rename(columns=str).reset_index(drop=True)
+            return found.assign(**{name: found[name].map(str, na_action="ignore") for name in texts})
+        raw, kinds = [self._dialect.name(name) for name in self.columns], dict.fromkeys(self.columns, "VARCHAR")
+        counts = [f"count(*) FILTER (WHERE NOT ({of.format(one)}))" for one in raw for of in TYPES.values()]
+        (others,) = self._asked(f"SELECT {', '.join(counts)} FROM {self._rows()}")
+        for name, strange in zip(kinds, np.reshape(others, (len(raw), len(TYPES))), strict=True):
+            if name not in texts and not strange.all():
+                kinds[name] = list(TYPES)[int(strange.argmin())]
+        cast = ", ".join(f"CAST({one} AS {kind})" for one, kind in zip(raw, kinds.values(), strict=True))
+        found = self._executed(f"SELECT {cast} FROM {self._rows()}").df().set_axis(list(kinds), axis="columns")
+        return found.astype({name: "str" for name, kind in kinds.items() if kind == "VARCHAR"})
+
+    def _column(self, column: str) -> sql.Column:
+        kind = self._types[column]
+        raw = self._dialect.name(column)
+        if kind.startswith(TEXTS):
+            return sql.Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
+        return sql.Column(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
+
+    def _rows(self, path: str | None = None) -> str:
+        """The source (or one file of it) as the table of a statement."""
+        if self._files is None:
+            return FRAME
+        paths = f"[{', '.join(text(one) for one in ((path,) if path else self._files.paths))}]"
+        if self._files.kind == "parquet":
+            # By name, or DuckDB would squeeze a later file's 1.5 into the first one's integers.
+            return f"read_parquet({paths}, union_by_name = true)"
+        columns = ", ".join(f"{column}: 'VARCHAR'" for column in numbered(self._header))
+        return (
+            f"read_csv({paths}, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
+            f"columns = {{{columns}}}, nullstr = [{self._missing}])"
+        )
+
+    def _asked(self, statement: str) -> list[tuple[Any, ...]]:
+        return self._executed(statement).fetchall()
+
+    def _executed(self, statement: str) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        try:
+            return self._connection.execute(statement)
+        except duckdb.OutOfMemoryException as error:
+            raise ValueError(
+                f"{self.name} needs more memory than is allowed ({told(error)}): allow more, or count fewer distinct "
+                "scores with bins or a threshold"
+            ) from error
+        except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
+            raise ValueError(f"{self.name} cannot be read ({told(error)}): mend the file or write it again") from error

@@ -1,0 +1,227 @@
+"""What the values of a column stand for, the classes 0 and 1 or the groups, and what may be wrong with them.
+
+Errors say which column, how many rows and where the first ones stand, and what to do.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.tables.table import FAULTS, Cell, Fault, Faulty, Place, Placed, Request, Score, Table
+
+WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
+"""A whole number with decimals, which is the same one without; 01 is none."""
+MOST_GROUPS = 50
+"""A column with more values than this holds no groups, but a number or a name."""
+
+
+def label_classes(table: Placed, column: str, values: Mapping[Any, int], positive: str | None) -> dict[Any, int]:
+    """Which class, 0 or 1, each value of the label is.
+
+    Without ``positive`` the values must be 0 and 1 (or true and false); with it they must be two, of which it is 1.
+    ``values`` are all values with their numbers of rows. One class alone passes: the metrics say what they lack.
+    """
+    if positive is None:
+        found = {value: _binary(value) for value in values}
+        strange = sorted((value for value, code in found.items() if code is None), key=str)
+        if not strange:
+            return {value: code for value, code in found.items() if code is not None}
+        if len(values) == len(strange) == 2:
+            raise ValueError(
+                f"{table.name}: column {column!r} (label) holds {listed(in_order(values))}, not 0 and 1: say which "
+                f"of them counts as 1, with positive (--positive) {in_order(values)[1]!r} for example"
+            )
+        raise _not_two(table, column, values, strange)
+    names = {value: level_name(value) for value in values}
+    if len(set(names.values())) > 2:
+        strange = [value for value in values if _binary(value) is None] or list(values)
+        raise _not_two(table, column, values, sorted(strange, key=str))
+    one = level_asked(table, column, names.values(), positive, "positive")
+    return {value: int(name == one) for value, name in names.items()}
+
+
+def prediction_classes(
+    table: Placed, column: str, values: Mapping[Any, int], labels: Mapping[Any, int]
+) -> dict[Any, int]:
+    """Which class each value of the prediction is: that of the label's same value, else 0 and 1 by themselves."""
+    named = {level_name(known): code for known, code in labels.items()}
+    by_label = {value: named.get(level_of(named, level_name(value), column)) for value in values}
+    for found in (by_label, {value: _binary(value) for value in values}):
+        if None not in found.values():
+            return {value: code for value, code in found.items() if code is not None}
+    odd = min((value for value in values if _binary(value) is None), key=str, default=next(iter(values)))
+    at = where(table.places(Faulty(column, "value", value=odd)), values[odd], sum(values.values()), values=False)
+    raise ValueError(
+        f"{table.name}: column {column!r} (prediction) holds {_shown(values)}: expected 0 and 1, or the label's own "
+        f"values; {str(odd)!r} is in {at}. If these are scores, name the column as score and give a threshold"
+    )
+
+
+def group_names(table: Placed, column: str, values: Mapping[Any, int], against: str | None) -> dict[Any, str]:
+    """The group that each value belongs to: its own, or that of ``against`` and that of all the others."""
+    names = {value: level_name(value) for value in values}
+    if against is not None:
+        one = level_asked(table, column, names.values(), against, "group")
+        names = {value: against if name == one else f"not {against}" for value, name in names.items()}
+    if len(set(names.values())) == 1:
+        only, count = next(iter(names.values())), sum(values.values())
+        raise ValueError(
+            f"{table.name}: column {column!r} (group) is {only!r} in all {count:,} rows: there is nothing to "
+            "compare it with"
+        )
+    if len(set(names.values())) > MOST_GROUPS:
+        raise ValueError(
+            f"{table.name}: column {column!r} (group) has {len(values):,} values, {_shown(values)}: expected at most "
+            f"{MOST_GROUPS} groups. Band a number first, or compare one value with all the others: "
+            f"{column}={in_order(values)[0]}"
+        )
+    return names
+
+
+def in_order(values: Iterable[Any]) -> list[str]:
+    """The values as texts, numbers first and by size: the same order whatever engine and file they come from."""
+    return sorted({str(value) for value in values}, key=place_of)
+
+
+def place_of(value: Any) -> tuple[bool, float, str]:
+    """What values are ordered by: numbers first and by size, then texts."""
+    number = number_of(value)
+    return number is None, number or 0.0, str(value)
+
+
+def level_name(value: Any) -> str:
+    """A value as text, a whole number without decimals: 1 and 1.0 are one level, 01 is another."""
+    found = WHOLE.fullmatch(str(value))
+    return found[1] if found else str(value)
+
+
+def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
+    """The value that a text stands for: of the same text, else of the same number; None where there is none.
+
+    Raises ValueError where several are alike, such as 1 and 01 for 1.0.
+    """
+    known, number = list(dict.fromkeys(values)), number_of(wanted)
+    for alike in (
+        [value for value in known if str(value) == wanted],
+        [value for value in known if number is not None and number_of(value) == number],
+    ):
+        if len(alike) > 1:
+            shown = listed(sorted(map(repr, alike)))
+            raise ValueError(f"{wanted!r} is not one value of column {column!r} but {len(alike)}, {shown}: name one")
+        if alike:
+            return alike[0]
+    return None
+
+
+def level_asked(table: Placed, column: str, names: Iterable[str], wanted: str, asked_by: str) -> str:
+    """The one of the levels' ``names`` that a text stands for; ValueError where there is none, or more than one."""
+    known = list(names)
+    found: str | None = level_of(known, level_name(wanted), column)
+    if found is None:
+        raise ValueError(f"{asked_by} names {wanted!r}, but column {column!r} of {table.name} holds {_shown(known)}")
+    return found
+
+
+def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: list[Any]) -> ValueError:
+    places = table.places(Faulty(column, "value", value=strange[0]))
+    at = where(places, values[strange[0]], sum(values.values()), values=False)
+    return ValueError(
+        f"{table.name}: column {column!r} (label) must have two classes, 0 and 1, found {len(values):,} values, "
+        f"{_shown(values)}; {str(strange[0])!r} is in {at}. Keep the rows of two classes, or code the label as "
+        "0 and 1"
+    )
+
+
+def _shown(values: Iterable[Any]) -> str:
+    return listed(in_order(values), SHOWN)
+
+
+def _binary(value: Any) -> int | None:
+    """0 or 1 where the value says so as a number or as true and false."""
+    number = {"true": 1.0, "false": 0.0}.get(str(value).strip().lower(), number_of(str(value)))
+    return None if number not in (0.0, 1.0) else int(number)
+
+
+def number_of(value: Any) -> float | None:
+    """The finite number that a value or its text is, None where it is none."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
+    """ValueError for a column that the table lacks, with the nearest that it has; ``columns`` by their role."""
+    named = [column for column in columns.values() if column is not None]
+    lacking = [role for role, column in columns.items() if column is not None and column not in table.columns]
+    check_columns(table, named, listed(lacking), table.name)
+    if twice := sorted({column for column in named if named.count(column) > 1}):
+        roles = [role for role, column in columns.items() if column in twice]
+        raise ValueError(f"column {twice[0]!r} is given as {' and as '.join(roles)}: it can only be one of them")
+
+
+def check_present(table: Placed, column: str, role: str, values: Mapping[Any, int]) -> None:
+    """ValueError where rows have no value in this column; ``values`` are its values with their numbers of rows."""
+    if missing := sum(count for value, count in values.items() if is_missing(value)):
+        found = where(table.places(Faulty(column, "missing")), missing, sum(values.values()), values=False)
+        raise ValueError(f"{table.name}: column {column!r} ({role}) is missing in {found}: fill them in or remove them")
+
+
+def check_scores(table: Placed, score: Score, role: str, faults: Mapping[Fault, int]) -> None:
+    """ValueError where rows have a score that is none; ``faults`` are the numbers of rows with each fault."""
+    bounded = math.isfinite(score.low) or math.isfinite(score.high)
+    problems: Mapping[Fault, tuple[str, str]] = {
+        "missing": ("is missing", "fill them in or remove them"),
+        "text": ("is not a number", "write numbers with a decimal point, or name another column"),
+        "outside": (
+            f"is outside [{score.low:g}, {score.high:g}]" if bounded else "is infinite",
+            "mend these rows; the AUC and means take any scores with --bins none"
+            if role == "score" and bounded
+            else "mend these rows",
+        ),
+    }
+    for fault, (problem, remedy) in problems.items():
+        if count := faults.get(fault, 0):
+            places = table.places(Faulty(score.column, fault, score.low, score.high))
+            found = where(places, count, sum(faults.values()), values=fault != "missing")
+            raise ValueError(f"{table.name}: column {score.column!r} ({role}) {problem} in {found}: {remedy}")
+
+
+def where(places: Sequence[Place], count: int, total: int, values: bool) -> str:
+    """``2 of 1,000 rows, counted from 0: 7 (1.5), 12 (-3)``, with the rows' values where these say something."""
+    text = f"{count:,} of {total:,} rows"
+    if not places:
+        return text
+    if places[0].row is None:
+        return f"{text}, such as {listed([_short(place.value) for place in places])}" if values else text
+    shown = [
+        f"{place.row}{f' of {place.file}' if place.file else ''}{f' ({_short(place.value)})' if values else ''}"
+        for place in places
+    ]
+    more = f" and {count - len(shown):,} more" if count > len(shown) else ""
+    return f"{text}, counted from 0: {', '.join(shown)}{more}"
+
+
+def cells_of(table: Table, request: Request, found: Sequence[Sequence[Any]]) -> list[Cell]:
+    """The cells that a scan ``found``; ValueError for a table of counts that would be hardly smaller than the rows."""
+    if len(found) > request.cells:
+        each = ", ".join(f"{name!r} about {count:,}" for name, count in table.distinct(request.columns).items())
+        raise ValueError(
+            f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}. Count "
+            "scores in bins, take a threshold, or read the rows themselves; band a group or a label that is a number"
+        )
+    return [Cell(group, label, FAULTS[fault], value, n) for group, label, fault, value, n in found]
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def is_missing(value: Any) -> bool:
+    """NULL, NaN, NaT or pandas' NA."""
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )

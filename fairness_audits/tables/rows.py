@@ -1,0 +1,237 @@
+"""From what a scan found to a table of counts, or, where counts are not enough, to the rows themselves."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, decided
+from fairness_audits.tables import levels
+from fairness_audits.tables.levels import group_names, in_order, label_classes, prediction_classes
+from fairness_audits.tables.table import FAULTS, Bins, Decision, Fault, Placed, Request, Score, Table, Threshold
+from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+VALUES = 200_000_000
+"""More values than this (rows times columns, 8 bytes each) are not fetched into memory."""
+
+
+def counted(table: Table, request: Request, positive: str | None, against: str | None) -> Counts:
+    """The table group x label x cell; only cells with rows. Raises ValueError for whatever the user can mend."""
+    if not (cells := table.cells(request)):
+        raise ValueError(f"{table.name} has no rows: an audit needs rows of data")
+    by_group = tally((cell.group, cell.count) for cell in cells)
+    by_label = tally((cell.label, cell.count) for cell in cells)
+    by_outcome = tally((cell.outcome, cell.count) for cell in cells)
+    levels.check_present(table, request.group, "group", by_group)
+    levels.check_present(table, request.label, "label", by_label)
+    if isinstance(request.outcome, Decision):
+        levels.check_present(table, request.outcome.column, "prediction", by_outcome)
+    else:
+        by_fault: dict[Fault, int] = tally((cell.fault, cell.count) for cell in cells)
+        levels.check_scores(table, request.outcome, "score", by_fault)
+    labels = label_classes(table, request.label, by_label, positive)
+    names = group_names(table, request.group, by_group, against)
+    if isinstance(request.outcome, Decision):
+        made = prediction_classes(table, request.outcome.column, by_outcome, labels)
+    elif isinstance(request.outcome, Threshold):
+        made = {0: 0, 1: 1}
+    else:
+        made = {outcome: k for k, outcome in enumerate(sorted(by_outcome))}
+    groups = group_order(names, against)
+    code = {name: g for g, name in enumerate(groups)}
+    decided = isinstance(request.outcome, Decision | Threshold)
+    summed = np.zeros((len(groups), 2, 2 if decided else len(made)), dtype=np.int64)
+    for cell in cells:
+        summed[code[names[cell.group]], labels[cell.label], made[cell.outcome]] += cell.count
+    if decided:
+        return Counts.of_decisions(summed, groups)
+    return Counts(summed, groups, *_bounds(request, list(made)))
+
+
+def group_order(names: Mapping[Any, str], against: str | None) -> tuple[str, ...]:
+    """The groups in order; the one that is set against the others is the first."""
+    return tuple(in_order(names.values())) if against is None else (against, f"not {against}")
+
+
+def tally(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
+    """The sum of the counts of each value; all missing values are one, None."""
+    total: Counter[Any] = Counter()
+    for value, count in pairs:
+        total[None if levels.is_missing(value) else value] += count
+    return dict(total)
+
+
+def _bounds(request: Request, outcomes: list[Any]) -> tuple[Array, Array]:
+    """The lower and the upper bound of the scores in each cell."""
+    if not isinstance(request.outcome, Bins):
+        scores = np.array(outcomes, dtype=np.float64)
+        return scores, scores
+    edges, bins = request.outcome.edges, np.array(outcomes, dtype=np.int64)
+    edges[-1] = request.outcome.high  # which the expression of an edge may miss by a rounding
+    return edges[bins], edges[bins + 1]
+
+
+def predictions(
+    table: Table,
+    *,
+    label: str,
+    group: str,
+    score: str | None = None,
+    prediction: str | None = None,
+    threshold: float | None = None,
+    cluster: str | None = None,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+    positive: str | None = None,
+    against: str | None = None,
+    values: int = VALUES,
+) -> Predictions:
+    """The rows of an ``opened`` table themselves, in their order, checked like those of ``contingency``.
+
+    ``cluster`` is a column of persons (or other units) whose rows belong together. Without a score the prediction
+    stands for it. More than ``values`` values (rows times columns) are refused.
+    """
+    roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
+    frame = _fetched(table, roles, values)
+    codes, groups = grouped(table, group, frame[group], against)
+    outcome, classes = labelled(table, label, frame[label], positive)
+    decision = None
+    if prediction is not None:
+        made = Values.of(table, prediction, "prediction", frame[prediction])
+        decision = made.coded(prediction_classes(table, prediction, made.counts, classes))
+    scores = decision
+    if score is not None:
+        scores = numeric(table, Score(score, *bounds), "score", frame[score])
+        if threshold is not None:
+            decision = decided(scores, threshold)
+    if scores is None:
+        raise ValueError("expected a score or a prediction column, found neither: name one of them")
+    units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
+    return Predictions(outcome, scores.astype(np.float64), codes, groups, decision, units)
+
+
+def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:
+    """Columns of an ``opened`` table as doubles (n,) in the order of the rows.
+
+    Each is checked to hold a finite number in every row. Raises ValueError as :func:`predictions` does.
+    """
+    frame = _fetched(table, {f"column {position + 1}": column for position, column in enumerate(columns)}, values)
+    return {column: numeric(table, Score(column), "numbers", frame[column]) for column in columns}
+
+
+def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.DataFrame:
+    """The columns, by role, in the order of the rows.
+
+    Raises ValueError for a column that is not there, and where they would hold more than ``values`` values.
+    """
+    import pandas as pd
+
+    levels.check_named(table, roles)
+    columns, rows = [column for column in roles.values() if column is not None], table.size()
+    if rows == 0:
+        raise ValueError(f"{table.name} has no rows: an audit needs rows of data")
+    if rows * len(columns) > values:
+        raise ValueError(
+            f"{table.name}: {rows:,} rows of {len(columns)} columns are {rows * len(columns):,} values, more than the "
+            f"{values:,} that may be fetched into memory. Metrics of counts need no rows: give predictions, a "
+            "threshold or bins; otherwise audit a random sample, or allow more"
+        )
+    return pd.DataFrame(table.arrays(columns))
+
+
+@dataclass(frozen=True)
+class Values:
+    """A column without gaps: ``which`` (n,) of its ``distinct`` values each row has, and the numbers of rows."""
+
+    which: Array
+    distinct: Sequence[Any]
+    counts: Mapping[Any, int]
+
+    @classmethod
+    def of(cls, table: Placed, column: str, role: str, found: pd.Series) -> Values:
+        """Raises ValueError where a row has no value, or one that is not equal to itself, such as a list."""
+        import pandas as pd
+
+        try:
+            which, distinct = pd.factorize(found, use_na_sentinel=True)
+        except TypeError as error:
+            raise ValueError(
+                f"{table.name}: column {column!r} ({role}) holds values that cannot be compared, such as "
+                f"{found.iloc[0]!r}: expected numbers or text"
+            ) from error
+        counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
+        distinct = np.asarray(distinct, dtype=object).tolist()
+        by_value = tally(zip(distinct, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})
+        levels.check_present(table, column, role, by_value)
+        return cls(which, distinct, by_value)
+
+    def coded(self, codes: Mapping[Any, int]) -> Array:
+        """The code of each row's value, (n,)."""
+        return np.array([codes[value] for value in self.distinct], dtype=np.int64)[self.which]
+
+
+def grouped(table: Placed, column: str, found: pd.Series, against: str | None) -> tuple[Array, tuple[str, ...]]:
+    """The code of each row's group, and the groups' names in order."""
+    values = Values.of(table, column, "group", found)
+    names = group_names(table, column, values.counts, against)
+    order = group_order(names, against)
+    return values.coded({value: order.index(name) for value, name in names.items()}), order
+
+
+def labelled(table: Placed, column: str, found: pd.Series, positive: str | None) -> tuple[Array, Mapping[Any, int]]:
+    """The label as 0 and 1, and which class each of its values is."""
+    values = Values.of(table, column, "label", found)
+    labels = label_classes(table, column, values.counts, positive)
+    return values.coded(labels), labels
+
+
+def doubles(column: pd.Series, bounds: Score) -> tuple[Array, Array]:
+    """A column as doubles (NaN where it has none), and the code of each row's fault."""
+    import pandas as pd
+    from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+
+    if is_datetime64_any_dtype(column):
+        raise ValueError(f"expected numbers in column {column.name!r}, found {column.dtype}")
+    missing = column.isna().to_numpy()
+    if is_numeric_dtype(column) or is_bool_dtype(column):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        missing = missing | (column.astype(str).str.strip().str.lower() == "nan").to_numpy(dtype=bool)
+    inside = (values >= bounds.low) & (values <= bounds.high) & np.isfinite(values)
+    fault = np.select([missing, np.isnan(values), inside], [FAULTS.index(f) for f in ("missing", "text", "none")], 3)
+    return values, fault
+
+
+def numeric(table: Placed, bounds: Score, role: str, found: pd.Series, gaps: bool = False) -> Array:
+    """A column as doubles (n,), checked to be numbers within the bounds; with ``gaps`` NaN where a value is missing."""
+    values, fault = doubles(found, bounds)
+    counts: dict[Fault, int] = {name: int((fault == code).sum()) for code, name in enumerate(FAULTS)}
+    levels.check_scores(table, bounds, role, counts | {"missing": 0} if gaps else counts)
+    return values
+
+
+def _clustered(table: Table, column: str, found: pd.Series, group: str, codes_of_groups: Array) -> Array:
+    """The code of each row's cluster. Raises ValueError for a cluster that has rows in two groups."""
+    import pandas as pd
+
+    codes, names = pd.factorize(found)
+    if missing := int((codes < 0).sum()):
+        levels.check_present(table, column, "cluster", {None: missing, "": len(codes) - missing})
+    group_of = np.full(len(names), -1)
+    group_of[codes] = codes_of_groups
+    if (torn := np.unique(codes[group_of[codes] != codes_of_groups])).size:
+        raise ValueError(
+            f"{table.name}: {torn.size:,} values of column {column!r} (cluster) have rows in more than one group of "
+            f"{group!r}, the first being {str(names[torn[0]])!r}: the rows of a cluster are permuted "
+            "together, so they must all be of one group"
+        )
+    return codes.astype(np.int64)

@@ -1,0 +1,237 @@
+"""Tables of rows on a cluster by Spark: files wherever the session finds them, or a Spark data frame.
+
+pyspark is an extra of this project, for those who have a cluster. Version 4 needs Java 17 or newer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fairness_audits.messages import SHOWN, not_installed
+from fairness_audits.tables import sql
+from fairness_audits.tables.levels import cells_of
+from fairness_audits.tables.source import CSV
+from fairness_audits.tables.table import MISSING_TEXTS, Cell, Faulty, Place, Request
+from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "boolean")
+PLACE = {
+    "file_of_row": "_metadata.file_path",
+    "block_of_row": "_metadata.file_block_start",
+    "id_of_row": "monotonically_increasing_id()",
+}
+"""Columns by which the rows of files are brought into their order, which Spark itself does not keep."""
+
+LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.driver.host": "localhost",
+    "spark.sql.shuffle.partitions": "8",
+}
+"""Settings of a session of our own: a quiet one, for one machine."""
+
+JAVA = "Java 17 or newer"
+INSTALL = "install a JDK and set JAVA_HOME (or use the engine duckdb)"
+
+Result = TypeVar("Result")
+
+
+def unavailable() -> str | None:
+    """Why Spark cannot be used here, None where it can."""
+    try:
+        with _without_its_warnings():
+            import pyspark  # noqa: F401
+    except ImportError:
+        return f"{not_installed('the engine spark', 'pyspark', 'spark')} (or use the engine duckdb)"
+    home = os.environ.get("JAVA_HOME")
+    if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
+        return f"Spark needs {JAVA}, and there is none: {INSTALL}"
+    return None
+
+
+@contextmanager
+def opened(
+    source: str | Path | Sequence[str | Path] | Any, threads: int | None = None, memory: str | None = None
+) -> Iterator[SparkTable]:
+    """The table of a source, in the active Spark session or else in a local one that is stopped in the end.
+
+    ``source``: paths or globs with any scheme that the session knows, a Spark data frame, or a pandas one. ``threads``
+    and ``memory`` ("4GB") are for the local session; an active one has limits of its own.
+    Raises ValueError where pyspark or Java is missing, or Spark does not start.
+    """
+    if reason := unavailable():
+        raise ValueError(reason)
+    with _without_its_warnings():
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        yield SparkTable(session, source)
+        return
+    builder = SparkSession.builder.master(f"local[{threads or '*'}]").appName("contingency")
+    for key, value in LOCAL.items():
+        builder = builder.config(key, value)
+    if memory is not None:
+        builder = builder.config("spark.driver.memory", memory.lower().replace(" ", "").removesuffix("b"))
+    try:
+        with _without_its_warnings():
+            session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise ValueError(f"Spark does not start ({_told(error)}). It needs {JAVA}: {INSTALL}") from error
+    try:
+        yield SparkTable(session, source)
+    finally:
+        session.stop()
+
+
+def name(column: str) -> str:
+    """A column's name in an expression."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def text(value: str) -> str:
+    """A text in an expression, where a backslash begins an escape."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+DIALECT = sql.Dialect(name, text)
+
+
+@contextmanager
+def _without_its_warnings() -> Iterator[None]:
+    """pyspark warns that it does not know all of pandas 3; plain columns are all that it is given."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"pyspark\.")
+        yield
+
+
+def _told(error: Exception) -> str:
+    """The innermost cause of a Java error, without the names of classes; else the first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ").partition(": ")[2] for line in lines if line.startswith("Caused by: ")]
+    return (causes[-1] if causes else lines[0]).rstrip(". ")
+
+
+class SparkTable:
+    """A :class:`fairness_audits.tables.table.Table`, whose methods are said there."""
+
+    def __init__(self, session: SparkSession, source: str | Path | Sequence[str | Path] | Any) -> None:
+        self._session = session
+        self._texts: tuple[str, ...] = ()
+        self._from_files = isinstance(source, str | Path | list | tuple)
+        self.name = "the data frame"
+        if self._from_files:
+            paths = [str(one) for one in ([source] if isinstance(source, str | Path) else source)]
+            self.name = ", ".join(paths)
+            self._plain = self._read(paths)
+        else:
+            given: Any = source
+            with _without_its_warnings():
+                self._plain = given if hasattr(given, "toPandas") else session.createDataFrame(given)
+        self._types = dict(self._plain.dtypes)
+        self.columns = tuple(self._types)
+        self._rows = self._without_missing_texts(self._plain)
+
+    def size(self) -> int:
+        return int(self._done(self._rows.count))
+
+    def cells(self, request: Request) -> list[Cell]:
+        keys = sql.keys(DIALECT, request, self._column(request.outcome.column))
+        selected = self._rows.selectExpr(*(f"{expression} AS {key}" for key, expression in keys.items()))
+        found = self._done(selected.groupBy(*sql.KEYS).count().limit(request.cells + 1).collect)
+        return cells_of(self, request, found)
+
+    def distinct(self, columns: Sequence[str]) -> dict[str, int]:
+        counts = (f"approx_count_distinct({name(column)})" for column in columns)
+        (found,) = self._done(self._rows.selectExpr(*counts).collect)
+        return dict(zip(columns, found, strict=True))
+
+    def places(self, faulty: Faulty) -> list[Place]:
+        """The first faulty rows; those of a data frame without their numbers."""
+        column = self._column(faulty.column)
+        condition = sql.condition(DIALECT, faulty, column)
+        if condition is None:
+            return []
+        if not self._from_files:
+            found = self._done(self._rows.where(condition).selectExpr(column.raw).limit(SHOWN).collect)
+            return [Place(None, None, value) for (value,) in found]
+        rows = self._placed().where(condition).orderBy(*PLACE).selectExpr(*PLACE, column.raw).limit(SHOWN)
+        before = self._rows_before_blocks()
+        several = len({file for file, _ in before}) > 1
+        return [
+            Place(before[file, block] + row, file.rpartition("/")[2] if several else None, value)
+            for file, block, row, value in self._done(rows.collect)
+        ]
+
+    def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
+        """Columns in the order of the rows (of a data frame: in the order that Spark has): numbers, text as objects."""
+        rows = self._placed().orderBy(*PLACE) if self._from_files else self._rows
+        with _without_its_warnings():
+            frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
+        return {column: frame[column].to_numpy() for column in columns}
+
+    def _read(self, paths: list[str]) -> DataFrame:
+        reader = self._session.read
+        if not all(path.lower().endswith(CSV) for path in paths):
+            return self._done(lambda: reader.option("mergeSchema", "true").parquet(*paths))
+        # Without pruning, a line with too many or too few fields is seen whichever columns are asked for.
+        self._session.conf.set("spark.sql.csv.parser.columnPruning.enabled", "false")
+        strict = reader.option("mode", "FAILFAST").option("escape", '"').option("enforceSchema", "false")
+        plain = self._done(lambda: strict.csv(paths, header=True))
+        self._texts = tuple(plain.columns)
+        if not self._texts:
+            raise ValueError(f"{self.name} is empty: expected a line of column names and rows below it")
+        return plain
+
+    def _without_missing_texts(self, rows: DataFrame) -> DataFrame:
+        """The texts that stand for a missing value, as NULL, in columns read from CSV."""
+        missing = ", ".join(text(value) for value in MISSING_TEXTS)
+        texts = (name(column) for column in self._texts)
+        cleaned = [f"CASE WHEN {column} IN ({missing}) THEN NULL ELSE {column} END AS {column}" for column in texts]
+        others = [name(column) for column in rows.columns if column not in self._texts]
+        return rows.selectExpr(*cleaned, *others) if self._texts else rows
+
+    def _placed(self) -> DataFrame:
+        return self._without_missing_texts(
+            self._plain.selectExpr("*", *(f"{expression} AS {column}" for column, expression in PLACE.items()))
+        )
+
+    def _rows_before_blocks(self) -> dict[tuple[str, int], int]:
+        """By file and block, what makes a row's id its number in the file: the rows before it, less the first id."""
+        file, block, row = PLACE
+        grouped = self._placed().groupBy(file, block).agg({row: "min", "*": "count"}).orderBy(file, block)
+        before: dict[tuple[str, int], int] = {}
+        counted: dict[str, int] = {}
+        for record in self._done(grouped.collect):
+            start = counted.setdefault(record[file], 0)
+            before[record[file], record[block]] = start - record[f"min({row})"]
+            counted[record[file]] += record["count(1)"]
+        return before
+
+    def _column(self, column: str) -> sql.Column:
+        kind, raw = self._types[column], name(column)
+        if kind == "string":
+            return sql.Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
+        return sql.Column(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
+
+    def _done(self, work: Callable[[], Result]) -> Result:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            return work()
+        except (PySparkException, Py4JError) as error:
+            raise ValueError(
+                f"{self.name} cannot be read ({_told(error)}): mend the source or write it again"
+            ) from error

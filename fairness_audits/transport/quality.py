@@ -1,0 +1,109 @@
+r"""How well a map's images have the distribution of the target group, and how little they move.
+
+- KS of a feature: :math:`\sup_v |F(v) - F'(v)|`, the largest difference of two empirical distribution functions.
+- MSE difference of a feature: a linear regression of it on the others is fitted on a random half of the real rows; its
+  mean squared error on generated rows minus that on the other half of the real ones.
+- Distance: the mean of :math:`c(x, G(x))`, to be held against that of exact transport.
+
+Source: Black et al. 2020, section 5.1 and Table 1, whose "squared L1" distances are plain L1.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairness_audits.transport.cost import paired_costs
+from fairness_audits.transport.plan import best_plan
+from fairness_audits.values import Array
+
+WORST_HEALTHY_KS = 0.12
+"""A map with a larger KS statistic in some feature has failed."""
+
+
+def ks(real: Array, generated: Array) -> Array:
+    """The two-sample Kolmogorov-Smirnov statistic of each feature, (m, d) and (n, d) to (d,)."""
+    _finite(real, generated)
+    return np.array([_largest_gap(a, b) for a, b in zip(real.T, generated.T, strict=True)])
+
+
+def nearest_values(real: Array, generated: Array) -> Array:
+    """Each generated value as the nearest one that the real feature has, (m, d) and (n, d) to (n, d).
+
+    A learned map never meets the atoms of a discrete feature exactly, so its KS statistic is at least half of the
+    largest atom's share, however close it comes. Of a continuous feature this moves values by the gap between two rows.
+    """
+    _finite(real, generated)
+    snapped = np.empty(generated.shape)
+    for j, column in enumerate(real.T):
+        values = np.unique(column)
+        above = np.clip(np.searchsorted(values, generated[:, j]), 1, max(len(values) - 1, 1))
+        low, high = values[above - 1], values[np.minimum(above, len(values) - 1)]
+        snapped[:, j] = np.where(generated[:, j] - low <= high - generated[:, j], low, high)
+    return snapped
+
+
+def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Mean squared errors of each feature's regression on the others, with an intercept; (m, d) and (n, d).
+
+    Returns those on held-out real rows (d,) and those on generated rows (d,). Raises ValueError where half the real
+    rows are no more than the features.
+    """
+    _finite(real, generated)
+    d = real.shape[1]
+    order = rng.permutation(len(real))
+    half, other = real[order[: len(real) // 2]], real[order[len(real) // 2 :]]
+    if len(half) <= d:
+        raise ValueError(f"regressions of {d} features need more than {2 * d} real rows, found {len(real)}")
+    errors = np.empty((2, d))
+    for j in range(d):
+        weights, *_ = np.linalg.lstsq(_without(half, j), half[:, j], rcond=None)
+        errors[:, j] = [np.mean((rows[:, j] - _without(rows, j) @ weights) ** 2) for rows in (other, generated)]
+    return errors[0], errors[1]
+
+
+def mean_distance(rows: Array, images: Array, cost: str = "squared_l1") -> float:
+    """The mean of c(x, G(x)), (n, d) and (n, d); "l1" is what Table 1 prints."""
+    _finite(rows, images)
+    return float(paired_costs(rows, images, cost).mean())
+
+
+def exact_distances(source: Array, target: Array) -> dict[str, float]:
+    """The mean L1 and squared L1 distances under the plan that is exact for the latter, (n, d) to (m, d)."""
+    _finite(source, target)
+    found = best_plan(source, target)
+    pairs = found.source[found.row], found.target[found.column]
+    return {name: float(found.mass @ paired_costs(*pairs, name) / found.total) for name in ("l1", "squared_l1")}
+
+
+def healthy(statistics: Array) -> bool:
+    """Whether no feature's KS statistic is above :data:`WORST_HEALTHY_KS`."""
+    return bool(np.max(statistics) <= WORST_HEALTHY_KS)
+
+
+def chance_ks(sizes: Sequence[int], columns: int, alpha: float) -> float:
+    r"""What chance alone exceeds in some of d columns with probability alpha at most, for a map that is right.
+
+    .. math:: \sqrt{\tfrac12 \log(2 d / \alpha)\, (1/n + 1/m + 1/n' + 1/m')},
+
+    the bound of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, by Bonferroni, for an empirical process that
+    is the sum of four independent ones: a map of n points to m, asked of n' others, is held against m' others.
+    """
+    return float(np.sqrt(np.log(2 * columns / alpha) / 2 * sum(1 / size for size in sizes)))
+
+
+def _largest_gap(a: Array, b: Array) -> float:
+    a, b = np.sort(a), np.sort(b)
+    values = np.concatenate([a, b])
+    gap = np.searchsorted(a, values, side="right") / len(a) - np.searchsorted(b, values, side="right") / len(b)
+    return float(np.abs(gap).max())
+
+
+def _without(rows: Array, feature: int) -> Array:
+    """The other features and a column of ones."""
+    return np.column_stack([np.delete(rows, feature, axis=1), np.ones(len(rows))])
+
+
+def _finite(*arrays: Array) -> None:
+    for array in arrays:
+        if bad := int((~np.isfinite(array)).any(axis=1).sum()):
+            raise ValueError(f"{bad} of {len(array)} rows hold NaN or infinite values: leave them out and count them")

@@ -1,0 +1,104 @@
+r"""Regularised dual potentials by neural networks, and a network for the barycentric map of their plan.
+
+.. math:: \max_{u, v}\; E[u(x)] + E[v(y)] - E[F(u(x) + v(y) - c(x, y))], \qquad
+          F(s) = \epsilon e^{s / \epsilon} \;\text{(entropic)} \quad\text{or}\quad
+          F(s) = \max(s, 0)^2 / (4 \epsilon) \;\text{(quadratic)}
+
+over networks u of the source points and v of the target points, by minibatches of both. The best plan has the density
+:math:`H(x, y) = F'(u(x) + v(y) - c(x, y))` with regard to independent points. The map f is a third network:
+
+.. math:: \min_f\; E[H(x, y)\, c(y, f(x))],
+
+which with the squared L2 cost is the mean counterpart of x. Costs are taken in units of their mean, and what enters and
+leaves the networks is standardised by both groups together. Objectives and densities: ``ot.stochastic`` of POT.
+All trials train in one batch; each has its own random numbers, so that its map does not depend on their number.
+Source: Seguy et al. 2018, "Large-scale optimal transport and mapping estimation", algorithms 1 and 2.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from fairness_audits.transport.cost import CostName
+from fairness_audits.validation import Checked, Count, Positive, one_of
+from fairness_audits.values import Array, TransportMap
+
+REGULARIZERS = ("entropic", "quadratic")
+CURVE_POINTS = 50
+MAP_WIDTHS = (128, 256, 128)
+"""Hidden units of the map's network, as coded by the method's authors."""
+
+
+@dataclass(frozen=True)
+class Config(Checked, of="transport"):
+    """``cost``: a name of :mod:`fairness_audits.transport.cost`.
+
+    ``regularizer``: entropic or quadratic; ``regularization``: epsilon, as a share of the mean cost. Adam trains the
+    potentials, of ``hidden_units`` each, for ``steps`` at ``dual_rate``, then the map for as many at ``map_rate``.
+    """
+
+    cost: CostName
+    regularizer: Annotated[str, one_of(REGULARIZERS)]
+    regularization: Positive
+    hidden_units: Count
+    batch_size: Count
+    steps: Count
+    dual_rate: Positive
+    map_rate: Positive
+
+
+def fit(
+    source: Sequence[Array], target: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
+) -> TransportMap:
+    """T maps in one batch, (n_t, d) to (m_t, d).
+
+    Parameters: ``shift``, ``scale`` (T, d) and the map's layers ``w1`` (T, d, 128), ``b1`` (T, 128) to ``w4``, ``b4``.
+    History, both in units of the mean cost: ``dual_value`` and ``map_cost`` (T, L). Facts: ``marginal_error``, the mean
+    over source rows of |n sum_j P_ij - 1|, 0 of a plan; ``diverged``, 1 where a parameter of the map is not finite.
+    """
+    from fairness_audits.transport import stochastic_training as training
+
+    d = source[0].shape[1]
+    pooled = [np.concatenate(rows) for rows in zip(source, target, strict=True)]
+    shift = np.stack([rows.mean(axis=0) for rows in pooled])
+    spread = np.stack([rows.std(axis=0) for rows in pooled])
+    scale = np.where(spread > 0, spread, 1.0)
+    problem = training.DualProblem.of(source, target, shift, scale, config)
+    widths = [d, config.hidden_units, 1]
+    # Potentials start at 0: where their sum is above the cost, the entropic objective is out of bounds at once.
+    potentials = [[training.first_layers(rng, widths, last=0.0) for rng in rngs] for _ in range(2)]
+    layers = [training.first_layers(rng, [d, *MAP_WIDTHS, d]) for rng in rngs]
+    # The minibatches of a trial are drawn after its weights, so that both depend on its generator alone.
+    shape = config.steps, config.batch_size
+    rows = [training.minibatches(list(map(len, part)), shape, rngs) for part in (source, target) * 2]
+    u, v = (training.tensors(networks) for networks in potentials)
+    recorded = np.unique(np.linspace(0, config.steps - 1, min(config.steps, CURVE_POINTS)).astype(np.int64))
+    dual_loss = problem.dual_loss(u, v, rows[0], rows[1])
+    dual_curve = training.trained([*u.values(), *v.values()], dual_loss, config.steps, config.dual_rate, recorded)
+    error = problem.marginal_error(u, v)
+    f = training.tensors(layers)
+    map_loss = problem.map_loss(u, v, f, rows[2], rows[3])
+    map_curve = training.trained([*f.values()], map_loss, config.steps, config.map_rate, recorded)
+    learned = {name: tensor.detach().double().numpy() for name, tensor in f.items()}
+    finite = np.all([np.isfinite(w).all(axis=tuple(range(1, w.ndim))) for w in learned.values()], axis=0)
+    return TransportMap(
+        kind="stochastic",
+        parameters={"shift": shift, "scale": problem.scale.double().numpy()[:, 0], **learned},
+        history={"step": recorded, "dual_value": -dual_curve, "map_cost": map_curve},
+        facts={"marginal_error": error.numpy().astype(np.float64), "diverged": (~finite).astype(np.float64)},
+    )
+
+
+def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
+    """The images of any rows, (n_t, d) to (n_t, d)."""
+    moved = []
+    for t, asked in enumerate(rows):
+        values = (np.asarray(asked) - parameters["shift"][t]) / parameters["scale"][t]
+        layers = len(MAP_WIDTHS) + 1
+        for k in range(1, layers + 1):
+            values = values @ parameters[f"w{k}"][t] + parameters[f"b{k}"][t]
+            values = np.maximum(values, 0) if k < layers else values
+        moved.append(parameters["shift"][t] + parameters["scale"][t] * values)
+    return moved

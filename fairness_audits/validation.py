@@ -1,0 +1,179 @@
+"""What the fields of a configuration may hold, told by their types and checked when the configuration is made.
+
+A plug-in's ``Config`` derives from :class:`Checked`; each annotation says what is expected:
+
+    @dataclass(frozen=True)
+    class Config(Checked, of="method"):
+        steps: Count                                    # a whole number of at least 1
+        learning_rate: Positive
+        points: Annotated[int, at_least(2)] | None      # null, or a whole number of at least 2
+        schedule: Annotated[str, one_of(SCHEDULES)]
+        tests: Annotated[list[str], some_of(TESTS)]     # at least one of them, none twice
+
+and a wrong value raises ``expected method.steps to be a whole number of at least 1; found 0``. What concerns several
+fields is a ``__post_init__`` of the class, after ``super().__post_init__()``.
+"""
+
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from math import isfinite
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from fairness_audits.messages import check_keys, enumerated
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A condition on a value; ``says`` completes "expected x to be a number ..."."""
+
+    says: str
+    holds: Callable[[Any], bool]
+
+
+def at_least(low: float) -> Limit:
+    """[low, infinity)."""
+    return Limit(f"of at least {low}", lambda value: value >= low)
+
+
+def above(low: float) -> Limit:
+    """(low, infinity)."""
+    return Limit(f"above {low}", lambda value: value > low)
+
+
+def interval(text: str) -> Limit:
+    """An interval between two numbers in the usual notation, such as ``[0, 1)``."""
+    low, high = map(float, text[1:-1].split(","))
+    return Limit(
+        f"in {text}",
+        lambda value: low <= value <= high and (text[0] == "[" or value > low) and (text[-1] == "]" or value < high),
+    )
+
+
+def one_of(names: Collection[object]) -> Limit:
+    """One of these."""
+    return Limit(f"among {', '.join(map(str, names))}", lambda value: value in names)
+
+
+def some_of(names: Collection[object]) -> Limit:
+    """A list of some of these, at least one and none twice."""
+    return Limit(
+        f"with some of {', '.join(map(str, names))}, none twice",
+        lambda values: 0 < len(values) == len(set(values)) and set(values) <= set(names),
+    )
+
+
+finite = Limit("that is finite", isfinite)
+even = Limit("that is even", lambda value: value % 2 == 0)
+not_empty = Limit("that is not empty", lambda values: len(values) > 0)
+
+Count = Annotated[int, at_least(1)]
+Size = Annotated[int, at_least(0)]
+Positive = Annotated[float, above(0)]
+NonNegative = Annotated[float, at_least(0)]
+Share = Annotated[float, interval("(0, 1)")]
+Probability = Annotated[float, interval("[0, 1]")]
+Counts = Annotated[Sequence[Count], not_empty]
+Shares = Annotated[Sequence[Share], not_empty]
+Names = Annotated[Sequence[str], not_empty]
+
+WORDS = {NoneType: "null", bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+NUMBERS = {int: Integral, float: Real}
+
+
+class Checked:
+    """A dataclass whose values are checked against its annotations when it is made.
+
+    ``of`` is the group (``dataset``, ``method``, ``transport``, ``audit``) whose section in ``conf/`` it reads, so that
+    messages name a key as it is set there. Raises ValueError for the first field whose value is not what its type says.
+    """
+
+    _group: ClassVar[str] = ""
+
+    def __init_subclass__(cls, of: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if of:
+            cls._group = f"{of}."
+
+    def __post_init__(self) -> None:
+        hints = hints_of(type(self))  # type: ignore[arg-type]
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if not fits(value, hints[field.name]):
+                expected = described(hints[field.name])
+                raise ValueError(f"expected {self._group}{field.name} to be {expected}; found {value!r}")
+
+    def expect_equal_lengths(self, *names: str) -> None:
+        """Raise ValueError unless these fields, lists, are of one length."""
+        lengths = {name: len(getattr(self, name)) for name in names}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"expected {self._group}{', '.join(names)} of one length; found lengths {lengths}")
+
+
+def made(kind: type[Made], values: Mapping[str, Any], source: str) -> Made:
+    """The dataclass of these values, which ``source``, such as a file, holds.
+
+    Raises ValueError for a value too many, with the nearest that there is, for one too few, and for a wrong one.
+    """
+    known = {field.name: field.default is MISSING is field.default_factory for field in fields(kind)}  # type: ignore[arg-type]
+    check_keys(values, known, source)
+    if missing := [key for key, needed in known.items() if needed and key not in values]:
+        raise ValueError(f"{source}: {enumerated(missing)} is not given")
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
+
+
+def described(hint: Any) -> str:
+    """What a type expects, in words."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        kind, *limits = arguments
+        return " ".join([described(kind), *(limit.says for limit in limits)])
+    if origin in (Union, UnionType):
+        return " or ".join(map(described, sorted(arguments, key=lambda kind: kind is not NoneType)))
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if _is_list(origin):
+        return f"a list, each {described(arguments[0])}" if arguments[0] is not str else "a list of texts"
+    if origin is Callable:
+        return "a function"
+    if origin is not None and issubclass(origin, Mapping):
+        return f"a mapping, each value {described(arguments[1])}"
+    return WORDS.get(hint, "anything")
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what a type expects."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        kind, *limits = arguments
+        return fits(value, kind) and all(limit.holds(value) for limit in limits)
+    if origin in (Union, UnionType):
+        return any(fits(value, kind) for kind in arguments)
+    if origin is Literal:
+        return value in arguments
+    if _is_list(origin):
+        return isinstance(value, (list, tuple)) and all(fits(item, arguments[0]) for item in value)
+    if origin is Callable:
+        return callable(value)
+    if origin is not None and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(fits(item, arguments[1]) for item in value.values())
+    if hint in NUMBERS:
+        return isinstance(value, NUMBERS[hint]) and not isinstance(value, bool)
+    return hint not in WORDS or isinstance(value, hint)
+
+
+def _is_list(origin: Any) -> bool:
+    return origin is not None and isinstance(origin, type) and issubclass(origin, Sequence)
+
+
+@functools.cache
+def hints_of(kind: type) -> dict[str, Any]:
+    """The types of a dataclass's fields, with their limits."""
+    return get_type_hints(kind, include_extras=True)

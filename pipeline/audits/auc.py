@@ -1,0 +1,57 @@
+"""The area under the ROC curve on the test rows, of all of them and of each group, with DeLong's standard error."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.audits.permutation.statistics import BinnedAuc, MetricEstimate
+from fairness_audits.values import Array, Classifier, Dataset
+from pipeline.predictions import named_attributes, scores_of
+from pipeline.values import AuditResult
+
+
+@dataclass(frozen=True)
+class Config:
+    """``attributes``: the protected ones by whose levels the AUC is also given; None for all."""
+
+    attributes: list[str] | None
+
+
+def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
+    """Rows ``auc``, ``auc_std_error``, ``n`` and ``positives`` of each repetition, and by ``attribute`` and ``group``.
+
+    Both are empty for all rows. NaN for a group without rows of both labels. Nothing is drawn.
+    """
+    attributes = named_attributes(dataset, config.attributes)
+    test, score = scores_of(dataset, classifier, "test")
+    rows: list[dict[str, Any]] = []
+    for repetition in range(classifier.repetitions):
+        label, own = test.label[repetition], score[repetition]
+        protected = {name: test.protected[name][repetition] for name in attributes}
+        for attribute, group, chosen in _selections(dataset, protected, len(label)):
+            where = {"repetition": repetition, "attribute": attribute, "group": group}
+            found = auc(label[chosen], own[chosen])
+            values = {
+                "auc": float(found.value),
+                "auc_std_error": float(np.sqrt(found.variance)),
+                "n": float(chosen.sum()),
+                "positives": float(label[chosen].sum()),
+            }
+            rows += [{**where, "statistic": name, "value": value} for name, value in values.items()]
+    return AuditResult.of("auc", dataset, classifier, rows)
+
+
+def auc(label: Array, score: Array) -> MetricEstimate:
+    """AUC and DeLong's variance of rows (n,); equal scores count one half."""
+    cells, cell = np.unique(score, return_inverse=True)
+    counts = np.bincount(label * len(cells) + cell, minlength=2 * len(cells))
+    return BinnedAuc(len(cells))(counts)
+
+
+def _selections(dataset: Dataset, protected: dict[str, Array], n: int) -> Iterator[tuple[str, str, Array]]:
+    yield "", "", np.ones(n, dtype=bool)
+    for attribute, values in protected.items():
+        for level, name in enumerate(dataset.levels[attribute]):
+            yield attribute, name, values == level

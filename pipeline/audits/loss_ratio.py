@@ -1,0 +1,180 @@
+"""The loss-ratio test of individual fairness, with its error-rate form and group metrics beside it.
+
+Each test point is moved by the gradient flow attack to where the classifier treats it worse, at a price for moving in
+any but the sensitive directions; the test asks whether the loss (the error rate) grows by more than a tolerated factor.
+
+Source: Maity et al. 2021, "Statistical inference for individual fairness", algorithm 1 and sections 3 and 4.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from fairness_audits.attacks.engines import unfair_map
+from fairness_audits.attacks.gradient_flow import Plan, step_schedule
+from fairness_audits.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, misclassified
+from fairness_audits.fair_metric import FairMetric, learn_batch, principal_angles, rotated
+from fairness_audits.group_metrics import group_metrics
+from fairness_audits.models import architecture
+from fairness_audits.validation import Checked, Count, Counts, NonNegative, Positive, Share, at_least
+from fairness_audits.values import Array, Batch, Classifier, Dataset
+from pipeline.values import AuditResult
+
+Metric = Literal["learned", "rotated"]
+Side = Literal["test", "train"]
+
+DECIDED = ("p_value", "rejected", "ci_low", "ci_high")
+COUNTED = ("n", "non_finite", "clipped", "below_one")
+LOSS_STATISTICS = {"T_n": "statistic", "S_n": "mean", "V_n": "std", **{name: name for name in DECIDED}}
+LOSS_STATISTICS |= {"ci_lower_one_sided": "statistic", **{name: name for name in COUNTED}}
+"""Names in the rows of the fields of a RatioTest on losses."""
+ERROR_STATISTICS = {"error_T_n": "statistic", "error_S_n": "mean", "error_std": "std"}
+ERROR_STATISTICS |= {f"error_{name}": name for name in DECIDED}
+"""Names in the rows of the fields of a RatioTest on errors."""
+
+
+@dataclass(frozen=True)
+class Config(Checked, of="audit"):
+    """Parameters of attack and test; where a list stands for a number or name, the audit runs over the product.
+
+    ``regularization`` lambda and ``step_size`` eta of the attack, ``schedule`` "constant" (eta) or "power"
+    (eta / t^power); ``steps`` the furthest it goes, ``record`` the step numbers at which the tests are made (a number
+    beyond ``steps`` stands for ``steps``). ``delta`` the tolerated ratio, ``alpha`` the level. ``metric`` "learned"
+    from the protected attributes of the rows ``metric_split`` ("test", "train"), or "rotated" by ``angle`` degrees in
+    the plane. ``points``: the first so many test rows (None: all).
+    """
+
+    regularization: NonNegative | list[NonNegative]
+    step_size: Positive | list[Positive]
+    steps: Count
+    schedule: Literal["constant", "power"]
+    power: float
+    record: Counts
+    delta: Positive
+    alpha: Share
+    metric: Metric | list[Metric]
+    metric_split: Side | list[Side]
+    angle: float | list[float]
+    points: Annotated[int, at_least(2)] | None
+
+    @property
+    def recorded(self) -> tuple[int, ...]:
+        """The step numbers at which the tests are made, increasing."""
+        return tuple(sorted({min(step, self.steps) for step in self.record}))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A fair metric by name: ``metric`` with the split it is learned on, or with its angle; "" and NaN are unused."""
+
+    metric: str
+    metric_split: str
+    angle: float
+
+
+def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
+    """Audit R classifiers on the test rows of their splits, or of the one split there is. Nothing here is random.
+
+    Rows, for each setting: the statistics of both tests at every recorded step. Where a test has no ratio its
+    ``rejected`` is NaN like its other statistics: nothing was decided. Once for each repetition: group metrics at
+    threshold 1/2; ``undefined_errors``, 1 where no audited point is misclassified before the attack, so that no
+    error-rate ratio exists; and, where a metric is learned on training rows, ``principal_angle_<i>`` in degrees between
+    the subspaces learned on training and on test rows. Columns: the setting, ``steps``, ``delta``, ``alpha`` and the
+    index of the classifiers.
+
+    A setting beyond the stability limit is not run if another one is within it: its statistics are NaN, its points
+    ``non_finite``. Arrays, of the first setting that is run, at its last step:
+    ``original_loss``, ``attacked_loss`` (R, n) and the ``rows`` of the dataset that they are of, (S, n) in S splits.
+
+    Raises ValueError where every setting is unstable, or where there are more classifiers than splits.
+    """
+    test = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
+    features, label = test.features[:, : config.points], test.label[:, : config.points]
+    metrics = _metrics(config, dataset, test)
+    plans = {}
+    for place, regularization, size in product(metrics, _listed(config.regularization), _listed(config.step_size)):
+        schedule = step_schedule(config.schedule, size, config.power, config.recorded[-1])
+        plans[place, regularization, size] = Plan(metrics[place], regularization, schedule, config.recorded)
+    if not any(plan.ends_stable for plan in plans.values()):
+        next(iter(plans.values())).check()
+    rows: list[dict[str, Any]] = []
+    arrays: dict[str, Array] = {}
+    for (place, regularization, step_size), plan in plans.items():
+        columns = {**vars(place), "regularization": regularization, "step_size": step_size}
+        losses = np.full((classifier.repetitions, len(config.recorded), label.shape[-1]), np.nan)
+        original = losses[:, 0]
+        if plan.ends_stable:
+            flow = unfair_map(classifier, features, label, plan)
+            losses, original = flow.losses, flow.original_loss
+            if not arrays:
+                audited = dataset.test[: len(features), : config.points]
+                arrays = {"original_loss": original, "attacked_loss": losses[:, -1], "rows": audited}
+        statistics = _tests(original, losses, label, config)
+        rows += _tidy(statistics, config.recorded, columns, config)
+    rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
+    return AuditResult.of("loss_ratio", dataset, classifier, rows, arrays)
+
+
+def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairMetric]:
+    """Every fair metric that the config asks for; the learned ones are stacks over the repetitions of ``test``."""
+    metrics = {}
+    for name in _listed(config.metric):
+        if name == "learned":
+            inputs = [dataset.feature_names.index(column) for column in dataset.sensitive_inputs]
+            for split in _listed(config.metric_split):
+                rows = test if split == "test" else dataset.batch("train", len(test.features))
+                metrics[Place(name, split, np.nan)] = learn_batch(rows, inputs)
+        else:
+            for angle in _listed(config.angle):
+                metrics[Place(name, "", float(angle))] = rotated(angle)
+    return metrics
+
+
+def _tests(original: Array, losses: Array, label: Array, config: Config) -> dict[str, Array]:
+    """Both tests of original losses (R, n) against attacked ones (R, L, n): statistics (R, L) by name."""
+    by_loss = loss_ratio_test(original[:, None], losses, config.delta, config.alpha)
+    before, after = misclassified(original, label)[:, None], misclassified(losses, label[:, None])
+    by_error = error_rate_ratio_test(before, after, config.delta, config.alpha)
+    statistics = {
+        **{name: getattr(by_loss, field) for name, field in LOSS_STATISTICS.items()},
+        **{name: getattr(by_error, field) for name, field in ERROR_STATISTICS.items()},
+    }
+    for name, test in (("rejected", by_loss), ("error_rejected", by_error)):
+        statistics[name] = np.where(test.undefined, np.nan, test.rejected)
+    return statistics
+
+
+def _once(
+    dataset: Dataset, classifier: Classifier, test: Batch, config: Config, metrics: Mapping[Place, FairMetric]
+) -> dict[str, Array]:
+    """What does not depend on the attack, (R, 1) each."""
+    model = architecture(classifier.architecture)
+    predicted = model.predict(classifier.parameters, test.features)
+    statistics = group_metrics(test.label, predicted, test.protected)
+    wrong = (predicted != test.label)[:, : config.points]
+    statistics["undefined_errors"] = ~wrong.any(axis=-1)
+    on_train = [metric for place, metric in metrics.items() if place.metric_split == "train"]
+    if on_train:
+        on_test = _metrics(replace(config, metric="learned", metric_split="test"), dataset, test)
+        for i, angle in enumerate(principal_angles(*on_train, *on_test.values()).T, start=1):
+            statistics[f"principal_angle_{i}"] = angle
+    return {name: np.broadcast_to(values, (classifier.repetitions,))[:, None] for name, values in statistics.items()}
+
+
+def _tidy(
+    statistics: Mapping[str, Array], steps: Sequence[float], columns: Mapping[str, Any], config: Config | None = None
+) -> Iterator[dict[str, Any]]:
+    """One row for each value of the (R, L) arrays, repetition by repetition; ``config`` adds delta and alpha."""
+    nowhere = {"metric": "", "metric_split": "", "angle": np.nan, "regularization": np.nan, "step_size": np.nan}
+    limits = {key: getattr(config, key) if config else np.nan for key in ("delta", "alpha")}
+    for name, values in statistics.items():
+        for (repetition, place), value in np.ndenumerate(values):
+            where = {"repetition": repetition, "statistic": name, "value": float(value), "steps": float(steps[place])}
+            yield {**where, **nowhere, **columns, **limits}
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -1,0 +1,107 @@
+"""Permutation tests of every metric on every protected attribute, on the test predictions of each repetition.
+
+Source: DiCiccio et al. 2020, "Evaluating fairness using permutation tests"; the tests are in
+``fairness_audits.audits.permutation``.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, cast, get_args
+
+import numpy as np
+
+from fairness_audits.audits.inference import corrected_once
+from fairness_audits.audits.permutation.metrics import METRICS, Rate, hypothesis, metric_named
+from fairness_audits.audits.permutation.monte_carlo import Method, Settings
+from fairness_audits.audits.permutation.outcomes import Predictions, decided
+from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
+from fairness_audits.validation import Checked, Count, Probability, Share, at_least, finite, some_of
+from fairness_audits.values import Array, Classifier, Dataset
+from pipeline.predictions import named_attributes, scores_of
+from pipeline.values import AuditResult
+
+
+@dataclass(frozen=True)
+class Config(Checked, of="audit"):
+    """What is tested, and how.
+
+    ``metrics``: names in ``fairness_audits.audits.permutation.metrics``; ``attributes``: protected attributes, None for
+    all of the dataset's. The decision is 1[P(y = 1 | x) >= ``threshold``]. ``tests``: among auto, exact, studentized,
+    unstudentized; exact concerns the rates alone. ``draws`` permutations, level ``alpha``; ``smoothing`` of the
+    variance of a studentised rate (0: as published).
+    """
+
+    metrics: Annotated[list[str], some_of(METRICS)]
+    attributes: list[str] | None
+    threshold: Probability
+    tests: Annotated[list[str], some_of(get_args(Method))]
+    draws: Count
+    alpha: Share
+    smoothing: Annotated[float, at_least(0), finite]
+
+
+def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
+    """Test R classifiers on the test rows of their splits; group A is level 1 of the attribute, group B level 0.
+
+    Rows, for each repetition, ``attribute``, ``metric`` and ``test`` (as asked for: auto, exact, ...): ``p_value``,
+    ``p_adjusted`` (Holm's, over the metrics and attributes of that test and repetition; TPR and FNR are one hypothesis,
+    FPR and TNR too), ``difference`` (A - B), ``ci_low``, ``ci_high``, ``studentized`` (the statistic), ``estimate_a``,
+    ``estimate_b``, ``n_a``, ``n_b``, ``rejected``, ``direction``, ``exact``, ``draws``, ``undefined_draws`` and
+    ``undefined``, 1 where there is no test; then numbers that do not exist are NaN. Columns: ``threshold``, ``alpha``
+    and the index of the classifiers.
+    Raises ValueError for an attribute that the dataset does not have.
+    """
+    attributes = named_attributes(dataset, config.attributes)
+    test, score = scores_of(dataset, classifier, "test")
+    rows: list[dict[str, Any]] = []
+    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
+        groups = {name: test.protected[name][repetition] for name in attributes}
+        found = list(_tests(dataset, test.label[repetition], score[repetition], groups, config, rng))
+        for (name, attribute, kind), result, adjusted in _adjusted(found):
+            where = {"repetition": repetition, "attribute": attribute, "metric": name, "test": kind}
+            rows += [{**where, "statistic": key, "value": value} for key, value in _values(result, adjusted).items()]
+    return AuditResult.of("permutation", dataset, classifier, rows, threshold=config.threshold, alpha=config.alpha)
+
+
+STATISTICS = (
+    *("p_value", "p_adjusted", "difference", "ci_low", "ci_high", "studentized", "estimate_a", "estimate_b"),
+    *("n_a", "n_b", "rejected", "direction", "exact", "draws", "undefined_draws", "undefined"),
+)
+"""Names in the rows, in their order."""
+Key = tuple[str, str, str]
+
+
+def _tests(
+    dataset: Dataset, label: Array, score: Array, groups: dict[str, Array], config: Config, rng: np.random.Generator
+) -> Iterator[tuple[Key, PermutationTest]]:
+    """All tests of one repetition; who is in neither group of an attribute has no part in its tests."""
+    decision = decided(score, config.threshold)
+    for attribute, group in groups.items():
+        low, high = dataset.levels[attribute]
+        inside = group >= 0
+        data = Predictions(label[inside], score[inside], 1 - group[inside], (high, low), prediction=decision[inside])
+        for name in config.metrics:
+            for kind in config.tests:
+                if kind == "exact" and not isinstance(metric_named(name), Rate):
+                    continue
+                settings = Settings(cast(Method, kind), "two-sided", config.alpha, config.draws, config.smoothing)
+                yield (name, attribute, kind), tested(data, metric_named(name), settings, rng)
+
+
+def _adjusted(found: Sequence[tuple[Key, PermutationTest]]) -> Iterator[tuple[Key, PermutationTest, float | None]]:
+    """Each test with its p-value after Holm's correction over the hypotheses that tests of the same kind are of."""
+    adjusted: dict[Key, float] = {}
+    for kind in dict.fromkeys(key[2] for key, _ in found):
+        known = {key: result.p_value for key, result in found if key[2] == kind and result.p_value is not None}
+        hypotheses = [(hypothesis(metric_named(name)), attribute) for name, attribute, _ in known]
+        p = corrected_once(np.array(list(known.values())), hypotheses, "holm")
+        adjusted |= dict(zip(known, p.tolist(), strict=True))
+    for key, result in found:
+        yield key, result, adjusted.get(key)
+
+
+def _values(result: PermutationTest, adjusted: float | None) -> dict[str, float]:
+    of_groups = zip(("estimate_a", "estimate_b", "n_a", "n_b"), (*result.estimates, *result.sizes), strict=True)
+    own = {"p_adjusted": adjusted, "studentized": result.statistic, "undefined": bool(result.undefined)}
+    known = {**vars(result), **dict(of_groups), **own}
+    return {name: float("nan") if known[name] is None else float(known[name]) for name in STATISTICS}

@@ -1,0 +1,237 @@
+"""Robustness bias: how far the test points of each group are from a decision boundary, at each checkpoint.
+
+Distances are L2 in pixels in [0, 1], of correctly classified points. Those of ``exact`` are exact, those of an attack
+upper bounds, the radii of ``smoothing`` lower bounds that hold with high probability for the smoothed network. What a
+misclassified point or a failed attack contributes depends on the denominator and is said in
+:mod:`fairness_audits.audits.robustness_bias.measures`.
+
+Source: Nanda et al. 2021.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+
+from fairness_audits.audits.inference import Precision
+from fairness_audits.audits.robustness_bias import distances
+from fairness_audits.audits.robustness_bias.distances import Progress, Subject, exact_arithmetic
+from fairness_audits.audits.robustness_bias.examples import chosen, shown
+from fairness_audits.audits.robustness_bias.measures import Partition, partitions_of
+from fairness_audits.audits.robustness_bias.rows import Measured, measured_rows, row
+from fairness_audits.models.device import visible_device
+from fairness_audits.seeds import fingerprint
+from fairness_audits.validation import Checked, Count, Positive, Share, one_of, some_of
+from fairness_audits.values import Array, Checkpoint, Classifier, ImageDataset
+from pipeline import networks
+from pipeline.values import AuditResult
+
+CHECKPOINTS = ("all", "last")
+OF_THE_AUDIT = ("points", "checkpoints")
+"""Settings of an attack that say of what it is made, not how."""
+
+
+@dataclass(frozen=True)
+class Config(Checked, of="audit"):
+    """What is measured, of which points, and how precisely.
+
+    ``attacks``: some of ``distances.NAMES``; the exact one is measured of linear networks alone.
+    ``checkpoints``: all, or the last; ``smoothing_checkpoints``: which of these are certified. ``<attack>_points``:
+    that attack is made on the first so many test points, None for all; every other ``<attack>_...`` is a setting of the
+    function in ``fairness_audits.attacks``, explained there.
+    ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation
+    that counts, None for the largest distance measured. Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples,
+    p-values from ``permutations``. ``examples``: the attack whose images are kept of one example, None for none. Images
+    are attacked ``batch_size`` at a time, None for what suits the device, on ``threads`` of the CPU.
+    """
+
+    attacks: Annotated[Sequence[str], some_of(distances.NAMES)]
+    checkpoints: Annotated[str, one_of(CHECKPOINTS)]
+    exact_points: Count | None
+    deepfool_points: Count | None
+    deepfool_steps: int
+    deepfool_candidates: int
+    deepfool_overshoot: float
+    carlini_wagner_points: Count | None
+    carlini_wagner_iterations: int
+    carlini_wagner_searches: int
+    carlini_wagner_learning_rate: float
+    carlini_wagner_initial_c: float
+    fmn_points: Count | None
+    fmn_steps: int
+    fmn_start_steps: int
+    smoothing_checkpoints: Annotated[str, one_of(CHECKPOINTS)]
+    smoothing_points: Count | None
+    smoothing_sigma: float
+    smoothing_scale: Annotated[str, one_of(distances.SCALES)]
+    smoothing_selection_samples: int
+    smoothing_samples: int
+    smoothing_first_samples: int
+    smoothing_growth: float
+    smoothing_tolerance: float
+    smoothing_alpha: float
+    budget: Positive | None
+    alpha: Share
+    bootstraps: Count
+    permutations: Count
+    examples: Annotated[str, one_of(distances.WITH_IMAGES)] | None
+    batch_size: Count | None
+    threads: Count
+
+    @property
+    def precision(self) -> Precision:
+        return Precision(self.alpha, self.bootstraps, self.permutations)
+
+    def sample(self, attack: str, n: int, last: bool) -> Array:
+        """Which of n test points an attack is made on, (n,) bool: the first so many, or none of this checkpoint."""
+        if attack == distances.SMOOTHING and self.smoothing_checkpoints == "last" and not last:
+            return np.zeros(n, dtype=bool)
+        points = getattr(self, f"{attack}_points")
+        return np.arange(n) < (n if points is None else points)
+
+    def settings(self, attack: str) -> dict[str, Any]:
+        """What the attack is made with, by the names that it has in the attack's function."""
+        start = f"{attack}_"
+        every = [field.name.removeprefix(start) for field in fields(self) if field.name.startswith(start)]
+        return {name: getattr(self, f"{start}{name}") for name in every if name not in OF_THE_AUDIT}
+
+
+def run(
+    dataset: ImageDataset,
+    classifier: Classifier,
+    config: Config,
+    rngs: Sequence[np.random.Generator],
+    resume: Checkpoint | None = None,
+) -> AuditResult:
+    """Measure the distances of the test points, and the groups of every partition by them.
+
+    ``resume`` makes a killed audit go on.
+
+    Columns: ``repetition`` (0, there is one split), ``epoch`` and whatever else tells the classifiers apart,
+    ``attack``, ``partition`` and ``level`` (both empty for all points together), ``denominator`` (paper, correct;
+    empty where there is none), ``statistic``, ``value``.
+
+    - All points: ``points`` that the attack was made on (its sample: the first so many), ``accuracy`` among them,
+      ``failed`` attacks, ``forward_passes`` (images), ``budget`` T, ``mean_distance`` and ``median_distance`` of the
+      distances measured.
+    - Levels: ``n_correct``, ``failed``; and by denominator ``n`` points that count, ``auc``, ``mean_distance`` and
+      ``median_distance`` of their lengths, ``sigma`` with ``sigma_ci_low``, ``sigma_ci_high``, ``sigma_p``, and
+      ``sigma_p_adjusted`` over all levels of the dataset.
+
+    Arrays, for K checkpoints and n test points: ``epoch`` (K,), ``rows`` (n,) of the dataset, the codes (n,) of each
+    partition under its name, ``correct`` (K, n), and for each attack ``tried_<attack>`` (K, n), the points of its
+    sample, and ``distance_<attack>`` (K, n) float64, NaN where a point was not in the sample, was misclassified or the
+    attack failed.
+
+    Arrays of the example, where the attack ``config.examples`` was made and gave one, at the last checkpoint:
+    ``example_partition`` (1,), its name; ``example_budget`` (1,); and of the nearer and the farther point, (2, ...)
+    each, ``example_points``, ``example_images`` and ``example_perturbed`` (2, c, h, w) float32 in [0, 1],
+    ``example_distance``, ``example_label``, ``example_prediction`` (of the perturbed image), and ``example_level``, a
+    code. Which points they are is decided by the rule in :mod:`fairness_audits.audits.robustness_bias.examples`.
+
+    Everything random comes from ``rngs``, one for each checkpoint. Raises ValueError for a classifier that is no
+    network for this dataset.
+    """
+    import pandas as pd
+
+    audited = dataset.test[0]
+    partitions = partitions_of(dataset, audited)
+    kept = list(range(classifier.repetitions))[0 if config.checkpoints == "all" else -1 :]
+    arrays = {"rows": audited, **{partition.name: partition.codes for partition in partitions}}
+    table: list[dict[str, Any]] = []
+    by_checkpoint: list[dict[str, Array]] = []
+    device = visible_device()
+    held = (dataset.images[audited], dataset.label[audited], *classifier.parameters.values())
+    progress = Progress(resume, fingerprint((config, dataset.name, classifier.method, device.type), held))
+    with exact_arithmetic(config.threads):
+        for k in kept:
+            network = networks.of_checkpoint(classifier, dataset, k, device)
+            subject = Subject(network, dataset, audited, device)
+            place = {name: values[k] for name, values in classifier.index.items()}
+            made = [name for name in config.attacks if distances.applies(name, classifier.architecture)]
+            samples = {name: config.sample(name, len(audited), last=k == kept[-1]) for name in made}
+            found, own = _checkpoint(subject, samples, config, partitions, rngs[k], place, progress)
+            table += [{"repetition": 0, **one} for one in found]
+            by_checkpoint.append(own)
+            if k == kept[-1]:
+                arrays |= _example(subject, config, partitions, own, rngs[k])
+    arrays |= {name: np.stack([own[name] for own in by_checkpoint]) for name in by_checkpoint[0]}
+    arrays |= {name: values[kept] for name, values in classifier.index.items()}
+    rows = pd.DataFrame(table)
+    return AuditResult("robustness_bias", dataset.name, classifier.method, dataset.origin, rows, arrays)
+
+
+def _checkpoint(
+    subject: Subject,
+    samples: Mapping[str, Array],
+    config: Config,
+    partitions: Sequence[Partition],
+    rng: np.random.Generator,
+    place: Mapping[str, Any],
+    progress: Progress,
+) -> tuple[list[dict[str, Any]], dict[str, Array]]:
+    """Rows of one network under every attack, and arrays over all test points, (n,) each.
+
+    ``samples``: of each attack the points that it is made on, (n,) bool; there are no rows of one made on none.
+    ``place`` is what tells it from the other networks of its classifier.
+    """
+    prediction = subject.predictions()
+    correct = prediction == subject.dataset.label[subject.rows]
+    arrays: dict[str, Array] = {"correct": correct}
+    table: list[dict[str, Any]] = []
+    streams = rng.spawn(1 + max(distances.STREAMS.values()))
+    for name, tried in samples.items():
+        arrays |= {f"distance_{name}": np.full(len(tried), np.nan), f"tried_{name}": tried}
+        if not tried.any():
+            continue
+        attacking, measuring = streams[distances.STREAMS[name]].spawn(2)
+        attack = distances.named(name, config.settings(name), subject.dataset.std, attacking, config.batch_size)
+        where = ", ".join([name, *(f"{key} {value}" for key, value in place.items())])
+        points, at_once = np.flatnonzero(tried & correct), distances.together(name, subject.device, config.batch_size)
+        distance, forward_passes = subject.attacked(attack, points, prediction, at_once, progress, where)
+        arrays[f"distance_{name}"] = distance
+        parts = [Partition(one.name, one.levels, one.codes[tried]) for one in partitions]
+        measured = Measured(distance[tried], correct[tried], parts)
+        own = [*measured_rows(measured, config.budget, config.precision, measuring, where)]
+        own.append(row("forward_passes", forward_passes))
+        table += [{**place, "attack": name, **one} for one in own]
+    return table, arrays
+
+
+def _example(
+    subject: Subject,
+    config: Config,
+    partitions: Sequence[Partition],
+    arrays: Mapping[str, Array],
+    rng: np.random.Generator,
+) -> dict[str, Array]:
+    """The arrays of the example, none where there is none."""
+    name = f"distance_{config.examples}"
+    if name not in arrays:
+        return {}
+    label, distance = subject.dataset.label[subject.rows], arrays[name]
+    pair = chosen(distance, label, partitions)
+    if pair is None:
+        return {}
+    assert config.examples is not None
+    settings = config.settings(config.examples)
+    attack = distances.named(config.examples, settings, subject.dataset.std, rng, config.batch_size, keep_images=True)
+    attacked = partial(subject.adversarial, attack, prediction=label)
+    found = shown(pair, subject.pixels, attacked, subject.classes, label)
+    if found is None:
+        return {}
+    points, perturbed, prediction = found
+    values = {
+        "partition": np.array([pair.partition]),
+        "budget": np.array([pair.budget]),
+        "points": points,
+        "images": subject.pixels(points),
+        "perturbed": perturbed,
+        "distance": distance[points],
+        "label": label[points],
+        "prediction": prediction,
+        "level": np.array(pair.levels),
+    }
+    return {f"example_{key}": value for key, value in values.items()}

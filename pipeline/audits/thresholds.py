@@ -1,0 +1,83 @@
+"""The difference of a rate between two groups at every threshold, and what tests of it conclude.
+
+The 95th percentile that the published figure draws, the bound beyond which the un-studentised test rejects, is the k-th
+largest |D*| of the differences D* after B permutations, k = floor(alpha (B + 1)). Source: DiCiccio et al. 2020, section
+5.1 and figure 2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from fairness_audits.audits.permutation.draws import split
+from fairness_audits.audits.permutation.monte_carlo import extreme, furthest, monte_carlo_p
+from fairness_audits.audits.permutation.statistics import Proportion, studentized
+from fairness_audits.validation import Checked, Count, Share, at_least, some_of
+from fairness_audits.values import Array, Classifier, Dataset
+from pipeline.predictions import RATES, named_attributes, scores_of, threshold_tables
+from pipeline.simulations import table_p
+from pipeline.values import AuditResult
+
+
+@dataclass(frozen=True)
+class Config(Checked, of="audit"):
+    """``metrics``: rates; ``attributes``: protected ones, None for all. ``points`` thresholds from 0 to 1; ``draws``
+    permutations at each; tests at level ``alpha``.
+    """
+
+    metrics: Annotated[list[str], some_of(RATES)]
+    attributes: list[str] | None
+    points: Annotated[int, at_least(2)]
+    draws: Count
+    alpha: Share
+
+
+def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
+    """Rows by repetition, ``attribute``, ``metric`` and ``threshold``, of the test rows; A is level 1 of the attribute.
+
+    ``difference`` (A - B), ``estimate_a``, ``estimate_b``, ``n_a``, ``n_b`` (the rows that the rate is of),
+    ``percentile_95``; and by ``test`` (studentized with Wald's variance, exact) ``rejected``. NaN where a group has no
+    row that the rate is of, and not rejected.
+    """
+    attributes = named_attributes(dataset, config.attributes)
+    test, score = scores_of(dataset, classifier, "test")
+    thresholds = np.linspace(0, 1, config.points)
+    rows: list[dict[str, Any]] = []
+    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
+        for attribute in attributes:
+            protected = test.protected[attribute][repetition]
+            tables = threshold_tables(test.label[repetition], score[repetition], protected, thresholds)
+            for name in config.metrics:
+                where = {"repetition": repetition, "attribute": attribute, "metric": name}
+                for kind, columns in _at_thresholds(tables, name, config, rng).items():
+                    rows += [
+                        {**where, "threshold": threshold, "test": kind, "statistic": key, "value": float(value)}
+                        for key, values in columns.items()
+                        for threshold, value in zip(thresholds, values, strict=True)
+                    ]
+    return AuditResult.of("thresholds", dataset, classifier, rows, draws=config.draws, alpha=config.alpha)
+
+
+def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Generator) -> dict[str, dict[str, Array]]:
+    """For each test, and for none (""), the statistics (T,) of tables (T, 2, 2, 2)."""
+    rate = RATES[name]
+    kinds = rate.split(tables)
+    groups = np.moveaxis(kinds, 1, 0)
+    permuted_groups = split(kinds.sum(axis=1), list(kinds.sum(axis=2).T), config.draws, rng)
+    observed, permuted = Proportion(0.0)(groups), Proportion(0.0)(permuted_groups)
+    difference = observed.difference
+    extremes = extreme(studentized(permuted), studentized(observed), "two-sided").sum(axis=-1)
+    return {
+        "studentized": {"rejected": monte_carlo_p(extremes, config.draws) <= config.alpha},
+        "exact": {"rejected": table_p(tables, name, "exact", config.draws, rng) <= config.alpha},
+        "": {
+            "difference": difference,
+            "estimate_a": observed.value[0],
+            "estimate_b": observed.value[1],
+            "n_a": kinds[:, 0, :2].sum(axis=-1),
+            "n_b": kinds[:, 1, :2].sum(axis=-1),
+            "percentile_95": furthest(np.abs(permuted.difference), config.alpha),
+        },
+    }

@@ -1,0 +1,1 @@
+"""The causal model of the law-school data."""

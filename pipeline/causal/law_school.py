@@ -1,0 +1,291 @@
+r"""The causal model of the law school by Kusner et al. (2017), in numpyro.
+
+.. math::
+    u \sim N(0, 1), \qquad
+    &G \sim N(b_G + w_G u + a^\top \beta_G, \sigma^2), \\
+    &L \sim \text{Poisson}(e^{b_L + w_L u + a^\top \beta_L}), \qquad
+    Z \sim N(b_Z + w_Z u + a^\top \beta_Z, 1)
+
+with grade G (UGPA), score L (LSAT), outcome Z (first-year average), one student's knowledge u, and a, the dummies of
+race and sex. Every coefficient has the prior N(0, 1), sigma^2 the prior InvGamma(1, 1). One level of each attribute has
+no dummy, or the intercepts would repeat the dummies; Z then needs the intercept that the published model, with all the
+dummies, leaves out.
+
+u is integrated out: given u the three are independent, and two are Gaussian, so with r the residuals of G and Z at
+u = 0, Sigma their covariance and :math:`P = 1 + w_G^2 / \sigma^2 + w_Z^2`,
+
+.. math::
+    p(G, L, Z) = N(r; 0, \Sigma)\; E_{u \sim N(\mu, 1/P)}\big[\text{Poisson}(L; e^{b_L + w_L u + a^\top \beta_L})\big],
+    \qquad \mu = (w_G r_G / \sigma^2 + w_Z r_Z) / P,
+
+and the expectation is a Gauss-Hermite sum. What is left are a few coefficients. The density does not change when u and
+its three loadings w change their signs together.
+
+Estimates are the posterior's mode, by L-BFGS, or posterior means, by NUTS. NUTS starts about the mode and takes the
+curvature there for its metric: the posterior of a few coefficients given thousands of students is close to Gaussian, so
+its warm-up has a step size to find and nothing else.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.values import Array
+
+Rows = tuple[Any, Any, Any, Any]
+"""Grade, score, outcome (n,) and dummies (n, k) of n students, as JAX arrays."""
+
+NODES = 8
+"""Nodes of the Gauss-Hermite sum."""
+EQUATIONS = ("grade", "score", "outcome")
+LOADINGS = tuple(f"{name}_loading" for name in EQUATIONS)
+NUMBERS = (*LOADINGS, *(f"{name}_intercept" for name in EQUATIONS), "variance")
+
+
+STEEPEST = 1e-5
+"""The search for the mode ends where no slope of the log density, per student, exceeds this."""
+MAXIMUM_ITERATIONS = 5000
+DIFFERENCE = 1e-5
+"""Step of the difference quotients that are the curvature."""
+SPREAD = 2.0
+"""Posterior standard deviations between the mode and the start of a chain."""
+TARGET_ACCEPTANCE = 0.8
+
+
+@dataclass(frozen=True)
+class Students:
+    """n students: ``grade``, ``score`` (whole numbers), ``outcome`` (n,) and dummies ``attributes`` (n, k)."""
+
+    grade: Array
+    score: Array
+    outcome: Array
+    attributes: Array
+
+
+def log_marginal(parameters: Mapping[str, Any], students: Rows, nodes: int = NODES) -> Any:
+    """Log density of each student's grade, score and outcome with u integrated out, but for the term log L!: (n,).
+
+    ``parameters``: ``grade_``, ``score_`` and ``outcome_`` with ``intercept``, ``loading`` and ``coef`` (k,), and
+    ``variance``, sigma^2. ``nodes`` of the Gauss-Hermite sum, which is as good as exact while the score says much less
+    of u than grade and outcome do: while w_L, times the root of the rate and over the root of P, is well below 1.
+    """
+    import jax.numpy as jnp
+    from jax.scipy.special import logsumexp
+
+    grade, score, outcome, attributes = students
+    at_zero = {name: parameters[f"{name}_intercept"] + attributes @ parameters[f"{name}_coef"] for name in EQUATIONS}
+    w_g, w_l, w_z = (parameters[name] for name in LOADINGS)
+    variance = parameters["variance"]
+    r_grade, r_outcome = grade - at_zero["grade"], outcome - at_zero["outcome"]
+    precision = 1 + w_g**2 / variance + w_z**2
+    mu = (w_g * r_grade / variance + w_z * r_outcome) / precision
+    # |Sigma| = sigma^2 P, and r' Sigma^-1 r by completing the square in u.
+    quadratic = r_grade**2 / variance + r_outcome**2 - precision * mu**2
+    gaussian = -(quadratic + jnp.log(variance) + jnp.log(precision)) / 2 - jnp.log(2 * jnp.pi)
+    x, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    log_rate = (at_zero["score"] + w_l * mu)[:, None] + w_l * x / jnp.sqrt(precision)
+    poisson = score[:, None] * log_rate - jnp.exp(log_rate)
+    return gaussian + logsumexp(poisson + np.log(weights / weights.sum()), axis=1)
+
+
+def model(students: Rows) -> None:
+    """The numpyro model: priors of the coefficients and the marginal density of the students' rows."""
+    import numpyro
+    from numpyro import distributions as dist
+
+    dummies = students[3].shape[1]
+    parameters = {name: numpyro.sample(name, dist.Normal()) for name in NUMBERS if name != "variance"}
+    for name in EQUATIONS:
+        prior = dist.Normal().expand([dummies]).to_event(1)
+        parameters[f"{name}_coef"] = numpyro.sample(f"{name}_coef", prior)
+    parameters["variance"] = numpyro.sample("variance", dist.InverseGamma(1.0, 1.0))
+    numpyro.factor("students", log_marginal(parameters, students).sum())
+
+
+def minus_log_density(flat: Any, students: Rows) -> Any:
+    """Minus the log posterior density of (coefficients, log sigma^2), a vector in the order of :func:`named`."""
+    from numpyro.infer.util import potential_energy
+
+    return potential_energy(model, (students,), {}, named(flat))
+
+
+def named(flat: Any) -> dict[str, Any]:
+    """The parts of vectors (..., 7 + 3 k): the numbers, then the coefficients of each equation."""
+    numbers = {name: flat[..., i] for i, name in enumerate(NUMBERS)}
+    coef = flat[..., len(NUMBERS) :]
+    k = coef.shape[-1] // len(EQUATIONS)
+    return {**numbers, **{f"{name}_coef": coef[..., i * k : (i + 1) * k] for i, name in enumerate(EQUATIONS)}}
+
+
+def start(students: Students) -> Array:
+    """Where a search begins, as a vector: means without attributes, positive loadings that explain a part of all."""
+    half = students.grade.var() / 2
+    values = {
+        "grade_loading": np.sqrt(half),
+        "score_loading": 1 / np.sqrt(students.score.mean()),
+        "outcome_loading": 0.5,
+        "grade_intercept": students.grade.mean(),
+        "score_intercept": np.log(students.score.mean()),
+        "outcome_intercept": students.outcome.mean(),
+        "variance": np.log(half),
+    }
+    coef = np.zeros(len(EQUATIONS) * students.attributes.shape[1])
+    return np.concatenate([[values[name] for name in NUMBERS], coef])
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """NUTS: ``chains``, each with ``warmup`` steps that choose its step size and ``draws`` that are kept."""
+
+    chains: int
+    warmup: int
+    draws: int
+
+
+@dataclass(frozen=True)
+class FittedStudents:
+    """Coefficients by name, as :func:`log_marginal` has them but ``sigma`` for the variance; facts by name."""
+
+    coefficients: Mapping[str, Array]
+    facts: Mapping[str, float]
+
+
+def estimates(trials: Sequence[Students], sampling: Sampling | None, seeds: Sequence[int]) -> list[FittedStudents]:
+    """The coefficients of every trial: means of draws as ``sampling`` says, or the mode where it is None.
+
+    Facts: ``log_density`` and ``iterations`` of the mode; of the draws also ``divergences``, and over all coefficients
+    the largest ``r_hat`` (1 where the chains agree) and the smallest ``effective_size``.
+    """
+    import jax
+
+    # Seconds of work: looking for accelerators takes longer, and complains of those that are not there.
+    jax.config.update("jax_platforms", "cpu")
+    with jax.enable_x64(True):
+        return [_estimate(students, sampling, seed) for students, seed in zip(trials, seeds, strict=True)]
+
+
+def _estimate(students: Students, sampling: Sampling | None, seed: int) -> FittedStudents:
+    rows = jax_rows(students)
+    mode, facts = most_probable(rows, start(students))
+    if sampling is None:
+        return FittedStudents(_summary(mode[None]), facts)
+    drawn, diverging = draws(rows, mode, sampling, seed)
+    flat = drawn.reshape(-1, drawn.shape[-1])
+    return FittedStudents(_summary(flat), {**facts, "divergences": float(diverging.sum()), **diagnostics(drawn)})
+
+
+def most_probable(rows: Rows, first: Array) -> tuple[Array, dict[str, float]]:
+    """The mode, a vector, with the facts ``log_density`` and ``iterations``. Raises ValueError where there is none."""
+    from scipy.optimize import minimize
+
+    slope_of, n = compiled_slope(), len(rows[0])
+
+    def per_student(flat: Array) -> tuple[float, Array]:
+        value, slope = slope_of(flat, rows)
+        return float(value) / n, np.asarray(slope) / n
+
+    options = {"maxiter": MAXIMUM_ITERATIONS, "maxfun": 2 * MAXIMUM_ITERATIONS, "ftol": 0.0, "gtol": STEEPEST}
+    found = minimize(per_student, first, jac=True, method="L-BFGS-B", options=options)
+    if not np.abs(found.jac).max() <= STEEPEST:
+        raise ValueError(
+            f"L-BFGS finds no mode of the causal model in {found.nit} iterations ({found.message}): expected grades, "
+            "whole-number scores and outcomes that vary, and finite"
+        )
+    return found.x, {"log_density": -float(found.fun) * n, "iterations": float(found.nit)}
+
+
+def curvature(rows: Rows, flat: Array) -> Array:
+    """The Hessian of minus the log density at a vector (p,), by central differences of its slope: (p, p)."""
+    steps = DIFFERENCE * np.eye(len(flat))
+    slopes = [[np.asarray(compiled_slope()(flat + sign * step, rows)[1]) for sign in (1, -1)] for step in steps]
+    hessian = np.array([(ahead - behind) / (2 * DIFFERENCE) for ahead, behind in slopes])
+    return (hessian + hessian.T) / 2
+
+
+def draws(rows: Rows, mode: Array, sampling: Sampling, seed: int) -> tuple[Array, Array]:
+    """Vectors drawn by NUTS (chains, draws, p), turned to the side of the mode, and where it diverged (chains, draws).
+
+    Chains start further apart than the posterior is wide, so that they can disagree.
+    """
+    import jax
+
+    metric = np.linalg.inv(curvature(rows, mode))
+    width = SPREAD * np.linalg.cholesky(metric)
+    rng = np.random.default_rng(seed)
+    chain = _compiled_chain(sampling.warmup, sampling.draws)
+    found = []
+    for _ in range(sampling.chains):
+        first = mode + width @ rng.standard_normal(len(mode))
+        found.append(chain(jax.random.key(int(rng.integers(2**31))), first, rows, metric))
+    drawn, diverging = (np.stack([np.asarray(each) for each in kept]) for kept in zip(*found, strict=True))
+    loadings = slice(len(LOADINGS))
+    drawn[..., loadings] *= np.sign(drawn[..., loadings] @ mode[loadings])[..., None]
+    return drawn, diverging
+
+
+def diagnostics(drawn: Array) -> dict[str, float]:
+    """The worst ``r_hat`` and ``effective_size`` of the coefficients in draws (chains, draws, p)."""
+    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+
+    return {
+        "r_hat": float(np.max(split_gelman_rubin(drawn))),
+        "effective_size": float(np.min(effective_sample_size(drawn))),
+    }
+
+
+def _summary(flat: Array) -> dict[str, Array]:
+    """Means by name over vectors (m, p); of sigma, not of its logarithm."""
+    parts = named(flat)
+    means = {name: values.mean(axis=0) for name, values in parts.items() if name != "variance"}
+    return {**means, "sigma": np.exp(parts["variance"] / 2).mean()}
+
+
+@functools.cache
+def compiled_slope() -> Callable[[Array, Rows], tuple[Any, Any]]:
+    """Minus the log density and its slope, compiled once for each number of rows and dummies."""
+    import jax
+
+    return jax.jit(jax.value_and_grad(minus_log_density))
+
+
+@functools.cache
+def _compiled_chain(warmup: int, kept: int) -> Callable[[Any, Array, Rows, Array], tuple[Any, Any]]:
+    """(key, start, rows, metric) -> the draws (kept, p) of one chain and where it diverged (kept,), compiled once."""
+    import jax
+    from numpyro.infer.hmc import hmc
+
+    def run(key: Any, first: Any, rows: Rows, metric: Any) -> tuple[Any, Any]:
+        initial, advance = hmc(potential_fn_gen=lambda rows: lambda flat: minus_log_density(flat, rows), algo="NUTS")
+        state = initial(
+            first,
+            warmup,
+            inverse_mass_matrix=metric,
+            dense_mass=True,
+            adapt_mass_matrix=False,
+            target_accept_prob=TARGET_ACCEPTANCE,
+            model_args=(rows,),
+            rng_key=key,
+        )
+
+        def step(state: Any, _: None) -> tuple[Any, tuple[Any, Any]]:
+            state = advance(state, model_args=(rows,))
+            return state, (state.z, state.diverging)
+
+        _, (drawn, diverging) = jax.lax.scan(step, state, None, length=warmup + kept)
+        return drawn[warmup:], diverging[warmup:]
+
+    return jax.jit(run)
+
+
+def jax_rows(students: Students) -> Rows:
+    """The students as JAX arrays, in double precision where it is enabled."""
+    import jax.numpy as jnp
+
+    grade, score, outcome, attributes = (
+        jnp.asarray(values, dtype=jnp.float64)
+        for values in (students.grade, students.score, students.outcome, students.attributes)
+    )
+    return grade, score, outcome, attributes

@@ -1,0 +1,59 @@
+"""Scores of the rows of each repetition, for audits of P(y = 1 | x), and their tables at many thresholds at once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairness_audits.audits.permutation.metrics import METRICS, Rate
+from fairness_audits.models import architecture
+from fairness_audits.values import Array, Batch, Classifier, Dataset, Split
+
+RATES = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
+
+
+def scores_of(dataset: Dataset, classifier: Classifier, side: Split) -> tuple[Batch, Array]:
+    """One side of R classifiers' splits (or of the one there is) and P(y = 1 | x) of its rows, (R, n).
+
+    Raises ValueError for an architecture whose scores are no probabilities.
+    """
+    batch = dataset.batch(side, 1 if dataset.repetitions == 1 else classifier.repetitions)
+    shape = classifier.repetitions, batch.label.shape[1]
+    batch = Batch(
+        np.broadcast_to(batch.features, (*shape, batch.features.shape[2])),
+        np.broadcast_to(batch.label, shape),
+        {name: np.broadcast_to(values, shape) for name, values in batch.protected.items()},
+    )
+    model, ones = architecture(classifier.architecture), np.ones(batch.label.shape, dtype=np.int64)
+    if hasattr(model, "loss_and_gradient"):
+        loss, _ = model.loss_and_gradient(classifier.parameters, batch.features, ones)
+        return batch, np.asarray(np.exp(-np.asarray(loss, dtype=float)))
+    score = np.asarray(model.score(classifier.parameters, batch.features))
+    if score.min() < 0 or score.max() > 1:
+        raise ValueError(
+            f"the scores of {classifier.method!r} (architecture {classifier.architecture!r}) are no probabilities: "
+            f"expected numbers in [0, 1], found {score.min():g} to {score.max():g}"
+        )
+    return batch, score
+
+
+def named_attributes(dataset: Dataset, names: Sequence[str] | None) -> list[str]:
+    """The protected attributes of these names, all for None. Raises ValueError for one that there is not."""
+    chosen = list(dataset.protected) if names is None else list(names)
+    if missing := [name for name in chosen if name not in dataset.protected]:
+        raise ValueError(f"expected audit.attributes among {sorted(dataset.protected)}, found {missing}")
+    return chosen
+
+
+def threshold_tables(label: Array, score: Array, protected: Array, thresholds: Array) -> Array:
+    """Tables group x label x prediction at each of the ascending ``thresholds`` (T,): (T, 2, 2, 2).
+
+    Group 0 of a table is level 1 of the attribute ``protected`` (n,), and the decision is 1[``score`` >= threshold].
+    """
+    # Cell k holds the scores that reach exactly the first k thresholds.
+    cell = np.searchsorted(thresholds, score, side="right")
+    shape = 2, 2, len(thresholds) + 1
+    flat = np.ravel_multi_index((1 - protected, label, cell), shape)
+    counts = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
+    below = counts.cumsum(axis=-1)
+    negative = np.moveaxis(below[..., :-1], -1, 0)
+    return np.stack([negative, below[..., -1] - negative], axis=-1)

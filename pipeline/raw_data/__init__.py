@@ -1,0 +1,1 @@
+"""Raw files, and how data sets are made from them."""

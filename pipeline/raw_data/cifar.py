@@ -1,0 +1,189 @@
+"""The CIFAR images, out of the official archives or of image files: recognised by what they show, not by the file.
+
+The official archives hold *batches*, pickled dictionaries of an array of images and lists of labels and names. A pickle
+can run any program when it is loaded. These are read by a loader that builds arrays, lists, dictionaries, numbers and
+texts, and refuses everything else, so that even a wrong file could do no harm.
+
+An archive or a folder of image files holds ``{train,test}/<class>/<name>.{png,webp}``, perhaps below other folders.
+From either come photographs in the order of their paths, ``train/<class>/<name>.png``, and so the same digests
+
+    sha256( path_1 pixels_1 path_2 pixels_2 ... )        one for each split, a path in UTF-8, 32 x 32 x 3 bytes of RGB
+
+Image files whose digests are the published images' are ``official``; all others with as many images of every class are
+``lossy``: encoded again, so that distances measured on them are not those of the published images.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.values import Array, Origin
+from pipeline.raw_data import image_files
+from pipeline.raw_data.image_files import Held
+from pipeline.raw_data.image_sets import Labelled
+from pipeline.raw_data.source import Source
+
+SIDE = 32
+CHANNELS = 3
+SUFFIXES = (".png", ".webp")
+SPLITS = ("train", "test")
+SITE = "https://www.cs.toronto.edu/~kriz"
+
+ALLOWED = {
+    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+}
+"""All that a batch may name: how an array is put together. The first has moved within NumPy since."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What is known of a published set: its ``archive``, and ``classes`` by their numbers.
+
+    ``batches`` are the archive's members by split, ``labels`` is the key of the labels in one. ``images`` is the number
+    of images of a class, ``digests`` that of the content, by split; None where it is not recorded.
+    """
+
+    archive: str
+    batches: Mapping[str, tuple[str, ...]]
+    labels: str
+    classes: tuple[str, ...]
+    images: Mapping[str, int]
+    digests: Mapping[str, str | None]
+
+    def source(self, sha256: str, size: int) -> Source:
+        """The archive as a file to be fetched."""
+        licence = "none stated; cite Krizhevsky (2009)"
+        return Source(self.archive, (f"{SITE}/{self.archive}",), sha256, size, licence, f"{SITE}/cifar.html")
+
+    def photographs(self, path: Path) -> Photographs:
+        """The images of an archive or a folder; ValueError naming what is damaged, missing or odd in it."""
+        return _of_batches(path, self) if path.name == self.archive else _of_image_files(path, self)
+
+    def recognised(self, path: Path) -> tuple[Origin, dict[str, str]] | None:
+        """The origin of the images in an archive or a folder, and their digests; None where it holds no such files.
+
+        Raises ValueError where it holds some of them, or damaged ones.
+        """
+        if path.name != self.archive and not any(map(_place, image_files.names(path))):
+            return None
+        found = self.photographs(path).digests()
+        return "official" if path.name == self.archive or found == self.digests else "lossy", found
+
+    def parse(self, folder: Path, filename: str | None = None) -> Labelled:
+        """The images in ``filename``, an archive or a folder, the official archive by default; raises ValueError."""
+        return self.photographs(folder / (filename or self.archive)).labelled(self.classes)
+
+
+@dataclass(frozen=True)
+class Photographs:
+    """``images`` (n, 3, 32, 32) uint8 in the order of their ``paths``, ``<split>/<class>/<name>.png``."""
+
+    paths: tuple[str, ...]
+    images: Array
+
+    @classmethod
+    def of(cls, path: Path, images: Sequence[tuple[str, Array]]) -> Photographs:
+        """The images of the file at ``path``, in the order of their own paths; ValueError for one that occurs twice."""
+        found = dict(images)
+        if len(found) < len(images):
+            twice = next(place for n, (place, _) in enumerate(images) if place in dict(images[:n]))
+            raise ValueError(f"{path} holds {twice} twice: expected each image once; get the images again")
+        return cls(tuple(sorted(found)), np.stack([found[place] for place in sorted(found)]))
+
+    def digests(self) -> dict[str, str]:
+        """The digest of each split's content."""
+        found = {split: hashlib.sha256() for split in SPLITS}
+        for path, image in zip(self.paths, self.images, strict=True):
+            found[path.partition("/")[0]].update(path.encode() + image.transpose(1, 2, 0).tobytes())
+        return {split: digest.hexdigest() for split, digest in found.items()}
+
+    def labelled(self, classes: Sequence[str]) -> Labelled:
+        """The photographs with their classes and the published split."""
+        parts = [path.split("/") for path in self.paths]
+        code = {name: number for number, name in enumerate(classes)}
+        label = np.array([code[name] for _, name, _ in parts], dtype=np.int64)
+        held_out = np.array([split == "test" for split, _, _ in parts])
+        return Labelled(Held(self.images), label, "class", tuple(classes), held_out=held_out)
+
+
+def _place(name: str) -> str | None:
+    """The path of an image by its name in an archive or a folder: split, class and file; None for other files."""
+    *_, split, label, file = ("", "", *PurePosixPath(name).parts)
+    if split not in SPLITS or not file.endswith(SUFFIXES) or file.startswith("."):
+        return None
+    return f"{split}/{label}/{PurePosixPath(file).stem}.png"
+
+
+def _of_image_files(path: Path, published: Published) -> Photographs:
+    images = []
+    folders = {f"{split}/{label}": published.images[split] for split in SPLITS for label in published.classes}
+    for name, content in image_files.files(path):
+        if (place := _place(name)) is None:
+            continue
+        try:
+            image = image_files.decode(content())
+        except image_files.Undecodable as fault:
+            raise ValueError(f"{path}, {name}: {fault}; get the images again") from fault
+        folder = place.rpartition("/")[0]
+        if image.shape != (CHANNELS, SIDE, SIDE) or folder not in folders:
+            raise ValueError(
+                f"{path}, {name}: expected images of {SIDE} pixels a side in the published classes, found one of "
+                f"{image.shape[-1]} pixels in {folder}"
+            )
+        images.append((place, image))
+    counts = Counter(place.rpartition("/")[0] for place in dict(images))
+    for folder, expected in folders.items():
+        if (found := counts[folder]) != expected:
+            raise ValueError(f"{path}: expected {expected:,} images in {folder}, found {found:,}; get the images again")
+    return Photographs.of(path, images)
+
+
+def _of_batches(path: Path, published: Published) -> Photographs:
+    """The images of the official archive, which is read only after its checksum was found to be the recorded one."""
+    batches = read(path, [name for names in published.batches.values() for name in names])
+    found: list[tuple[str, Array]] = []
+    for split, names in published.batches.items():
+        for batch in (batches[name] for name in names):
+            files = zip(batch[published.labels.encode()], batch[b"filenames"], strict=True)
+            places = [f"{split}/{published.classes[code]}/{file.decode()}" for code, file in files]
+            found += zip(places, batch[b"data"].reshape(-1, CHANNELS, SIDE, SIDE), strict=True)
+    return Photographs.of(path, found)
+
+
+def read(path: Path, names: Sequence[str]) -> dict[str, Mapping[bytes, Any]]:
+    """The pickled dictionaries of these names in the archive at ``path``.
+
+    Raises ValueError for a damaged archive, a missing member, and a pickle that holds more than data.
+    """
+    members = image_files.contents(path, names)
+    batches: dict[str, Mapping[bytes, Any]] = {}
+    for name in names:
+        try:
+            # The batches were pickled by Python 2: their texts are bytes.
+            batches[name] = _Loader(io.BytesIO(members[name]), encoding="bytes").load()
+        except Exception as error:
+            raise ValueError(f"{path}, {name}: {error}; delete the archive and fetch it again") from error
+    return batches
+
+
+class _Loader(pickle.Unpickler):
+    """Builds data and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return ALLOWED[module.replace("numpy._core", "numpy.core"), name]
+        except KeyError:
+            raise pickle.UnpicklingError(
+                f"names {module}.{name}, which is not data, so it is not the published file"
+            ) from None

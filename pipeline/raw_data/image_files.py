@@ -1,0 +1,193 @@
+"""Images as datasets read them: out of a tar or zip archive or a folder, without unpacking it, or held in memory.
+
+Reading is lazy. Listing an archive tells the names; an image is read and decoded only when it is asked for, so a run on
+few images, or on small ones, costs little. An image that cannot be decoded is named with what is wrong with it; an
+archive that is not whole is an error. Nothing is ever written, whatever path a name in an archive states.
+"""
+
+import io
+import itertools
+import struct
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from fairness_audits.values import Array
+
+FORMATS = ("JPEG", "PNG", "WEBP")
+"""What an image file may hold; other decoders are never tried."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """``images`` (n, c, size, size) uint8; ``readable`` (n,) says which of them are; ``faults`` names the others."""
+
+    images: Array
+    readable: Array
+    faults: tuple[str, ...] = ()
+
+
+class Pictures(Protocol):
+    """Images that are read when they are asked for."""
+
+    def decoded(self, rows: Array, size: int) -> Decoded:
+        """The images of these rows, ``size`` pixels a side."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Images in memory, (n, c, h, w) uint8."""
+
+    images: Array
+
+    def decoded(self, rows: Array, size: int) -> Decoded:
+        """The images of these rows, ``size`` pixels a side."""
+        return Decoded(resized(self.images[rows], size), np.ones(len(rows), dtype=bool))
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Image files in the archive or folder at ``path``, by their names; one may occur twice, or not be there."""
+
+    path: Path
+    names: tuple[str, ...]
+
+    def decoded(self, rows: Array, size: int) -> Decoded:
+        """The images of these rows in colour, (n, 3, size, size), read in one pass over the archive."""
+        places: dict[str, list[int]] = {}
+        for place, row in enumerate(rows):
+            places.setdefault(self.names[row], []).append(place)
+        # In a file without a name, which the system writes out where memory is short.
+        with tempfile.TemporaryFile() as scratch:
+            images = np.memmap(scratch, np.uint8, "w+", shape=(len(rows), 3, size, size))
+        readable = np.zeros(len(rows), dtype=bool)
+        faults, wanted = [], set(places)
+        for name, content in files(self.path):
+            if not wanted:
+                break
+            if name not in wanted:
+                continue
+            wanted.remove(name)
+            try:
+                images[places[name]] = decode(content(), size)
+                readable[places[name]] = True
+            except Undecodable as fault:
+                faults.append(f"{name}: {fault}")
+        faults += [f"{name}: not in {self.path.name}" for name in wanted]
+        return Decoded(images, readable, tuple(sorted(faults)))
+
+
+class Undecodable(Exception):
+    """The bytes are no image that can be used."""
+
+
+def decode(content: bytes, size: int | None = None) -> Array:
+    """An image file's pixels in colour, (3, size, size) uint8; as many as it has where no ``size`` is given.
+
+    An image of another size is resized bilinearly with antialiasing (a pixel averages over all that it covers). A JPEG
+    that is at least twice too large is first reduced while it is decoded, by 2, 4 or 8 and never below ``size``, which
+    saves time and differs by half a grey level of 255 or so. Raises :class:`Undecodable`.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            if image.width != image.height:
+                raise Undecodable(f"{image.width} x {image.height} pixels, expected a square")
+            size = size or image.width
+            image.draft("RGB", (size, size))
+            picture = image.convert("RGB")
+    except (OSError, ValueError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError) as error:
+        # Pillow's own words for bytes of no known format print an object's address.
+        wrong = "no image" if isinstance(error, UnidentifiedImageError) else str(error)
+        raise Undecodable(f"{wrong} ({len(content):,} bytes)") from error
+    if picture.size != (size, size):
+        picture = picture.resize((size, size), Image.Resampling.BILINEAR)
+    return np.asarray(picture).transpose(2, 0, 1)
+
+
+def resized(images: Array, size: int, *, nearest: bool = False) -> Array:
+    """Images (n, c, h, w) uint8 of one or three channels as (n, c, size, size), unchanged if they have that size.
+
+    Bilinear with antialiasing, or by the nearest pixel.
+    """
+    from PIL import Image
+
+    if images.shape[2:] == (size, size):
+        return images
+    how = Image.Resampling.NEAREST if nearest else Image.Resampling.BILINEAR
+    out = np.empty((*images.shape[:2], size, size), dtype=np.uint8)
+    for row, image in enumerate(images):
+        for channel, plane in enumerate(image):
+            out[row, channel] = Image.fromarray(plane).resize((size, size), how)
+    return out
+
+
+def files(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Every file in the archive (tar, packed or not, or zip) or folder at ``path``: its name and a function to read it.
+
+    Names have slashes, and in a folder come sorted. Links are no files. Raises ValueError where the archive is missing,
+    damaged or cut.
+    """
+    with _whole(path):
+        if path.is_dir():
+            found = (entry for entry in path.rglob("*") if entry.is_file() and not entry.is_symlink())
+            for name, entry in sorted((entry.relative_to(path).as_posix(), entry) for entry in found):
+                yield name, entry.read_bytes
+        elif path.suffix.lower() == ".zip":
+            with zipfile.ZipFile(path) as packed:
+                for info in packed.infolist():
+                    if not info.is_dir():
+                        yield info.filename, _reader(path, lambda info=info: packed.read(info))  # type: ignore[misc]
+        else:
+            with tarfile.open(path) as archive:
+                for member in archive:
+                    if member.isfile():
+                        # What a tar file holds as a file it can extract.
+                        content = lambda member=member: archive.extractfile(member).read()  # type: ignore[misc,union-attr]  # noqa: E731
+                        yield member.name.removeprefix("./"), _reader(path, content)
+
+
+def names(path: Path) -> tuple[str, ...]:
+    """The names of all files in the archive or folder at ``path``, sorted; ValueError for one that occurs twice."""
+    found = sorted(name for name, _ in files(path))
+    twice = {name for name, following in itertools.pairwise(found) if name == following}
+    if twice:
+        raise ValueError(f"{path} holds {sorted(twice)[0]!r} twice: expected each image once; fetch the archive again")
+    return tuple(found)
+
+
+def contents(path: Path, wanted: Sequence[str]) -> dict[str, bytes]:
+    """Some files of an archive by name; raises ValueError naming those that are missing."""
+    found = {name: content() for name, content in files(path) if name in wanted}
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise ValueError(f"{path} lacks {', '.join(missing)}: delete it and fetch it again")
+    return found
+
+
+def _reader(path: Path, content: Callable[[], bytes]) -> Callable[[], bytes]:
+    def read() -> bytes:
+        with _whole(path):
+            return content()
+
+    return read
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with an archive into a ValueError that names it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing: run the fetch stage, or put the file there by hand") from None
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path} is not a whole archive ({error}): delete it and fetch it again") from error

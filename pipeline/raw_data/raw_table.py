@@ -1,0 +1,171 @@
+"""Strict reading of raw files parted by commas or tabs: every oddity is a ValueError that names file, row and column.
+
+Rows are counted as an editor counts lines, from 1, comments and header included.
+
+:func:`parsed` reads the columns of a file as a mapping says: a column's name and what it holds, :func:`whole` or
+:func:`decimal` numbers within limits, a :func:`category`, a :func:`code` or :func:`anything`.
+"""
+
+import csv
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.values import Array
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A file's columns as text; ``lines[i]`` is the number of the line on which row i stands."""
+
+    file: str
+    lines: Array
+    texts: pd.DataFrame
+
+    def refuse(self, column: str, bad: pd.Series, reason: str) -> None:
+        """Raise ValueError for the first row where ``bad`` (n,) is true, if there is one, and count the others."""
+        if not bad.any():
+            return
+        first, count = int(np.argmax(bad)), int(bad.sum())
+        more = f" ({count - 1} more such row{'s' if count > 2 else ''})" if count > 1 else ""
+        found = self.texts[column].iloc[first]
+        raise ValueError(f"{self.file}, row {self.lines[first]}, column {column!r}: {found!r} {reason}{more}")
+
+
+Reader = Callable[[RawTable, str], pd.Series]
+"""Reads a column of a table: its values (n,), after a check of every one."""
+
+
+def anything(table: RawTable, column: str) -> pd.Series:
+    """Texts, whatever they are."""
+    return table.texts[column]
+
+
+def category(allowed: Collection[str] | Mapping[str, str]) -> Reader:
+    """Texts, each of which must be one of ``allowed``; a mapping says what each is called from then on."""
+
+    def read(table: RawTable, column: str) -> pd.Series:
+        texts = table.texts[column]
+        reason = f"is an unknown category: expected one of {sorted(allowed)}"
+        table.refuse(column, ~texts.isin(list(allowed)), reason)
+        return texts.map(allowed).astype("str") if isinstance(allowed, Mapping) else texts
+
+    return read
+
+
+def code(pattern: str, what: str) -> Reader:
+    """Texts, each of which must match all of ``pattern``; ``what`` says so in words."""
+
+    def read(table: RawTable, column: str) -> pd.Series:
+        texts = table.texts[column]
+        table.refuse(column, ~texts.str.fullmatch(pattern), f"is no code: expected {what}")
+        return texts
+
+    return read
+
+
+def decimal(low: float, high: float) -> Reader:
+    """Numbers, float64, each within [low, high]."""
+
+    def read(table: RawTable, column: str) -> pd.Series:
+        numbers = pd.to_numeric(table.texts[column], errors="coerce").astype(float)
+        table.refuse(column, ~np.isfinite(numbers), "is not a number")
+        table.refuse(column, (numbers < low) | (numbers > high), f"is out of range: expected {low} to {high}")
+        return numbers
+
+    return read
+
+
+def whole(low: int, high: int, *, missing: bool = False) -> Reader:
+    """Whole numbers, int64, each within [low, high]; with ``missing``, float64 with NaN where the text is empty."""
+
+    def read(table: RawTable, column: str) -> pd.Series:
+        numbers = pd.to_numeric(table.texts[column], errors="coerce").astype(float)
+        known = np.isfinite(numbers) & (numbers == np.floor(numbers)) | (table.texts[column] == "") & missing
+        table.refuse(column, ~known, "is not a whole number")
+        table.refuse(column, (numbers < low) | (numbers > high), f"is out of range: expected {low} to {high}")
+        return numbers if missing else numbers.astype(np.int64)
+
+    return read
+
+
+def parsed(
+    path: Path,
+    columns: Mapping[str, Reader],
+    *,
+    header: bool = True,
+    comment: str | None = None,
+    delimiter: str = ",",
+    spelled: Callable[[str], str] = str,
+) -> pd.DataFrame:
+    """Read ``columns`` of the file at ``path``, each as its reader says.
+
+    With ``header`` the first line names the columns and may name more than those asked for; a column that occurs twice
+    must say the same twice; ``spelled`` turns a name of the header into the one asked for. Without, ``columns`` are all
+    the fields of a row, in order. Lines at the top that start with ``comment`` are skipped, and so are blank lines at
+    the end. Raises ValueError for a missing, empty or undecodable file, for a missing column, for a row with another
+    number of fields than there are columns, and for what a reader refuses.
+    """
+    first, top, counts = _survey(path, comment, delimiter)
+    names = [spelled(name) for name in first] if header else list(columns)
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise ValueError(f"{path}, row {len(top) + 1}: columns {missing} are missing; the header names {names}")
+    wrong = np.flatnonzero(counts[:, 1] != len(names))
+    if len(wrong):
+        line, count = counts[wrong[0]]
+        raise ValueError(f"{path}, row {line}: expected {len(names)} fields ({names[0]} to {names[-1]}), found {count}")
+    if header and len(counts) == 1:
+        raise ValueError(f"{path} has a header and no rows: expected rows below it; delete it and fetch it again")
+    # By position: pandas would rename the second of two columns that share a name.
+    every = pd.read_csv(
+        path,
+        sep=delimiter,
+        header=None,
+        usecols=[position for position, name in enumerate(names) if name in columns],
+        skiprows=len(top) + header,
+        dtype=str,
+        na_filter=False,
+        skipinitialspace=True,
+        encoding="utf-8",
+    )
+    lines = counts[int(header) :, 0]
+    assert len(every) == len(lines), "the csv module and pandas count rows alike"
+    table = RawTable(str(path), lines, pd.DataFrame({name: every[names.index(name)] for name in columns}))
+    for position, name in enumerate(names):
+        if name in columns and names.index(name) != position:
+            differs = every[position] != table.texts[name]
+            table.refuse(name, differs, "differs from what the second column of that name holds")
+    return pd.DataFrame({name: read(table, name) for name, read in columns.items()})
+
+
+def _survey(path: Path, comment: str | None, delimiter: str) -> tuple[list[str], list[str], Array]:
+    """The first row's fields, the comment lines above it, and (line, number of fields) of every row (n, 2).
+
+    The rows themselves are not kept: pandas reads them faster, but it fills short rows up in silence.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            top = []
+            while comment is not None and (line := file.readline()).startswith(comment):
+                top.append(line)
+            file.seek(0)
+            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+            for _ in top:
+                next(reader)
+            first = next(reader, [])
+            counts = [(reader.line_num, len(first))]
+            counts += [(reader.line_num, len(row)) for row in reader]
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing: run the fetch stage, or put the file there by hand") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        kind = "comma" if delimiter == "," else "tab"
+        raise ValueError(f"{path} is not {kind}-separated UTF-8 text ({error}): delete it and get it again") from error
+    while counts and counts[-1][1] == 0:
+        counts.pop()
+    if not counts:
+        raise ValueError(f"{path} is empty: expected rows; delete it and fetch it again")
+    return first, top, np.array(counts)

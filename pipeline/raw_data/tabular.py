@@ -1,0 +1,155 @@
+"""How rows become a dataset: columns by their names, random splits, and rows that are drawn for every repetition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairness_audits.validation import Checked, Share
+from fairness_audits.values import Array, Dataset, Origin
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Split = tuple[Array, Array]
+"""Row numbers to train on and to test."""
+
+
+@dataclass(frozen=True)
+class SplitConfig(Checked, of="dataset"):
+    """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows."""
+
+    train_fraction: Share
+
+
+def random_split(n: int, train_fraction: float, rng: np.random.Generator) -> Split:
+    """The rows 0 to n - 1 in random order, parted after the first ``train_fraction`` of them, rounded down."""
+    order = rng.permutation(n)
+    n_train = math.floor(Fraction(str(train_fraction)) * n)
+    return order[:n_train], order[n_train:]
+
+
+def stratified_split(label: Array, train_fraction: float, rng: np.random.Generator) -> Split:
+    """A random split that gives each class of ``label`` (n,), 0 or 1, its share of the training rows.
+
+    Class c gets floor(fraction n_c) rows; the rows still missing of floor(fraction n) go to the classes with the
+    largest remainders. Both sides come in random order.
+    """
+    share = Fraction(str(train_fraction))
+    exact = [share * int((label == c).sum()) for c in (0, 1)]
+    sizes = [math.floor(size) for size in exact]
+    for c in sorted((0, 1), key=lambda c: sizes[c] - exact[c])[: math.floor(share * len(label)) - sum(sizes)]:
+        sizes[c] += 1
+    order = rng.permutation(len(label))
+    classes = [order[label[order] == c] for c in (0, 1)]
+    train = np.concatenate([rows[:size] for rows, size in zip(classes, sizes, strict=True)])
+    test = np.concatenate([rows[size:] for rows, size in zip(classes, sizes, strict=True)])
+    return rng.permutation(train), rng.permutation(test)
+
+
+def filtered(
+    rows: pd.DataFrame, rules: Mapping[str, Callable[[pd.DataFrame], pd.Series]]
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The rows that every rule keeps, applied in this order, and how many each of them drops, where it drops any."""
+    dropped = {}
+    for reason, kept in rules.items():
+        keep = kept(rows)
+        dropped[reason] = int((~keep).sum())
+        rows = rows[keep]
+    return rows.reset_index(drop=True), {reason: count for reason, count in dropped.items() if count}
+
+
+def indicators(values: pd.Series, categories: Sequence[str]) -> dict[str, Array]:
+    """The inputs ``column=category`` (n,), 1 where the value is that category.
+
+    Raises ValueError for a value that is none of them.
+    """
+    unknown = ~values.isin(list(categories))
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise ValueError(
+            f"kept row {row}, column {values.name!r}: {values.iloc[row]!r} has no one-hot column; "
+            f"expected one of {list(categories)}"
+        )
+    return {f"{values.name}={category}": (values == category).to_numpy() for category in categories}
+
+
+def dataset(
+    name: str,
+    origin: Origin,
+    inputs: Mapping[str, Any],
+    splits: Sequence[Split],
+    *,
+    label: Any,
+    protected: Mapping[str, Any],
+    continuous: tuple[str, ...] = (),
+    **content: Any,
+) -> Dataset:
+    """The dataset of ``inputs``, ``label`` and ``protected``, (n,) each, split as in ``splits``.
+
+    ``content`` are its other fields.
+    """
+    return Dataset(
+        name=name,
+        origin=origin,
+        features=np.column_stack([np.asarray(column, dtype=float) for column in inputs.values()]),
+        feature_names=tuple(inputs),
+        continuous=continuous,
+        label=np.asarray(label, dtype=np.int64),
+        protected={key: np.asarray(values, dtype=np.int64) for key, values in protected.items()},
+        train=np.stack([train for train, _ in splits]),
+        test=np.stack([test for _, test in splits]),
+        **content,
+    )
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The n rows of one repetition: ``features`` (n, d), ``label`` and ``group`` (n,), of 0 and 1.
+
+    The first ``train`` rows are to train on and the others to test; where it is None all rows are both.
+    """
+
+    features: Array
+    label: Array
+    group: Array
+    train: int | None = None
+
+
+def numbered(letter: str, count: int) -> tuple[str, ...]:
+    """The names x1, x2, ... of so many features."""
+    return tuple(f"{letter}{j}" for j in range(1, count + 1))
+
+
+def stacked(
+    name: str,
+    draws: Sequence[Draw],
+    *,
+    feature_names: tuple[str, ...],
+    attribute: str,
+    levels: tuple[str, str],
+    label_name: str = "none",
+    continuous: tuple[str, ...] = (),
+) -> Dataset:
+    """The dataset of R draws of n rows each; ``group`` is its one protected attribute."""
+    rows = np.arange(len(draws) * len(draws[0].label)).reshape(len(draws), -1)
+    train = draws[0].train
+    return Dataset(
+        name=name,
+        origin="simulated",
+        features=np.concatenate([draw.features for draw in draws]),
+        feature_names=feature_names,
+        continuous=continuous,
+        label=np.concatenate([draw.label for draw in draws]),
+        label_name=label_name,
+        protected={attribute: np.concatenate([draw.group for draw in draws])},
+        levels={attribute: levels},
+        train=rows[:, :train],
+        test=rows[:, train or 0 :],
+    )

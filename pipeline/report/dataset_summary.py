@@ -1,0 +1,46 @@
+"""A prepared data set as the artefacts see it: sizes, names and moments, and no row of real data."""
+
+import numpy as np
+
+from fairness_audits.values import Array, Dataset, ImageDataset
+from pipeline.values import DatasetSummary
+
+DRAWN_POINTS = 5_000
+"""Points of a simulated data set of two features, all of which a figure may draw."""
+
+
+def summarize(dataset: Dataset | ImageDataset) -> DatasetSummary:
+    """The description of a prepared data set."""
+    sizes = {"rows": len(dataset.label), "train_rows": dataset.train.shape[1], "test_rows": dataset.test.shape[1]}
+    same = {name: getattr(dataset, name) for name in ("name", "origin", "label_name", "levels", "dropped", "checksums")}
+    if isinstance(dataset, ImageDataset):
+        return DatasetSummary(
+            **same, **sizes, classes=dataset.classes, std=dataset.std, unreadable=len(dataset.unreadable)
+        )
+    x = dataset.features
+    groups = {name: [codes == code for code in (0, 1)] for name, codes in dataset.protected.items()}
+    # An attribute that only one group of was asked for has nobody in the other.
+    both = {name: pair for name, pair in groups.items() if all(members.any() for members in pair)}
+    return DatasetSummary(
+        **same,
+        **sizes,
+        feature_names=dataset.feature_names,
+        continuous=dataset.continuous,
+        positives=float(dataset.label.mean()),
+        deviations=x.std(axis=0),
+        correlations={name: _with_first(x, *pair) for name, pair in both.items()},
+        points=_points(dataset),
+    )
+
+
+def _with_first(x: Array, first: Array, second: Array) -> Array:
+    known = first | second
+    with np.errstate(invalid="ignore"):
+        return np.array([np.corrcoef(column, first[known])[0, 1] for column in x[known].T])
+
+
+def _points(dataset: Dataset) -> dict[str, Array]:
+    if dataset.origin != "simulated" or dataset.features.shape[1] != 2 or len(dataset.label) > DRAWN_POINTS:
+        return {}
+    (group,) = dataset.protected.values()
+    return {"features": dataset.features, "label": dataset.label, "group": group}

@@ -1,0 +1,151 @@
+"""Figures of flipsets: histograms of features in a group and its flipsets above their transparency reports."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from matplotlib.figure import Figure, SubFigure
+
+from fairness_audits.audits.fliptest.bars import (
+    FLIPSET_COLORS,
+    RANKS,
+    Group,
+    Line,
+    draw,
+    draw_marginal,
+    handles,
+    marginal_handles,
+)
+from fairness_audits.messages import enumerated
+from fairness_audits.results.numbers import DASH, number, spread
+from fairness_audits.results.style import new_figure, panel_letter
+from fairness_audits.transport.quality import WORST_HEALTHY_KS
+from pipeline.report import labels as w
+from pipeline.report.fliptest.trials import Place
+from pipeline.report.stamp import Picture
+
+MIXED = "mean of $x - G(x)$, standard deviations or shares"
+CATEGORIES = "Numbers are in standard deviations, 0/1 columns as they are: a difference of shares."
+ACROSS = 4
+MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1.9, 0.17, 0.75, 0.17
+"""Inches: a row of histograms, of several and alone; one line of a report, what is around them; a legend's line."""
+OF_BARS = (
+    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one. A shift that "
+    "stands out may be the whole group's."
+)
+
+
+def drawn(
+    place: Place, flipsets: Sequence[str], title: str, features: Sequence[str] = (), notes: Sequence[str] = (),
+    reports: bool = True, own_axis: bool = False,
+) -> Picture:  # fmt: skip
+    """Marginals of the features (of all where none are named) in the group and in its flipsets, then their transparency
+    reports where these are asked for. With ``own_axis`` flipsets are counted on an axis of their own.
+    """
+    first = place.first
+    source, groups = place.names[0], [Group(f"all {place.groups[0]}", first.features, FLIPSET_COLORS[""])]
+    for flipset in flipsets:
+        label = f"{w.FLIPSETS_DRAWN[flipset]}: {w.flipset_label(place.dataset, flipset, source)}"
+        groups.append(Group(label, first.features[first.members(flipset)], FLIPSET_COLORS[flipset], flipset))
+    # A constant feature has no histogram worth drawing.
+    names = features or [n for n, x in zip(first.names, first.features.T, strict=True) if np.ptp(x) > 0]
+    down = -(-len(names) // ACROSS)
+    heights = [(MARGINAL_HEIGHT * down if down > 1 else SINGLE_HEIGHT) + LEGEND_LINE * len(groups) + 0.15]
+    listed = [
+        (flipset, ranking, place.report(flipset, ranking))
+        for flipset in (flipsets if reports else ())
+        for ranking in RANKS
+    ]
+    if listed:
+        longest = max(len(found) for _, _, found in listed)
+        heights += [(LINE_HEIGHT * max(longest, 2) + REPORT_HEIGHT) * len(flipsets) + LEGEND_LINE]
+    figure = new_figure(sum(heights))
+    parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    _marginals(parts[0], place, groups, names, own_axis)
+    if listed:
+        _reports(parts[1], place, listed)
+    return Picture(
+        figure,
+        title,
+        place.inputs.stamp(place.block, place.dataset, [place.transport]),
+        "Histograms of each feature, of the whole group and of its flipsets"
+        + (", and bars of their mean shifts and mean signs." if listed else "."),
+        notes=(*notes, *shown(place, flipsets, reports)),
+    )
+
+
+def shown(place: Place, flipsets: Sequence[str], reports: bool = False) -> tuple[str, ...]:
+    """The notes that say whose numbers are drawn, how they vary over the trials, and whether the map is sound."""
+    counted = place.estimate("n_source")
+    several = counted.n > 1
+    sizes = enumerated(_size(place, flipset) for flipset in flipsets)
+    restricted = f", {w.GIVEN[place.given]} only" if w.GIVEN[place.given] else ""
+    first = f"Histograms: the first of {counted.n} trials. " if several else ""
+    note = (
+        f"{first}{number(counted.value, 0)} {place.groups[0]}{restricted}; map: {place.style.label}. "
+        f"{'Mean sizes over the trials' if several else 'Sizes'}: {sizes}."
+    )
+    return (note, *((OF_BARS,) if reports else ()), *health([place]))
+
+
+def sound(place: Place) -> str:
+    """``9 of 10`` maps reach the other group; a dash for causal counterfactuals, which are not meant to."""
+    found = place.healthy
+    return DASH if place.transport == w.COUNTERFACTUAL else f"{int(found.sum())} of {len(found)}"
+
+
+def health(places: Sequence[Place]) -> tuple[str, ...]:
+    """What is to be said of maps that miss the group that they map to; nothing where none does.
+
+    Causal counterfactuals are not asked: they are not meant to reach the other group.
+    """
+    missed = []
+    for place in places:
+        reached = place.healthy
+        if place.transport != w.COUNTERFACTUAL and not reached.all():
+            first = ", the first among them" if not reached.iloc[0] else ""
+            missed.append(f"{place.style.label} {int((~reached).sum())} of {len(reached)}{first}")
+    if not missed:
+        return ()
+    return (
+        f"Maps that miss the other group, by the rule of Table 1 (KS above {WORST_HEALTHY_KS:g} in some feature): "
+        f"{'; '.join(dict.fromkeys(missed))}.",
+    )
+
+
+def _size(place: Place, flipset: str) -> str:
+    found, out_of = place.estimate("size", flipset), place.estimate("of", flipset)
+    decided = w.DECISIONS.get(place.dataset, ("decided for", "decided against"))[flipset == w.NEGATIVE]
+    return f"{w.FLIPSETS[flipset]} {spread(found, 0)} out of {number(out_of.value, 0)} {decided}"
+
+
+def _marginals(
+    figure: SubFigure | Figure, place: Place, groups: Sequence[Group], names: Sequence[str], own_axis: bool
+) -> None:
+    across = min(ACROSS, len(names))
+    grid = figure.subplots(-(-len(names) // across), across, squeeze=False)
+    for k, (name, axes) in enumerate(zip(names, grid.flat, strict=False)):
+        right = draw_marginal(axes, groups, place.first.column(name), own_axis)
+        axes.set_title(w.feature_label(name, place.dataset), fontsize=8.5)
+        ends_row = (k + 1) % across == 0 or k == len(names) - 1
+        if right is not None and ends_row:
+            right.set_ylabel("people in the flipset")
+    for axes in grid.flat[len(names) :]:
+        axes.set_axis_off()
+    for axes in grid[:, 0]:
+        axes.set_ylabel("people")
+    figure.supxlabel("standard deviations from the mean", fontsize=8.5)
+    # Several names of flipsets do not fit on a line.
+    figure.legend(handles=marginal_handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
+
+
+def _reports(figure: SubFigure | Figure, place: Place, reports: Sequence[tuple[str, str, list[Line]]]) -> None:
+    grid = figure.subplots(len(reports) // 2, 2, squeeze=False)
+    for (flipset, ranking, found), axes in zip(reports, grid.flat, strict=True):
+        draw(axes, found, ranking, FLIPSET_COLORS[flipset], partial(w.feature_label, dataset=place.dataset))
+        axes.set_title(f"{w.FLIPSETS_DRAWN[flipset]}, by {w.plainly(ranking)}")
+    for letter, axes in zip("abcdefgh", grid.flat, strict=False):
+        if len(reports) > 2:
+            panel_letter(axes, letter)
+    every = [line for _, _, found in reports for line in found]
+    figure.legend(handles=handles(every), loc="outside lower center", ncols=3)

@@ -1,0 +1,133 @@
+r"""A run's numbers against the reference's: what must be equal, and what may differ by chance.
+
+A number is one of the tidy rows: its block, dataset, method, audit, map, statistic and settings, and its repetition.
+Where a point of the grid has the settings and the data that it had in the reference, all of its randomness is seeded
+alike: each repetition that both have must give the same number,
+
+.. math:: |x - x'| \le 10^{-9} \max(1, |x'|).
+
+On another processor a training may end elsewhere, since rounding decides where. So the means over the repetitions of
+what is not equal, and of points with other settings (of another scale), are compared by Welch's test, adjusted by
+Holm's method within the point. That other settings differ is no fault; the number of such means says how much the
+scale matters.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import ttest_ind_from_stats
+
+from fairness_audits.audits.inference import corrected
+from pipeline.report.comparison import LEVEL
+from pipeline.report.inputs import Inputs
+from pipeline.report.settings import reductions
+
+TOLERANCE = 1e-9
+POINT = ("block", "dataset", "method", "transport")
+SAME, OTHER = "same settings", "other settings"
+APART = {"study", "scale", "origin", "repetition", "value"}
+"""Columns that are not part of what is asked; the origin of the data decides whether equality is."""
+
+
+def regression_check(run: Inputs, reference: Inputs) -> pd.DataFrame:
+    """One line for each point (block, dataset, method, map) that both have.
+
+    Columns: those of ``POINT``; ``settings``, whether they are the same; ``numbers`` in both, how many are ``equal``,
+    and the ``largest`` difference relative to max(1, |x'|); ``tested`` means and how many ``differ``.
+    """
+    ours, theirs = (_point_columns(inputs.rows) for inputs in (run, reference))
+    keys = sorted((set(ours.columns) & set(theirs.columns)) - APART)
+    # A setting that one side lacks must be unset on the other, or it is another question.
+    for rows, other in ((ours, theirs), (theirs, ours)):
+        for name in set(rows.columns) - set(other.columns) - APART:
+            rows.drop(rows.index[rows[name].notna()], inplace=True)
+    moved = _moved(run, reference)
+    lines = []
+    groups = dict(iter(theirs.groupby(list(POINT), dropna=False, observed=True)))
+    for place, part in ours.groupby(list(POINT), dropna=False, observed=True):
+        if place in groups:
+            same = place not in moved and set(part["origin"]) == set(groups[place]["origin"])
+            lines.append({**dict(zip(POINT, place, strict=True)), **_line(part, groups[place], keys, same)})
+    return pd.DataFrame(lines, columns=[*POINT, "settings", "numbers", "equal", "largest", "tested", "differ"])
+
+
+def summary(lines: pd.DataFrame) -> list[str]:
+    """What the lines come to, a sentence for the points with the same settings and one for the others."""
+    same, other = (lines[lines["settings"] == settings] for settings in (SAME, OTHER))
+    texts = []
+    if len(same):
+        numbers, equal = int(same["numbers"].sum()), int(same["equal"].sum())
+        text = f"Same settings: {equal:,} of {numbers:,} numbers are equal"
+        if equal < numbers:
+            text += f"; the largest difference, relative, is {same['largest'].max():.2g}"
+            text += f", and of {_tested(same)}"
+        texts.append(f"{text}.")
+    if len(other):
+        texts.append(f"Other settings, so that a difference is to be expected: of {_tested(other)}.")
+    return texts
+
+
+def _tested(lines: pd.DataFrame) -> str:
+    return f"{lines['tested'].sum():,} means over repetitions {lines['differ'].sum():,} differ"
+
+
+def _point_columns(rows: pd.DataFrame) -> pd.DataFrame:
+    found = rows[rows["value"].notna() & (rows["origin"] != "absent")].copy()
+    if "transport" not in found:
+        found["transport"] = ""
+    for name in found.columns:
+        if not pd.api.types.is_numeric_dtype(found[name]):
+            found[name] = found[name].astype(object).where(found[name].notna(), "").astype(str)
+    return found
+
+
+def _moved(run: Inputs, reference: Inputs) -> set[tuple[str, ...]]:
+    """The points whose settings are not those of the reference, or which it does not have."""
+    sides: list[dict[tuple[str, ...], list[Mapping[str, Any]]]] = [{}, {}]
+    for found, inputs in zip(sides, (run, reference), strict=True):
+        for point in inputs.points:
+            names = (point.get(part, {}).get("name", "") for part in POINT[1:])
+            found.setdefault((point["block"], *names), []).append(point)
+    ours, theirs = sides
+    both = ((place, here, theirs.get(place, [])) for place, here in ours.items())
+    return {place for place, here, there in both if len(here) != len(there) or reductions(here, there)}
+
+
+def _line(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], same: bool) -> dict[str, Any]:
+    line = {"settings": SAME if same else OTHER, "numbers": 0, "equal": 0, "largest": np.nan, "tested": 0, "differ": 0}
+    unequal = None
+    if same:
+        asked = [*keys, "repetition"]
+        both = ours[[*asked, "value"]].merge(theirs[[*asked, "value"]], on=asked)
+        difference = (both["value_x"] - both["value_y"]).abs() / both["value_y"].abs().clip(lower=1.0)
+        # Two infinities of one sign are equal.
+        difference = difference.where(both["value_x"] != both["value_y"], 0.0)
+        equal = difference <= TOLERANCE
+        largest = float(difference.to_numpy().max(initial=0.0))
+        line |= {"numbers": len(both), "equal": int(equal.sum()), "largest": largest}
+        if equal.all():
+            return line
+        unequal = both.loc[~equal, keys].drop_duplicates()
+    p = _welch(_means(ours, keys), _means(theirs, keys), keys, unequal)
+    return line | {"tested": len(p), "differ": int((corrected(p, "holm") < LEVEL).sum())}
+
+
+def _means(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Mean, standard deviation and number of the repetitions of each quantity that has at least two."""
+    found = rows.groupby(list(keys), dropna=False, observed=True)["value"].agg(["mean", "std", "count"])
+    return found[found["count"] > 1].reset_index()
+
+
+def _welch(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], among: pd.DataFrame | None) -> np.ndarray:
+    both = ours.merge(theirs, on=list(keys))
+    if among is not None:
+        both = both.merge(among, on=list(keys))
+    spread = both[(both["std_x"] > 0) | (both["std_y"] > 0)]
+    if spread.empty:
+        return np.zeros(0)
+    side = [spread[f"{name}_{s}"].to_numpy(float) for s in "xy" for name in ("mean", "std", "count")]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p = ttest_ind_from_stats(*side, equal_var=False).pvalue
+    return np.asarray(p, float)[np.isfinite(p)]

@@ -1,0 +1,245 @@
+"""How often tests reject, by simulation: the one loop of the audits of levels and of power.
+
+An audit gives populations; the loop draws samples of each, tests many of them at once, tables or rows with scores, and
+counts. What is drawn depends on the generators and on the order of the populations alone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.audits.permutation.draws import split
+from fairness_audits.audits.permutation.exact import Rates, exact_p
+from fairness_audits.audits.permutation.monte_carlo import extreme, monte_carlo_p
+from fairness_audits.audits.permutation.rows import RankedRows
+from fairness_audits.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
+from fairness_audits.values import Array, Classifier, Dataset
+from pipeline.predictions import RATES
+from pipeline.values import AuditResult
+
+TESTS = {
+    "unstudentized": ("unstudentized", 0.0),
+    "studentized": ("studentized", 0.0),
+    "studentized_smoothed": ("studentized", 1.0),
+    "exact": ("exact", 0.0),
+    "lift": ("lift", 0.0),
+    "bootstrap": ("bootstrap", 0.0),
+}
+"""Method and smoothing: ``studentized`` has Wald's variance, as published; ``studentized_smoothed`` adds one each."""
+DRAWS_AT_ONCE = 2**20
+
+TOGETHER = 16
+"""Samples that share their permutations, one for each lane of a vector register or two."""
+
+PERMUTATIONS_AT_ONCE = 128
+
+
+def table_p(tables: Array, metric: str, test: str, draws: int, rng: np.random.Generator) -> Array:
+    """Two-sided p-values of a rate in S tables group x label x prediction: tables (S, 2, 2, 2) -> (S,).
+
+    The tests are those of ``permutation_test`` and two to compare them with, by their names in :data:`TESTS`. With D
+    the difference of the rate between the groups and D* the same after a permutation of their labels:
+
+    - ``lift``: D over its standard deviation in samples with replacement of all rows, against D* over its own standard
+      deviation over the permutations (the shortcut of section 5, as in the authors' library LiFT).
+    - ``bootstrap``: D against D° - D, D° from samples with replacement of each group (the basic one of section 4.2).
+
+    A table is permuted ``draws`` times, by draws of its counts, and resampled as often. NaN where a group has no rows
+    for the rate. Source: DiCiccio et al. 2020.
+    """
+    kinds, (method, smoothing) = RATES[metric].split(tables), TESTS[test]
+    if method == "exact":
+        return np.array([_exact(*row) for row in kinds.reshape(len(kinds), 6).tolist()])
+    p, at_once = np.full(len(kinds), np.nan), max(1, DRAWS_AT_ONCE // draws)
+    known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
+    for first in range(0, len(kinds), at_once):
+        rows = first + np.flatnonzero(known[first : first + at_once])
+        if len(rows):
+            p[rows] = _resampled(kinds[rows], method, rng, draws, Proportion(smoothing))
+    return p
+
+
+@lru_cache(maxsize=2**16)
+def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -> float:
+    rates = Rates(x_a, x_a + z_a, x_b, x_b + z_b)
+    return exact_p(rates).two_sided if rates.m_a and rates.m_b else float("nan")
+
+
+def _resampled(kinds: Array, method: str, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
+    """From counts of kinds (S, 2, 3) with rows for the rate in both groups."""
+    groups = np.moveaxis(kinds, 1, 0)
+    observed = statistic(groups)
+    value = observed.difference
+    if method == "bootstrap":
+        reference = statistic(_with_replacement(groups, rng, draws)).difference - value[:, None]
+    else:
+        permuted = statistic(split(kinds.sum(axis=1), list(kinds.sum(axis=2).T), draws, rng))
+        reference = permuted.difference
+        if method == "studentized":
+            value, reference = studentized(observed), studentized(permuted)
+        elif method == "lift":
+            drawn = _with_replacement(kinds.reshape(-1, 6), rng, draws).reshape(-1, draws, 2, 3)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scale = np.nanstd(statistic(np.moveaxis(drawn, 2, 0)).difference, axis=-1, ddof=1)
+                value = np.where(value == 0, 0.0, value / scale)
+                scale = np.nanstd(reference, axis=-1, ddof=1, keepdims=True)
+                reference = np.where(reference == 0, 0.0, reference / scale)
+    return monte_carlo_p(extreme(reference, value, "two-sided").sum(axis=-1), draws)
+
+
+def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Array:
+    """Multinomial samples of the size and shares of each table: (..., U) -> (..., draws, U)."""
+    total = counts.sum(axis=-1)
+    share = counts / total[..., None]
+    return rng.multinomial(total[..., None], share[..., None, :], size=(*total.shape, draws))
+
+
+def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int) -> dict[str, Array]:
+    """Two-sided p-values (S,) of the difference, ``unstudentized`` and ``studentized`` by DeLong's variance.
+
+    Of S samples of n rows each, ``label`` and ``group`` (S, n) of 0 and 1 in ascending order of score, no two of which
+    are equal: the tests are those of ``permutation_test`` by the same names. In every sample the groups have the sizes
+    of the first. ``TOGETHER`` samples share their permutations: each p-value has its law, and what they have in common
+    is only the error of their ``draws``. NaN where a group lacks a label or, studentised, where DeLong's variance is 0
+    or does not exist.
+    """
+    sizes = np.bincount(group[0], minlength=2)
+    observed = _observed(label, group, sizes)
+    difference, t = observed.difference, studentized(observed)
+    beyond = np.zeros((2, len(label)), dtype=np.int64)
+    for first in range(0, len(label), TOGETHER):
+        part = slice(first, first + TOGETHER)
+        beyond[:, part] = _extremes(label[part], sizes, difference[part], t[part], draws, int(rng.integers(2**63)))
+    p = monte_carlo_p(beyond, draws)
+    testable = np.isfinite(t) & (observed.variance > 0).all(axis=0)
+    known = {"unstudentized": np.isfinite(difference), "studentized": testable}
+    return {test: np.where(there, own, np.nan) for (test, there), own in zip(known.items(), p, strict=True)}
+
+
+def _observed(label: Array, group: Array, sizes: Array) -> MetricEstimate:
+    """AUC and variance of both groups, (2, S)."""
+    units, none = (int(sizes[0]), int(sizes[1])), np.empty(0, dtype=bool)
+    rows = zip(label.astype(np.uint8), group.astype(np.uint8), strict=True)
+    found = [RankedRows(own, codes, none, units, 0).observed for own, codes in rows]
+    return MetricEstimate(*np.stack(found, axis=-1))
+
+
+def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: int, seed: int) -> Array:
+    """How many of the draws are as extreme as D and as T: (2, S) for at most ``TOGETHER`` samples."""
+    from fairness_audits.audits.permutation.kernels import permuted_codes, ranked_sums
+
+    samples, n = label.shape
+    # A column for each sample; those that fill up the register are of no sample.
+    columns = np.zeros((n, TOGETHER))
+    columns[:, :samples] = label.T
+    beyond = np.zeros((2, samples), dtype=np.int64)
+    for first in range(0, draws, PERMUTATIONS_AT_ONCE):
+        codes = np.empty((min(PERMUTATIONS_AT_ONCE, draws - first), n), dtype=np.uint8)
+        permuted_codes(seed, first, sizes, codes)
+        sums = np.zeros((len(codes), 2, 6, TOGETHER))
+        ranked_sums(codes, columns, sums)
+        # (6, 2, samples, draws)
+        estimate = of_moments(*np.moveaxis(sums, 0, -1).swapaxes(0, 1)[:, :, :samples])
+        beyond[0] += extreme(estimate.difference, difference, "two-sided").sum(axis=-1)
+        beyond[1] += extreme(studentized(estimate), t, "two-sided").sum(axis=-1)
+    return beyond
+
+
+NUMBERS_AT_ONCE = 2**20
+"""Of samples, in memory."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Population:
+    """What samples are drawn from, and how they are tested.
+
+    ``place`` are its columns in the table, ``known`` its statistics without simulation. ``draw(S, rng)`` gives S
+    samples of so many ``numbers`` each, and ``p_values(samples, rng)`` by test the p-values (S,) of all of them.
+    """
+
+    place: Mapping[str, float | str]
+    draw: Callable[[int, np.random.Generator], Any]
+    p_values: Callable[[Any, np.random.Generator], Mapping[str, Array]]
+    numbers: int = 1
+    known: Mapping[str, float] = field(default_factory=dict)
+
+
+def share(statistic: str, happened: Array) -> list[Row]:
+    r"""The mean f of S booleans (S,) and its standard error, :math:`\sqrt{f (1 - f) / S}`, as two rows."""
+    value = float(np.mean(happened))
+    error = float(np.sqrt(value * (1 - value) / len(happened)))
+    return [{"statistic": statistic, "value": value}, {"statistic": f"{statistic}_std_error", "value": error}]
+
+
+def rejections(config: Any, test: str, p: Array, statistic: str = "rejection_rate", bins: int = 0) -> Iterator[Row]:
+    """Of p-values (S,) the share of at most ``config.alpha``, and that of the NaN, which are not rejected.
+
+    With ``bins`` the shares of the others in bins, ``p_share`` from ``bin_low`` to ``bin_high``.
+    """
+    yield from share(statistic, p <= config.alpha)
+    yield {"statistic": "undefined", "value": float(np.isnan(p).mean())}
+    if bins:
+        edges = np.linspace(0, 1, bins + 1)
+        counts = np.histogram(p[~np.isnan(p)], edges)[0] / max(1, int((~np.isnan(p)).sum()))
+        for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
+            yield {"statistic": "p_share", "value": float(count), "bin_low": low, "bin_high": high}
+
+
+def simulated(
+    audit: str,
+    dataset: Dataset,
+    classifier: Classifier,
+    config: Any,
+    rngs: Sequence[np.random.Generator],
+    populations: Sequence[Population],
+    columns: Sequence[str],
+    rows: Callable[[Any, str, Array], Iterable[Row]] = rejections,
+) -> AuditResult:
+    """The ``rows`` by repetition, population and ``test`` (empty for what is known) of ``config.simulations`` samples.
+
+    ``columns`` are fields of ``config``, constant in the table.
+    """
+    table: list[Row] = []
+    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
+        for population in populations:
+            place = {"repetition": repetition, **population.place}
+            table += [{**place, "test": "", "statistic": name, "value": v} for name, v in population.known.items()]
+            for test, p in _p_values(population, config.simulations, rng).items():
+                table += [{**place, "test": test, **row} for row in rows(config, test, p)]
+    constant = {name: getattr(config, name) for name in columns}
+    return AuditResult.of(audit, dataset, classifier, table, **constant)
+
+
+def _p_values(population: Population, simulations: int, rng: np.random.Generator) -> dict[str, Array]:
+    """By test (simulations,): all tests see the same samples."""
+    at_once, parts = max(1, NUMBERS_AT_ONCE // population.numbers), []
+    for start in range(0, simulations, at_once):
+        samples = population.draw(min(at_once, simulations - start), rng)
+        parts.append(population.p_values(samples, rng))
+    return {test: np.concatenate([part[test] for part in parts]) for test in parts[0]}
+
+
+def sampled(
+    sizes: tuple[int, int],
+    positives: tuple[float, float],
+    true_positive: tuple[float, float],
+    true_negative: float,
+    simulations: int,
+    rng: np.random.Generator,
+) -> Array:
+    """Tables group x label x prediction, (S, 2, 2, 2), of S = ``simulations`` samples; pairs are of A and B."""
+    n = np.broadcast_to(sizes, (simulations, 2))
+    ones = rng.binomial(n, positives)
+    caught = rng.binomial(ones, true_positive)
+    passed = rng.binomial(n - ones, true_negative)
+    return np.stack([np.stack([passed, n - ones - passed], -1), np.stack([ones - caught, caught], -1)], -2)
+
+
+def all_tested(config: Any, tables: Array, rng: np.random.Generator) -> dict[str, Array]:
+    """The p-values (S,) of the tests of a rate that ``config`` names, by test."""
+    return {test: table_p(tables, config.metric, test, config.draws, rng) for test in config.tests}

@@ -1,0 +1,454 @@
+"""The same counts and rows from every engine and every kind of source, and they are the right ones."""
+
+import gzip
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairness_audits.audits.permutation.outcomes import Counts
+from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.tables import Engine, contingency, numbers, opened, predictions, spark_engine
+
+SOURCES = ("whole.csv", "whole.parquet", "part-*.csv", "part-*.parquet")
+READINGS: tuple[dict[str, Any], ...] = (
+    {"prediction": "made"},
+    {"score": "p", "threshold": 0.29},
+    {"score": "p"},
+    {"score": "p", "bins": 100},
+    {"score": "logit", "bins": 30, "bounds": (-6.0, 6.0)},
+)
+
+
+def _same(one: Counts, other: Counts) -> bool:
+    return one.groups == other.groups and all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in ("table", "lower", "upper")
+    )
+
+
+def _brute(frame: pd.DataFrame, group: str, cell: np.ndarray, cells: int) -> np.ndarray:
+    """The table by one loop over the rows."""
+    levels = sorted(frame[group].unique())
+    table = np.zeros((len(levels), 2, cells), dtype=int)
+    for g, y, k in zip(frame[group], frame["y"], cell, strict=True):
+        table[levels.index(g), y, k] += 1
+    return table
+
+
+@pytest.mark.parametrize("asked", READINGS, ids=str)
+def test_every_source_gives_the_table_of_a_loop_over_the_rows(
+    asked: dict[str, Any], engine: Engine, folder: Path, frame: pd.DataFrame
+) -> None:
+    sources = [*(folder / name for name in (SOURCES[1:3] if engine == "spark" else SOURCES)), frame]
+    found = [contingency(source, label="y", group="age", engine=engine, **asked) for source in sources]
+    if "prediction" in asked:
+        cell = frame["made"].to_numpy()
+    elif "threshold" in asked:
+        cell = (frame["p"] >= 0.29).to_numpy(int)
+    elif "bins" in asked:
+        low, high = asked.get("bounds", (0.0, 1.0))
+        edges = low + np.arange(asked["bins"] + 1) * (high - low) / asked["bins"]
+        cell = np.minimum(np.searchsorted(edges, frame[asked["score"]], side="right") - 1, asked["bins"] - 1)
+    else:
+        cell = np.searchsorted(np.unique(frame["p"]), frame["p"])
+    table = _brute(frame, "age", cell, cell.max() + 1)
+    decided = "prediction" in asked or "threshold" in asked
+    occupied = table if decided else table[..., table.sum(axis=(0, 1)) > 0]
+    assert found[0].groups == ("9", "10", "11", "30", "40", "100")  # numbers by their size, even from text
+    np.testing.assert_array_equal(found[0].table, occupied)
+    assert all(_same(found[0], other) for other in found[1:])
+
+
+@pytest.mark.parametrize("bins", [7, 10, 49, 100])
+def test_a_score_at_an_edge_is_in_the_bin_that_begins_there(bins: int, engine: Engine) -> None:
+    edges = np.arange(bins + 1) / bins
+    below = np.nextafter(edges[1:], -1)
+    scores = np.concatenate([edges, below])
+    frame = pd.DataFrame({"p": scores, "y": 1, "g": np.arange(len(scores)) % 2})
+    counts = contingency(frame, label="y", group="g", score="p", bins=bins, engine=engine)
+    np.testing.assert_array_equal(counts.lower, edges[:-1])
+    np.testing.assert_array_equal(counts.upper, edges[1:])
+    # Its own edge and the largest number below the next; the last bin has the upper bound too.
+    np.testing.assert_array_equal(counts.table[:, 1].sum(axis=0), [2] * (bins - 1) + [3])
+
+
+def test_one_group_against_the_rest_is_the_sum_of_the_others(folder: Path, engine: Engine) -> None:
+    asked = partial(contingency, folder / "whole.csv", label="y", group="race", prediction="made", engine=engine)
+    every, name = asked(), "c \"d' \\e"
+    one = asked(against=name)
+    assert one.groups == (name, f"not {name}")
+    np.testing.assert_array_equal(one.table, np.stack([every.table[2], every.table[0] + every.table[1]]))
+
+
+@pytest.mark.parametrize(("label", "positive"), [("income", ">50K"), ("truth", None), ("truth", "True"), ("y", "1.0")])
+def test_a_label_by_other_names_gives_the_same_counts(
+    label: str, positive: str | None, folder: Path, engine: Engine
+) -> None:
+    plain = contingency(folder / "whole.csv", label="y", group="sex", prediction="made", engine=engine)
+    for name in SOURCES[:2]:
+        asked: dict[str, Any] = {"label": label, "positive": positive, "group": "sex", "prediction": "made"}
+        assert _same(plain, contingency(folder / name, engine=engine, **asked))
+    swapped = contingency(folder / name, label="y", positive="0", group="sex", score="p", bins=2, engine=engine)
+    direct = contingency(folder / name, label="y", group="sex", score="p", bins=2, engine=engine)
+    np.testing.assert_array_equal(swapped.table, direct.table[:, ::-1])
+
+
+def test_names_and_values_are_only_ever_names_and_values(tmp_path: Path, engine: Engine) -> None:
+    names = ("y'; DROP TABLE x; --", 'g"`\\', "p) OR 1=1")
+    values = ["o'clock", 'a"; --', "back\\slash", "{}", "%s", "Ünïcode"]
+    frame = pd.DataFrame({names[0]: [0, 1] * 6, names[1]: values * 2, names[2]: np.linspace(0, 1, 12)})
+    for source in (tmp_path / "it's.parquet", tmp_path / "it's.csv"):
+        frame.to_csv(source, index=False) if source.suffix == ".csv" else frame.to_parquet(source)
+        asked: dict[str, Any] = {"label": names[0], "group": names[1], "score": names[2], "engine": engine}
+        counts = contingency(source, threshold=0.5, **asked)
+        assert counts.groups == tuple(sorted(values))
+        assert counts.table.sum() == 12
+        assert contingency(source, bins=3, against="o'clock", **asked).sizes.tolist() == [2, 10]
+
+
+def test_numbers_are_read_to_the_last_bit(tmp_path: Path, engine: Engine) -> None:
+    scores = np.random.default_rng(0).random(200)
+    frame = pd.DataFrame({"y": [0, 1] * 100, "g": [0, 0, 1, 1] * 50, "p": scores})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    counts = contingency(tmp_path / "rows.csv", label="y", group="g", score="p", engine=engine)
+    np.testing.assert_array_equal(counts.lower, np.sort(scores))
+    at = contingency(tmp_path / "rows.csv", label="y", group="g", score="p", threshold=float(scores[7]), engine=engine)
+    assert at.table[..., 1].sum() == (scores >= scores[7]).sum()
+
+
+def test_files_of_other_types_are_not_squeezed_into_the_first_ones(tmp_path: Path, engine: Engine) -> None:
+    pd.DataFrame({"y": [0, 1], "g": ["a", "b"], "p": [0, 1]}).to_parquet(tmp_path / "1.parquet")
+    pd.DataFrame({"y": [0, 1], "g": ["a", "b"], "p": [0.25, 0.75]}).to_parquet(tmp_path / "2.parquet")
+    if engine == "spark":
+        pytest.skip("Spark refuses to merge integers with doubles, with a message of its own")
+    counts = contingency(tmp_path, label="y", group="g", score="p", engine=engine)
+    np.testing.assert_array_equal(counts.lower, [0, 0.25, 0.75, 1])
+
+
+def test_a_value_of_a_data_frame_is_the_same_in_a_column_of_any_type() -> None:
+    frame = pd.DataFrame({"y": [0, 1] * 4, "g": [1, 1, 2, 2] * 2, "p": np.arange(8) / 8})
+    asked: dict[str, Any] = {"label": "y", "group": "g", "score": "p"}
+    for types in (
+        "category",
+        object,
+        {"y": "boolean", "g": "Int8", "p": "Float32"},
+        {"y": bool, "g": str, "p": "half"},
+    ):
+        assert _same(contingency(frame, **asked), contingency(frame.astype(types), **asked))  # type: ignore[call-overload]
+    mixed = frame.assign(g=[1, 1, "x", 2.0] * 2)
+    assert contingency(mixed, **asked).groups == ("1", "2", "x")
+    bands = contingency(frame.assign(g=pd.cut(frame["g"], [0, 1, 2])), **asked)
+    assert bands.groups == ("(0, 1]", "(1, 2]")
+    with pytest.raises(ValueError, match=r"'g' \(group\) is missing in 2 of 8 rows, counted from 0: 2, 6"):
+        contingency(mixed.replace("x", None), **asked)
+
+
+def test_names_may_differ_in_case_alone(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"y": [0, 1] * 2, "p": [0.1, 0.9] * 2, "sex": [*"aabb"], "Sex": [*"qqqr"]})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for name in ("one", "two"):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+        frame = frame[["y", "p", "Sex", "sex"]]
+    for source in (frame, tmp_path / "rows.csv", tmp_path / "one.parquet"):
+        asked = partial(contingency, source, label="y", score="p")
+        assert [asked(group=group).sizes.tolist() for group in ("sex", "Sex")] == [[2, 2], [3, 1]]
+        with opened(source, "duckdb") as table:
+            assert table.arrays(["Sex", "sex"])["Sex"].tolist() == [*"qqqr"]
+    # DuckDB would take the one file's sex for the other's Sex.
+    with pytest.raises(ValueError, match=r"one.parquet: the columns sex, Sex differ in case alone: rename them"):
+        contingency(str(tmp_path / "*.parquet"), label="y", group="sex", score="p")
+
+
+def test_a_whole_number_is_one_group_in_all_files_and_a_code_is_another(tmp_path: Path, engine: Engine) -> None:
+    for name, one in (("1.csv", "1"), ("2.csv", "1.0")):
+        (tmp_path / name).write_text(f"y,d,g\n0,0,{one}\n1,1,{one}\n1,1,01\n")
+    asked = partial(contingency, tmp_path / "*.csv", label="y", group="g", prediction="d", engine=engine)
+    assert (asked().groups, asked().sizes.tolist()) == (("01", "1"), [2, 4])
+    assert [asked(against=level).sizes.tolist() for level in ("1", "1.0", "01")] == [[4, 2], [4, 2], [2, 4]]
+    with pytest.raises(ValueError, match="'001' is not one value of column 'g' but 2, '01', '1': name one"):
+        asked(against="001")
+
+
+def test_a_little_memory_is_enough_for_many_groups_of_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"y": rng.integers(0, 2, 300_000), "g": rng.integers(0, 3, 300_000), "p": rng.random(300_000)})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    small = contingency(tmp_path / "rows.parquet", label="y", group="g", score="p", bins=1000, memory="60MB", threads=1)
+    assert _same(small, contingency(frame, label="y", group="g", score="p", bins=1000))
+
+
+@pytest.mark.parametrize("metric", ["auc", "tpr"])
+def test_the_same_seed_gives_the_same_p_value_with_every_engine(
+    metric: str, engine: Engine, folder: Path, frame: pd.DataFrame
+) -> None:
+    asked: dict[str, Any] = {"threshold": 0.5} if metric == "tpr" else {"bins": 50}
+    found = []
+    for name, source in (("duckdb", folder / "part-*.parquet"), (engine, folder / "whole.csv"), (engine, frame)):
+        counts = contingency(source, label="y", group="sex", score="p", engine=name, **asked)  # type: ignore[arg-type]
+        test = permutation_test(counts, metric, rng=np.random.default_rng(5), method="studentized", draws=300)
+        found.append((test.p_value, test.statistic, test.ci_low, test.ci_high))
+    assert found[0] == found[1] == found[2]
+
+
+# Rows come in their order, coded like the counts, and never more of them than asked for.
+
+
+@pytest.mark.parametrize("source", ["whole.csv", "whole.parquet", "part-*.csv", "part-*.parquet"])
+def test_rows_come_in_the_order_of_the_files(source: str, folder: Path, frame: pd.DataFrame, engine: Engine) -> None:
+    with opened(folder / source, engine) as table:
+        found = predictions(table, label="income", positive=">50K", group="sex", score="p", prediction="made")
+    np.testing.assert_array_equal(found.label, frame["y"])
+    np.testing.assert_array_equal(found.score, frame["p"])
+    np.testing.assert_array_equal(np.array(found.groups)[found.group], frame["sex"])
+    np.testing.assert_array_equal(found.prediction, frame["made"])
+
+
+def test_a_prediction_stands_for_a_score_that_is_not_there(frame: pd.DataFrame, engine: Engine) -> None:
+    with opened(frame, engine) as table:
+        found = predictions(table, label="y", group="sex", prediction="made")
+    np.testing.assert_array_equal(found.score, frame["made"])
+
+
+def test_clusters_are_codes_of_their_values(engine: Engine) -> None:
+    frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": ["a", "b", "a", "b"], "p": 0.5, "who": ["x", "z", "x", "y"]})
+    with opened(frame, engine) as table:
+        found = predictions(table, label="y", group="g", score="p", cluster="who")
+    assert found.cluster is not None
+    assert found.cluster[0] == found.cluster[2]
+    assert len(set(found.cluster.tolist())) == 3
+    torn = r"1 values of column 'who' \(cluster\) have rows in more than one group of 'g'"
+    with opened(frame.assign(who="x"), engine) as table, pytest.raises(ValueError, match=torn):
+        predictions(table, label="y", group="g", score="p", cluster="who")
+
+
+def test_columns_come_as_numbers_and_a_saved_index_is_one(
+    folder: Path, frame: pd.DataFrame, engine: Engine, tmp_path: Path
+) -> None:
+    frame.set_index(["age", "y"]).to_parquet(tmp_path / "index.parquet")
+    for source in (folder / "whole.parquet", folder / "whole.csv", tmp_path / "index.parquet"):
+        with opened(source, engine) as table:
+            found = numbers(table, ["age", "y"])
+        assert found["age"].dtype == np.float64
+        np.testing.assert_array_equal(found["age"], frame["age"])
+        np.testing.assert_array_equal(found["y"], frame["y"])
+    message = r"column 'race' \(numbers\) is not a number in 600 of 600 rows"
+    with opened(folder / "whole.csv", engine) as table, pytest.raises(ValueError, match=message):
+        numbers(table, ["race"])
+
+
+def test_too_many_rows_are_not_fetched(folder: Path, engine: Engine) -> None:
+    with opened(folder / "whole.csv", engine) as table:
+        assert len(numbers(table, ["y", "p"], values=1200)["p"]) == 600
+        with pytest.raises(ValueError, match=r"600 rows of 2 columns are 1,200 values, more than the 1,199 that may"):
+            numbers(table, ["y", "p"], values=1199)
+        with pytest.raises(ValueError, match=r"column 2 names 'pp', but .* \(did you mean 'p'\?\)"):
+            numbers(table, ["y", "pp"])
+
+
+def test_predictions_are_read_as_the_labels_own_values(engine: Engine) -> None:
+    frame = pd.DataFrame({"y": ["no", "yes", "yes", "no"], "d": ["no", "no", "yes", "no"], "g": ["a", "a", "b", "b"]})
+    counts = contingency(frame, label="y", positive="yes", group="g", prediction="d", engine=engine)
+    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
+
+
+def test_single_precision_scores_are_compared_as_the_doubles_that_they_are_and_zero_has_no_sign(engine: Engine) -> None:
+    frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": np.array([0.1, 0.3, 0.7, 0.9], np.float32)})
+    # 0.3 as float32 is 0.300000012, 0.7 is 0.699999988.
+    counts = contingency(frame, label="y", group="g", score="p", threshold=0.7, engine=engine)
+    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
+    frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": [0.0, -0.0, 1.0, 0.0]})
+    counts = contingency(frame, label="y", group="g", score="p", engine=engine)
+    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[0, 1], [1, 0]]])
+
+
+# What is wrong with a source is said by column, number of rows and first rows, the same with every engine.
+
+
+ASKED: dict[str, Any] = {"label": "y", "group": "sex", "score": "p", "bins": 10}
+
+
+def _spoiled(frame: pd.DataFrame, column: str, rows: list[int], values: Any) -> pd.DataFrame:
+    changed = frame[["sex", "y", "p"]].copy()
+    if changed[column].dtype.kind in "if" and not isinstance(values, str):
+        changed[column] = changed[column].astype(float)
+    else:
+        changed[column] = changed[column].astype(object)
+    changed.loc[rows, column] = values
+    if isinstance(values, str):
+        changed[column] = changed[column].astype(str)
+    return changed
+
+
+FAULTS = {
+    "score missing": (
+        ("p", [3, 7, 500], np.nan),
+        r"column 'p' \(score\) is missing in 3 of 600 rows, counted from 0: 3, 7, 500: fill them in",
+    ),
+    "label missing": (("y", [0], np.nan), r"column 'y' \(label\) is missing in 1 of 600 rows, counted from 0: 0: fill"),
+    "group missing": (
+        ("sex", [9, 8], None),
+        r"column 'sex' \(group\) is missing in 2 of 600 rows, counted from 0: 8, 9",
+    ),
+    "score outside": (
+        ("p", [1, 2, 3, 4, 5, 6], [1.5, -2, np.inf, 7, 7, 7]),
+        r"\(score\) is outside \[0, 1\] in 6 of 600 rows, counted from 0: 1 \(1.5\), 2 \(-2(.0)?\), 3 \(inf\), "
+        r"4 \(7(.0)?\), 5 \(7(.0)?\) and 1 more: mend these rows",
+    ),
+    "score text": (
+        ("p", [4, 5], "0,5"),
+        r"'p' \(score\) is not a number in 2 of 600 rows, counted from 0: 4 \(0,5\), 5",
+    ),
+    "label of three": (
+        ("y", [11, 12], 2.0),
+        r"column 'y' \(label\) must have two classes, 0 and 1, found 3 values, .*'2.0' is in 2 of 600 rows, "
+        "counted from 0: 11, 12",
+    ),
+    "one group": (
+        ("sex", list(range(600)), "male"),
+        r"column 'sex' \(group\) is 'male' in all 600 rows: there is nothing",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_faulty_rows_are_counted_and_placed(
+    fault: str, suffix: str, tmp_path: Path, frame: pd.DataFrame, engine: Engine
+) -> None:
+    spoiled, message = FAULTS[fault]
+    bad = _spoiled(frame, *spoiled)
+    path = tmp_path / f"bad.{suffix}"
+    bad.to_csv(path, index=False) if suffix == "csv" else bad.to_parquet(path)
+    with opened(path, engine) as table:
+        with pytest.raises(ValueError, match=message):
+            contingency(table, **ASKED)
+        rows = {key: value for key, value in ASKED.items() if key != "bins"}
+        with pytest.raises(ValueError, match=message):
+            predictions(table, **rows, bounds=(0.0, 1.0))
+
+
+def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame, engine: Engine) -> None:
+    for suffix in ("csv", "parquet"):
+        for name, part in (("a", frame[:400]), ("b", _spoiled(frame[400:].reset_index(drop=True), "p", [50], 3.0))):
+            path, plain = tmp_path / f"{name}.{suffix}", part[["sex", "y", "p"]]
+            plain.to_csv(path, index=False) if suffix == "csv" else plain.to_parquet(path)
+        with pytest.raises(ValueError, match=rf"in 1 of 600 rows, counted from 0: 50 of b.{suffix} \(3(.0)?\)"):
+            contingency(tmp_path / f"*.{suffix}", engine=engine, **ASKED)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"score": "pp"},
+            r"score names 'pp', but .*whole.csv has no such column \(did you mean 'p'\?\). It has: sex, race",
+        ),
+        ({"score": "sex"}, "column 'sex' is given as group and as score: it can only be one of them"),
+        (
+            {"label": "income"},
+            r"\(label\) holds <=50K, >50K, not 0 and 1: say which of them counts as 1, with positive",
+        ),
+        (
+            {"label": "income", "positive": "50K"},
+            "positive names '50K', but column 'income' of .* holds <=50K, >50K",
+        ),
+        ({"label": "race"}, r"column 'race' \(label\) must have two classes, 0 and 1, found 3 values"),
+        ({"group": "race", "against": "z"}, "group names 'z', but column 'race' of .* holds a, b, c"),
+        ({"group": "logit"}, r"column 'logit' \(group\) has 600 values, .* expected at most 50 groups. Band a number"),
+        (
+            {"group": "logit", "cells": 500},
+            r"more than 500 cells. Distinct values: 'logit' about \d+, 'y' about 2, 'p' about",
+        ),
+        ({"score": "logit", "bins": None, "cells": 500}, "Count scores in bins, take a threshold, or read the rows"),
+        ({"score": None, "bins": None, "prediction": "p"}, r"column 'p' \(prediction\) holds 0.0, .* give a threshold"),
+        ({"prediction": "made"}, "expected a score or a prediction column, found both"),
+        ({"score": None}, "expected a score or a prediction column, found neither"),
+        ({"score": None, "prediction": "made"}, "bins are for scores, but 'made' holds predictions"),
+        ({"threshold": 0.5}, "expected a threshold or bins, found both"),
+        ({"bins": 1}, "expected at least 2 bins, found 1"),
+        ({"bounds": (1.0, 0.0)}, "expected the scores' lower bound below the upper one, found 1 and 0"),
+        ({"bounds": (0.0, np.inf)}, "bins need finite bounds, found 0 to inf"),
+        ({"bins": None, "threshold": np.nan}, "expected a finite threshold, found nan"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_said(change: dict[str, Any], message: str, folder: Path, engine: Engine) -> None:
+    with pytest.raises(ValueError, match=message):
+        contingency(folder / "whole.csv", engine=engine, **(ASKED | change))
+
+
+UNREADABLE = {
+    "short.csv": (
+        "sex,y,p\nm,1,.3\nf,0\n",
+        r"short.csv.*(Line: 3|Malformed CSV record: f,0|'p' \(score\) is missing in 1)",
+    ),
+    "long.csv": ("sex,y,p\nm,1,.3\nf,0,.1,9\n", "long.csv.*(Line: 3|Malformed CSV record: f,0,.1,9)"),
+    "none.csv": ("", "none.csv is empty: expected a line of column names"),
+    "head.csv": ("sex,y,p\n", "head.csv has no rows: an audit needs rows of data"),
+    "semi.csv": ("sex;y;p\nm;1;.3\n", "has no such column .are its columns separated by something other than commas"),
+    "text.parquet": ("not really", r"text.parquet cannot be read \(.*(Parquet|parquet)"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_an_unreadable_file_is_named(name: str, tmp_path: Path, engine: Engine) -> None:
+    content, message = UNREADABLE[name]
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        contingency(tmp_path / name, engine=engine, **ASKED)
+
+
+def test_a_source_that_is_not_there_is_said(tmp_path: Path, engine: Engine) -> None:
+    with pytest.raises(ValueError, match=r"(no file .*absent.parquet|absent.parquet cannot be read .*not exist)"):
+        contingency(tmp_path / "absent.parquet", engine=engine, **ASKED)
+
+
+def test_a_broken_archive_is_not_mistaken_for_wrong_text(tmp_path: Path) -> None:
+    whole = gzip.compress(b"sex,y,p\n" + b"m,1,.3\n" * 100)
+    for content, message in (
+        (b"sex,y,p\nm,1,.3\n", "cannot be read .BadGzipFile: .*: write the file again"),
+        (whole[:12], "cannot be read .EOFError: .*: write the file again"),
+        (gzip.compress(b"sex,\xe9,p\nm,1,.3\n"), "is not UTF-8 text .invalid continuation byte.: save it as UTF-8"),
+    ):
+        (tmp_path / "rows.csv.gz").write_bytes(content)
+        with pytest.raises(ValueError, match=f"rows.csv.gz {message}"):
+            contingency(tmp_path / "rows.csv.gz", **ASKED)
+
+
+def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("sex,y,p\nm,1,.3\n")
+    (tmp_path / "b.csv").write_text("sex,p,y\nf,.3,0\n")
+    with pytest.raises(ValueError, match=r"b.csv has the columns sex, p, y, but .*a.csv has sex, y, p: files that are"):
+        contingency(tmp_path, **ASKED)
+    (tmp_path / "c.parquet").write_bytes(b"")
+    with pytest.raises(ValueError, match="expected files of one kind, found"):
+        contingency(tmp_path, **ASKED)
+    (tmp_path / "d.txt").write_text("")
+    with pytest.raises(ValueError, match=r"expected files ending in .csv, .csv.gz, .parquet, .pq, found .*d.txt"):
+        contingency(tmp_path / "d.txt", **ASKED)
+    for head, message in (("sex,,p", "column 1 .counted from 0. has no name"), ("sex,p,p", "more than one column")):
+        (tmp_path / "e.csv").write_text(f"{head}\nm,1,.3\n")
+        with pytest.raises(ValueError, match=message):
+            contingency(tmp_path / "e.csv", **ASKED)
+
+
+def test_limits_that_the_engine_does_not_take_are_said(folder: Path) -> None:
+    with pytest.raises(ValueError, match="DuckDB does not take 'lots' as memory_limit: "):
+        contingency(folder / "whole.csv", memory="lots", **ASKED)
+    with pytest.raises(ValueError, match="expected an engine among duckdb, spark; found 'abacus'"):
+        contingency(folder / "whole.csv", engine="abacus", **ASKED)  # type: ignore[arg-type]
+
+
+def test_a_missing_spark_is_said_with_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
+    with pytest.raises(ValueError, match=r"pyspark, which is not installed: pip install --editable '\.\[spark\]'"):
+        contingency(folder / "whole.csv", engine="spark", **ASKED)
+    monkeypatch.setitem(__import__("sys").modules, "pyspark", np)  # anything that imports
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert spark_engine.unavailable() == (
+        "Spark needs Java 17 or newer, and there is none: install a JDK and set JAVA_HOME (or use the engine duckdb)"
+    )
