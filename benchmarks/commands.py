@@ -133,7 +133,7 @@ def main() -> None:
                 write_rows(folder, n, features=name != "permutation")
                 python = [sys.executable]
                 ours = measured(
-                    [*python, "-m", "pipeline", "audit", name, *COMMANDS[name].split(), "--output", "o"], folder
+                    [*python, "-m", "fairness_audits", name, *COMMANDS[name].split(), "--output", "o"], folder
                 )
                 fits = n <= options.peer_rows and (name != "fliptest" or 0.24 * n**2 <= options.most_pairs)
                 theirs = measured([*python, "-c", HEAD.format(folder=temporary) + text], folder) if fits else None

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def project_copy(destination: Path, original: Path = ROOT) -> Path:
     """Copy what a run of the workflow needs, with the machine code that the project's own runs have left."""
-    for name in ("Snakefile", "conf", "pipeline", "data/published", "data/twins"):
+    for name in ("Snakefile", "conf", "fairness_audits", "pipeline", "data/published", "data/twins"):
         source, target = original / name, destination / name
         target.parent.mkdir(parents=True, exist_ok=True)
         ignored = shutil.ignore_patterns("*.pyc")

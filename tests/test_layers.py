@@ -90,7 +90,7 @@ def rule_breaches(root: Path) -> list[str]:
 def published_breaches(root: Path) -> list[str]:
     """One stage hands the published numbers to the comparison; no other code can name them."""
     found, users = [], set[str]()
-    for path in sorted((root / "pipeline").rglob("*.py")):
+    for path in sorted([*(root / "pipeline").rglob("*.py"), *(root / "fairness_audits").rglob("*.py")]):
         parsed, module = tree(path), module_of(path, root)
         docstrings = {id(node.value) for node in ast.walk(parsed) if isinstance(node, ast.Expr)}
         for node in ast.walk(parsed):
@@ -162,7 +162,7 @@ REPORT = [module_of(path, ROOT) for path in sorted((ROOT / "pipeline" / "report"
 STAGES = [module_of(path, ROOT) for path in sorted((ROOT / "pipeline" / "stages").glob("*.py"))]
 OFTEN = [f"pipeline.stages.{name}" for name in ("fetch", "train", "transport", "audit", "collect")]
 """What runs once for each job of a grid."""
-PERMUTATION = [f"fairness_audits.audits.permutation.{name}" for name in ("pairs", "permutation", "sample_size")]
+PERMUTATION = ["fairness_audits.audits.permutation.pairs", "pipeline.audits.permutation", "pipeline.audits.sample_size"]
 LIGHT = {
     "plug-ins": (f"import {', '.join(plugins())}", HEAVY),
     "a stage, before it knows what it computes": (

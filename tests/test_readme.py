@@ -83,9 +83,9 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
 
 
 def commands(text: str) -> list[list[str]]:
-    """The arguments of every ``python -m pipeline`` that ``text`` prints in a block or, without a ``<``, inline."""
-    printed = re.findall(r"^python -m pipeline ((?:.*\\\n)*.*)$", text, re.MULTILINE)
-    printed += re.findall(r"`python -m pipeline ([^`<]*)`", text)
+    """The arguments of every ``fairness-audits`` that ``text`` prints in a block or, without a ``<``, inline."""
+    printed = re.findall(r"^fairness-audits ((?:.*\\\n)*.*)$", text, re.MULTILINE)
+    printed += re.findall(r"`fairness-audits ([^`<]*)`", text)
     return [shlex.split(line.replace("\\\n", " ")) for line in printed]
 
 
@@ -93,7 +93,7 @@ def commands(text: str) -> list[list[str]]:
 def test_the_loss_ratio_commands_run_as_they_stand(
     text: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = [arguments for arguments in commands(text) if arguments[1] in ("loss-ratio", "--help")]
+    found = [arguments for arguments in commands(text) if arguments[0] in ("loss-ratio", "--help")]
     assert len(found) == count
     rng = np.random.default_rng(0)
     sex, white, skill = rng.integers(0, 2, 400), rng.integers(0, 2, 400), rng.standard_normal(400)

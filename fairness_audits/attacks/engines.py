@@ -46,7 +46,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def relu_flow(parameters: Mapping[str, Array], x0: Array, label: Array, plan: Plan) -> Flow:
-    """The flow of :func:`fairness_audits.attacks.gradient_flow.gradient_flow` for R networks of ``fairness_audits.models.mlp``.
+    """Compute the flow of :func:`~fairness_audits.attacks.gradient_flow.gradient_flow` for R networks ``mlp``.
 
     Parameters: ``parameters`` w1 (R, d, H), b1 (R, H), w2 (R, H, 2), b2 (R, 2); ``x0`` (R or 1, n, d) and ``label``
     (R or 1, n) in {0, 1}; the metric of the ``plan`` one for all or one for each repetition; what is raised, as there.
@@ -194,7 +194,7 @@ def _march_relu(
 
 
 def unfair_map(classifier: Classifier, features: Array, label: Array, plan: Plan) -> Flow:
-    """:func:`fairness_audits.attacks.gradient_flow.gradient_flow` of the cross-entropy of R classifiers on their points.
+    """Compute the gradient flow of the cross-entropy of R classifiers on their points.
 
     Any architecture but ``mlp`` goes through the plain loop with its closed-form gradient.
 

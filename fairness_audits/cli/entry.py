@@ -31,7 +31,7 @@ UNEXPECTED = 1
 """Exit status of an error that nobody foresaw."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
-OURS = ("command", "audit", "config", "debug", "module", "parser")
+OURS = ("audit", "config", "debug", "module", "parser")
 """The arguments that are no options of an audit."""
 WRITTEN = {"output": True, "json": False, "checkpoint": False}
 """The options that name what is written, those of some audits alone too; whether it is a folder."""
@@ -42,7 +42,9 @@ something to mend, said on stderr; 1 an unforeseen error. {page}"""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status: 0 when the audit ran, whatever its verdict (but for --gate)."""
-    arguments, unknown = parser().parse_known_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    # Earlier releases had `audit` before the name of the audit.
+    arguments, unknown = parser().parse_known_args(words[1:] if words[:1] == ["audit"] else words)
     if unknown:
         arguments.parser.error(_unrecognized(unknown, arguments.module.Settings))
     try:
@@ -66,13 +68,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> ArgumentParser:
     root = ArgumentParser(
-        prog="fairness-audits", description="Fairness audits of a model of your own.", allow_abbrev=False
+        prog="fairness-audits", description="Audit a model of your own on data of your own.", allow_abbrev=False
     )
     root.add_argument("--version", action="version", version=__version__)
-    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    description = "Audit a model of your own on data of your own."
-    audit = commands.add_parser("audit", help=description, description=description, allow_abbrev=False)
-    names = audit.add_subparsers(dest="audit", metavar="AUDIT", required=True, title="audits")
+    names = root.add_subparsers(dest="audit", metavar="AUDIT", required=True, title="audits")
     for name, module in audits().items():
         described = inspect.getdoc(module) or ""
         width = shutil.get_terminal_size().columns - 2

@@ -18,7 +18,7 @@ def modules_behind(names: Iterable[str], root: Path) -> list[Path]:
         path = _file(pending.pop(), root)
         if path is not None and path not in found:
             found.add(path)
-            pending.extend(_imports(path, path.relative_to(root).parts[0].removesuffix(".py")))
+            pending.extend(_imports(path))
     return sorted(found)
 
 
@@ -28,8 +28,8 @@ def _file(name: str, root: Path) -> Path | None:
 
 
 @functools.cache
-def _imports(path: Path, package: str) -> tuple[str, ...]:
-    """What a file imports of its own top-level ``package``."""
+def _imports(path: Path) -> tuple[str, ...]:
+    """Return every name that a file imports; those that are no file below the root are passed over."""
     names: list[str] = []
     for node in _executed(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -37,7 +37,7 @@ def _imports(path: Path, package: str) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             # `from package import name` may name a module or something inside one; the file system tells which.
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return tuple(name for name in names if name.split(".")[0] == package)
+    return tuple(names)
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:

@@ -206,7 +206,7 @@ def asked(name: str, arguments: tuple[str, ...]) -> list[str]:
     given = [word for word in arguments if not word.startswith("no--")]
     left_out, usual = {word.removeprefix("no") for word in arguments}, USUAL[name].split()
     pairs = zip(usual[::2], usual[1::2], strict=True)
-    return ["audit", name, *(word for pair in pairs if pair[0] not in left_out for word in pair), *given]
+    return [name, *(word for pair in pairs if pair[0] not in left_out for word in pair), *given]
 
 
 def ended(words: Sequence[str]) -> tuple[int, str, str]:

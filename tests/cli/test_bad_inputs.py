@@ -339,7 +339,7 @@ def test_every_end_is_a_result_or_a_message(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         file = written(rng, table(rng), tmp_path)
-        given = ["audit", command, *arguments(rng, file), "--json", str(tmp_path / "audit.json"), "--gate"]
+        given = [command, *arguments(rng, file), "--json", str(tmp_path / "audit.json"), "--gate"]
         status, _, err = ended(given)
     if status == 2:
         assert "error: " in err

@@ -65,7 +65,7 @@ def test_an_audit_leaves_the_same_bytes_twice_and_what_it_names(working: Callabl
 
 def test_from_the_shell(working: Callable[[str], Path]) -> None:
     place = working("permutation")
-    command = [sys.executable, "-m", "pipeline", "audit", "permutation", *shlex.split(SHELL)]
+    command = [sys.executable, "-m", "fairness_audits", "permutation", *shlex.split(SHELL)]
     told = {"capture_output": True, "text": True, "env": {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}}
     good = subprocess.run([*command, "--output", "out"], **told)  # type: ignore[call-overload]
     assert (good.returncode, good.stderr) == (0, "")
@@ -77,9 +77,9 @@ def test_from_the_shell(working: Callable[[str], Path]) -> None:
 
 @pytest.mark.parametrize("name", AUDITS)
 def test_the_help_names_every_option_and_its_examples_can_be_parsed(name: str) -> None:
-    examples, (_, said, _) = audits()[name].EXAMPLES, ended(["audit", name, "--help"])
+    examples, (_, said, _) = audits()[name].EXAMPLES, ended([name, "--help"])
     assert examples in said
-    commands = re.findall(rf"python -m pipeline (audit {name}(?:.*\\\n)*.*)", examples)
+    commands = re.findall(rf"fairness-audits ({name}(?:.*\\\n)*.*)", examples)
     assert len(commands) >= 2
     for command in commands:
         words = shlex.split(command.replace("\\\n", " "))
@@ -95,13 +95,15 @@ TOY = '''"""Toy audit: fails as told.
 
 It has a second paragraph."""
 
-from fairness_audits.results.result import Result, Verdict
 from fairness_audits.options import Output, option
 
 EXAMPLES, PAGE, FILES = "example: toy\\n", "There is no page.", "nothing else"
 
 class Settings(Output):
     fail: str = option("how it fails", "no")
+'''
+TOY_RESULT = """
+from fairness_audits.results.result import Result, Verdict
 
 def from_files(arguments):
     errors = {"value": ValueError("column 'x' is odd: drop it"), "file": FileNotFoundError("no file y"),
@@ -109,24 +111,28 @@ def from_files(arguments):
     if arguments.fail in errors:
         raise errors[arguments.fail]
     return Result("toy", "Toy", "nothing", Verdict("not rejected", "FINE", "All is well."), (), (), {}, {})
-'''
+"""
 
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file dropped into the folder of audits, and nothing else."""
-    (tmp_path / "toy_audit.py").write_text(TOY)
-    package = importlib.import_module("fairness_audits.progress")
+    """A package dropped into the folder of audits, and nothing else."""
+    for module, text in (("__init__", ""), ("settings", TOY), ("result", TOY_RESULT)):
+        path = tmp_path / "toy_audit" / f"{module}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    package = importlib.import_module("fairness_audits.audits")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, "fairness_audits.progress.toy_audit", raising=False)
+    for name in ("", ".settings", ".result"):
+        monkeypatch.delitem(sys.modules, f"fairness_audits.audits.toy_audit{name}", raising=False)
 
 
 @pytest.mark.usefixtures("toy")
 def test_every_level_has_a_help() -> None:
     for words, told in (
-        ("--help", ["audit"]),
+        ("--help", ["Toy audit: fails as told."]),
         ("audit --help", ["Toy audit: fails as told."]),
-        ("audit toy-audit --help", ["second paragraph", "example: toy"]),
+        ("toy-audit --help", ["second paragraph", "example: toy"]),
     ):
         status, out, err = ended(words.split())
         assert (status, err) == (0, "")
@@ -150,27 +156,27 @@ def test_every_level_has_a_help() -> None:
     ],
 )
 def test_an_error_is_a_line_on_stderr_and_a_status(kind: str, status: int, message: str) -> None:
-    assert ended(["audit", "toy-audit", "--fail", kind]) == (status, "", message)
+    assert ended(["toy-audit", "--fail", kind]) == (status, "", message)
 
 
 @pytest.mark.usefixtures("toy")
 def test_a_file_in_the_folder_is_an_audit_and_debug_adds_the_traceback() -> None:
-    status, _, err = ended(["audit", "toy-audit", "--fail", "value", "--debug"])
+    status, _, err = ended(["toy-audit", "--fail", "value", "--debug"])
     assert (status, "Traceback" in err) == (2, True)
     assert err.endswith("error: column 'x' is odd: drop it\n")
     assert {"loss-ratio", "permutation", "toy-audit"} <= set(audits())
-    status, out, _ = ended(["audit", "toy-audit"])
+    status, out, _ = ended(["toy-audit"])
     assert (status, "FINE. All is well." in out) == (0, True)
 
 
 def test_version_and_wrong_words_end_with_status_2() -> None:
     assert ended(["--version"])[1].strip() == __version__
     for words, message in (
-        ([], "the following arguments are required: COMMAND"),
-        (["audit", "nothing"], "invalid choice: 'nothing'"),
-        (["audit", "loss-ratio", "--data", "x"], "the following arguments are required: --label, --model"),
-        (["audit", "loss-ratio", "--lab", "y"], "unrecognized arguments: --lab y"),
-        (["audit", "permutation"], "the following arguments are required: --predictions, --label, --metric"),
+        ([], "the following arguments are required: AUDIT"),
+        (["nothing"], "invalid choice: 'nothing'"),
+        (["loss-ratio", "--data", "x"], "the following arguments are required: --label, --model"),
+        (["loss-ratio", "--lab", "y"], "unrecognized arguments: --lab y"),
+        (["permutation"], "the following arguments are required: --predictions, --label, --metric"),
     ):
         status, _, err = ended(words)
         assert (status, message in err) == (2, True)

@@ -11,7 +11,7 @@ import pytest
 from fairness_audits.audits.fliptest import maps
 from fairness_audits.audits.fliptest.compute import as_source, counterparts, null_of, places
 from fairness_audits.audits.fliptest.flipsets import Deal
-from fairness_audits.audits.fliptest.maps import candidates, known, map_named, null_draws
+from fairness_audits.audits.fliptest.maps import SETTINGS, candidates, map_named, null_draws
 from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.people import Group, Groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
@@ -243,12 +243,7 @@ def test_the_first_map_that_is_sound_on_people_held_out_is_taken(monkeypatch: py
     assert 0 < held["ks"] <= held["limit"]
     assert not made["results"][0]["map"]["real_people"]
     monkeypatch.setattr("fairness_audits.audits.fliptest.maps.AUTO", ("wgan", "exact"))  # untrained after a step: poor
-    settings = Path("conf")
-    settings.mkdir()
-    for path in maps.CONF.glob("*.yaml"):
-        text = path.read_text().replace("steps: 20001", "steps: 1")
-        (settings / path.name).write_text(text)
-    monkeypatch.setattr("fairness_audits.audits.fliptest.maps.CONF", settings)
+    monkeypatch.setitem(maps.SETTINGS, "wgan", {**maps.SETTINGS["wgan"], "steps": 1})
     made = flipped("--map", "auto")
     assert (made["map"]["name"], made["map"]["poor"]) == ("exact", ["wgan"])
     assert made["verdict"]["healthy_map"]
@@ -448,9 +443,9 @@ def test_the_cheaper_map_comes_first_the_exact_one_where_there_is_room_and_a_noi
 
 
 def test_every_map_between_two_groups_is_offered_with_its_own_settings() -> None:
-    assert {"entropic", "exact", "wgan"} <= set(known())
-    assert "counterfactual" not in known()  # needs more than the two groups' rows
-    for name in known():
+    assert {"entropic", "exact", "wgan"} <= set(SETTINGS)
+    assert "counterfactual" not in SETTINGS  # needs more than the two groups' rows
+    for name in SETTINGS:
         assert not {"attribute", "source", "points"} & set(map_named(name, []).settings)
     config = map_named("wgan", ["steps=7", "learning_rate=1e-3"]).config
     assert (config.steps, config.learning_rate) == (7, 1e-3)

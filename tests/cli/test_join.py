@@ -33,14 +33,14 @@ def part(name: str, arguments: str) -> str:
 
 def joined(*results: str) -> dict[str, Any]:
     """The JSON of results that belong together."""
-    status, _, err = ended(["audit", "join", "--parts", *results, "--json", "joined.json"])
+    status, _, err = ended(["join", "--parts", *results, "--json", "joined.json"])
     assert (status, err) == (0, "")
     return dict(json.loads(Path("joined.json").read_text()))
 
 
 def refused(*results: str) -> str:
     """What is said of results that cannot be joined."""
-    status, out, err = ended(["audit", "join", "--parts", *results])
+    status, out, err = ended(["join", "--parts", *results])
     assert (status, out, err.count("\n"), err[:7]) == (2, "", 1, "error: ")
     return err
 
@@ -66,7 +66,7 @@ def test_parts_of_a_file_joined_are_its_audit(given: str) -> None:
 def test_a_joined_audit_is_shown_and_written_as_one_and_folders_are_read() -> None:
     for k in "12":
         assert run("loss-ratio", *LEARNED.split(), "--part", f"{k}/2", "--output", k)[0] == 0
-    said = ended(["audit", "join", "--parts", "1", "2", "--output", "out"])[1]
+    said = ended(["join", "--parts", "1", "2", "--output", "out"])[1]
     assert said.partition("Most unfair")[0] == run("loss-ratio", *LEARNED.split())[1].partition("Most unfair")[0]
     files = ["audit.json", "examples.csv", "loss_ratio.html", "loss_ratio.pdf", "loss_ratio.png", "tests.csv"]
     assert sorted(one.name for one in Path("out").iterdir()) == files

@@ -336,7 +336,7 @@ ASKED = (
 
 
 def counted(engine: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pipeline", "audit", "permutation", "--predictions", "preds.parquet", *ASKED]
+    command = [sys.executable, "-m", "fairness_audits", "permutation", "--predictions", "preds.parquet", *ASKED]
     # A compiler of short-lived programs, as in tests/tabulate.
     quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     written = ["--engine", engine, "--json", f"{engine}.json"]

@@ -167,14 +167,14 @@ def test_the_examples_in_docstrings_run() -> None:
 def test_one_file_repeats_an_audit_and_flags_come_first(office: Path) -> None:
     given = ("--reverse", "--null-draws", "3", "--map-setting", "cost=l2")
     assert run("fliptest", *given, "--output", "one")[0] == 0
-    assert ended(["audit", "fliptest", "--config", "one/audit.yaml", "--output", "two"])[0] == 0
+    assert ended(["fliptest", "--config", "one/audit.yaml", "--output", "two"])[0] == 0
     for path in Path("one").iterdir():
         assert path.read_bytes() == Path("two", path.name).read_bytes(), path.name
     # Without the other direction, its figures are not left behind.
     options = yaml.safe_load(Path("one/audit.yaml").read_text())
     Path("mine.yaml").write_text(yaml.safe_dump({**options, "reverse": False, "null-draws": 0}))
     Path("two/mine.txt").write_text("kept")
-    again = ["audit", "fliptest", "--config", "mine.yaml", "--output", "two", "--null-draws", "2"]
+    again = ["fliptest", "--config", "mine.yaml", "--output", "two", "--null-draws", "2"]
     assert ended(again)[0] == 0
     made = json.loads(Path("two/audit.json").read_text())
     assert made["options"]["null_draws"] == 2

@@ -349,7 +349,7 @@ def test_a_group_that_is_farther_is_not_called_closer() -> None:
 
 def printed(text: str) -> list[list[str]]:
     """The arguments of every robustness command in ``text``, in a block or in the examples."""
-    found = re.findall(r"^ *python -m pipeline (audit robustness (?:.*\\\n)*.*)$", text, re.MULTILINE)
+    found = re.findall(r"^ *fairness-audits (robustness (?:.*\\\n)*.*)$", text, re.MULTILINE)
     return [shlex.split(line.replace("\\\n", " ")) for line in found]
 
 
@@ -375,7 +375,7 @@ def test_the_commands_run_as_they_stand(source: str, count: int) -> None:
             given[given.index("--points") + 1] = "60"
         status, out, err = ended([*given, "--min-group", "2"])
         assert (status, "Robustness audit of" in out) == (0, True), err
-        assert arguments[1] == "robustness"
+        assert arguments[0] == "robustness"
 
 
 def test_a_network_without_a_gradient_can_be_smoothed() -> None:

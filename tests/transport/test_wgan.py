@@ -66,7 +66,7 @@ def module(networks: dict[str, Array], t: int) -> torch.nn.Sequential:
 
 
 def plain_loop(setting: Setting, t: int) -> tuple[torch.nn.Sequential, torch.nn.Sequential]:
-    """Trial t trained as the docstring of ``fairness_audits.transport.wgan`` says, by modules, optimizers and backward()."""
+    """Train trial t as the docstring of the module ``wgan`` says, by modules, optimizers and backward()."""
     generator, critic = module(setting.generators, t), module(setting.critics, t)
     source, target = torch.as_tensor(setting.source[t]), torch.as_tensor(setting.target[t])
     train_plainly(generator, critic, source, target, setting.rows[t], setting.config)

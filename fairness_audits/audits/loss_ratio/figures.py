@@ -15,7 +15,7 @@ WIDE = 3.0
 
 
 def figure(steps: Sequence[int], test: RatioTest) -> Figure:
-    """The ``test`` at each of the ``steps``, to be drawn and saved within :func:`fairness_audits.results.style.paper`."""
+    """Draw the ``test`` at each of the ``steps``; draw and save within :func:`fairness_audits.results.style.paper`."""
     drawn = new_figure(2.6)
     axes, color = drawn.subplots(), METHODS["baseline"].color
     axes.fill_between(

@@ -68,7 +68,7 @@ class Chosen:
 
 
 def chosen_attacks(asked: Settings) -> list[Chosen]:
-    """The attacks with their settings: those of the functions in ``fairness_audits.attacks`` but for ``ATTACK.KEY=VALUE``.
+    """Return the attacks with their settings: the functions' defaults, but for ``ATTACK.KEY=VALUE``.
 
     Raises ValueError for settings that do not exist, are no numbers, or belong to an attack that is not made.
     """
