@@ -178,39 +178,35 @@ def test_the_tutorial_answers_as_it_says(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-ROOMS = ARCHITECTURE[ARCHITECTURE.index("## Rooms") : ARCHITECTURE.index("## Walls")]
-PICTURE = [line for line in ROOMS.splitlines() if line.startswith("    ")]
+LAYOUT = ARCHITECTURE[ARCHITECTURE.index("## Two layers") : ARCHITECTURE.index("## Data flow")]
+LAYERS = ("fairness_audits", "pipeline")
 
 
 def committed() -> list[Path]:
-    """The files of the repository."""
+    """Return the files of the repository."""
     listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     return [Path(name) for name in listed.splitlines()]
 
 
-def named(indent: int) -> set[str]:
-    """The files and folders at the head of the picture's lines of this indentation."""
-    heads = [line[indent:].split("   ")[0] for line in PICTURE if re.match(rf" {{{indent}}}\S", line)]
-    return {name for head in heads for name in head.split()}
+def listed_below(layer: str) -> set[str]:
+    """Return the files and folders that the layout lists below a layer."""
+    block = LAYOUT.partition(f"    {layer}/\n")[2].partition("\n\n")[0]
+    lines = [line.strip() for line in block.splitlines() if line.startswith("      ")]
+    return {name for line in lines for name in line.split("   ")[0].split()}
 
 
-def test_every_room_of_the_package_is_in_the_picture_and_every_room_in_it_is_there() -> None:
-    files = [path for path in committed() if path.parts[0] == "pipeline" and len(path.parts) > 1]
-    rooms = {f"{path.parts[1]}/" for path in files if len(path.parts) > 2}
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_layout_lists_every_package_and_module_of_a_layer(layer: str) -> None:
+    files = [path for path in committed() if path.parts[0] == layer and len(path.parts) > 1]
+    packages = {f"{path.parts[1]}/" for path in files if len(path.parts) > 2}
     modules = {path.name for path in files if len(path.parts) == 2 and not path.name.startswith("__")}
-    assert named(6) == rooms | modules
+    assert listed_below(layer) - {"__init__.py"} == packages | modules
 
 
-def test_every_folder_at_the_top_every_audit_and_every_group_of_the_configuration_is_in_the_picture() -> None:
+def test_the_layout_lists_every_folder_at_the_top() -> None:
     folders = {f"{path.parts[0]}/" for path in committed() if len(path.parts) > 1}
-    elsewhere = {".ci/", "docs/", "results/", "profiles/"}
-    assert named(4) == folders - elsewhere
-    audits = {path.parts[2] for path in committed() if path.parts[:2] == ("pipeline", "audits") and len(path.parts) > 3}
-    groups = {path.parts[1].removesuffix(".yaml") for path in committed() if path.parts[0] == "conf"}
-    for name in audits:
-        assert f"{name}/" in ROOMS
-    for name in groups - {"resources"}:
-        assert re.search(rf"\b{name}\b", ROOMS)
+    for name in folders - {".ci/", "results/", "profiles/"}:
+        assert re.search(rf"(?<![\w/]){re.escape(name)}", LAYOUT), name
 
 
 # pyproject.toml, requirements.lock and environment.yml describe one environment.
