@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[2]
+"""The project's folder; of an installed package the folder of all packages, which is no checkout."""
 PACKAGES = (
     "numpy", "scipy", "pandas", "scikit-learn", "fairlearn", "torch", "numba", "matplotlib", "snakemake", "hydra-core",
 )  # fmt: skip
@@ -38,16 +40,29 @@ class RuleTime:
         return cls(rule, jobs, wall, processor, max((time.memory for time in times), default=0.0))
 
 
-def commit() -> str:
-    """The commit that is checked out, and whether files but the references differ from it; ``unknown`` without one."""
+def commit(root: Path = ROOT) -> str:
+    """Return the commit that is checked out in ``root`` and whether anything but the references differs from it.
+
+    Code and configuration that Git does not know yet differ too. ``unknown`` where ``root`` is no checkout of its own:
+    a repository around it is another project.
+    """
     try:
-        head, changed = (
-            subprocess.run(["git", *asked], capture_output=True, text=True, check=True, timeout=20).stdout.strip()
-            for asked in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no", ":!data/reference"])
-        )
+        if Path(_git(root, "rev-parse", "--show-toplevel")) != root.resolve():
+            return "unknown"
+        head = _git(root, "rev-parse", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!data/reference")
+        new = _git(root, "ls-files", "--others", "--exclude-standard", "--", "pipeline", "conf")
     except (OSError, subprocess.SubprocessError):
-        return "unknown: not a git checkout"
-    return f"{head}{' with uncommitted changes' if changed else ''}"
+        return "unknown"
+    return f"{head}{' with uncommitted changes' if changed or new else ''}"
+
+
+def _git(root: Path, *asked: str) -> str:
+    """What git says in ``root``, whatever repository the environment names (a hook's does)."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return subprocess.run(
+        ["git", *asked], cwd=root, env=own, capture_output=True, text=True, check=True, timeout=20
+    ).stdout.strip()
 
 
 def versions() -> dict[str, str]:

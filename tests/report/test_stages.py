@@ -246,17 +246,47 @@ def test_times_are_summed_by_rule_digests_know_no_order_and_the_machine_is_read_
     assert provenance.machine(tmp_path / "cpuinfo")["processor"] == "A CPU 3000"
 
 
-def test_files_that_differ_from_the_commit_are_told_of_but_not_references(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def committed(folder: Path) -> str:
+    """Commit all that ``folder`` holds to a repository of its own; the commit."""
+    for words in ("init -q", "add .", "-c user.name=A -c user.email=a@b commit -qm one"):
+        subprocess.run(["git", *words.split()], cwd=folder, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True)
+    return head.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("path", "told"), [("data/reference/rows", ""), ("code.py", " with uncommitted changes"), ("results/rows", "")]
+)
+def test_files_that_differ_from_the_commit_are_told_of_but_not_references(path: str, told: str, tmp_path: Path) -> None:
+    for name in ("data/reference/rows", "code.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("as committed")
+    head = committed(tmp_path)
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text("changed")
+    assert provenance.commit(tmp_path) == f"{head}{told}"
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "new.yaml").touch()
+    assert provenance.commit(tmp_path) == f"{head} with uncommitted changes"
+
+
+def test_a_repository_around_the_project_says_nothing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "thesis.tex").touch()
+    head = committed(tmp_path)
+    unpacked = tmp_path / "project"
+    unpacked.mkdir()
+    (unpacked / "code.py").touch()
+    assert provenance.commit(unpacked) == "unknown"
+    # Neither does one that the environment names, as in a hook, nor the one that the process works in.
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "data/reference").mkdir(parents=True)
-    for told, path in (("", "data/reference/rows"), (" with uncommitted changes", "code.py")):
-        (tmp_path / path).write_text("as committed")
-        for words in ("init -q", "add .", "-c user.name=A -c user.email=a@b commit -qm one"):
-            subprocess.run(["git", *words.split()], check=True)
-        (tmp_path / path).write_text("changed")
-        assert re.fullmatch(f"[0-9a-f]{{40}}{told}", provenance.commit())
+    assert provenance.commit(unpacked) == "unknown"
+    assert provenance.commit(tmp_path) == head, "it is another folder"
+    monkeypatch.delenv("GIT_DIR")
+    own = committed(unpacked)
+    assert provenance.commit(unpacked) == own != head
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    assert provenance.commit(unpacked) == own
 
 
 def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
