@@ -58,6 +58,8 @@ DATASETS = {
 PUBLISHED_IMAGES = (CIFAR10, CIFAR100, SUPER, UTKFACE, ADIENCE)
 """The image sets of the paper; the digits are ours."""
 IMAGES = (*PUBLISHED_IMAGES, DIGITS)
+OF_THINGS = (CIFAR10, DIGITS)
+"""Data sets whose pictures show no person. A picture of a person is nothing to print or to pass on."""
 
 NO_METHOD = "none"
 """What the method is called where an audit draws its own populations: there is no place to name."""

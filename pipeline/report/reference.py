@@ -4,16 +4,17 @@ While the artefacts are drawn, everything that they read is noted (:func:`watche
 (:func:`kept`): of audits the arrays that were read, of classifiers also their facts and training curves, of data sets
 their description. The tidy rows are kept whole.
 
-No row of a real table is kept, and no picture of a person: of a test image its groups, whether it is classified
-correctly and its distances. Where an audit holds the features of people who are not simulated, each
-column is sorted by itself among the people of the same decisions (:func:`scattered`): every histogram and mean of
-a group or flipset stays as it is, and what stood in one row no longer does. Large arrays keep ``DIGITS`` digits, more
-than a figure shows.
+``COMMITTED`` lists the arrays of each audit that a reference may hold, and how; ``PARAMETERS`` those of a classifier.
+Any other array is an error. No row of a real table is kept, and no picture of a person. Features of people
+who are not simulated are sorted, each column by itself, among the people of the same decisions: every histogram and
+mean of a group or flipset stays as it is, and what stood in one row no longer does. Large arrays keep ``DIGITS``
+digits, more than a figure shows.
 """
 
 from collections import UserDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ import pandas as pd
 
 from fairness_audits.messages import enumerated
 from fairness_audits.values import Array, Classifier
+from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs, as_text
 from pipeline.values import AuditResult
 
@@ -28,10 +30,54 @@ LARGE = 4096
 """Numbers from which an array is rounded, and parameters are no longer kept."""
 DIGITS = 8
 """Significant digits of the numbers of a large array."""
-PEOPLE = ("features", "images", "score", "score_image")
-TARGETS = ("target_features", "target_score")
 SIDES = ("", "_reverse")
 """Suffixes of an audit's arrays, by the direction of the map."""
+
+
+class How(Enum):
+    """How a reference holds an array."""
+
+    AS_IT_IS = "as it is"
+    WITHIN_DECISIONS = "each column sorted by itself among the people of the same decisions, unless they are simulated"
+    SORTED = "each column sorted by itself, unless the people are simulated"
+    PICTURES = "as it is, of the data sets whose pictures show no person"
+
+
+COMMITTED: Mapping[str, Mapping[str, How]] = {
+    "fliptest": {
+        **dict.fromkeys(("feature_names", "units"), How.AS_IT_IS),
+        **{
+            f"{name}{side}": how
+            for side in SIDES
+            for names, how in (
+                (("rows", "decision", "decision_image"), How.AS_IT_IS),
+                (("features", "images", "score", "score_image"), How.WITHIN_DECISIONS),
+                (("target_features", "target_score"), How.SORTED),
+            )
+            for name in names
+        },
+    },
+    "loss_ratio": dict.fromkeys(("rows", "original_loss", "attacked_loss"), How.AS_IT_IS),
+    "loss_ratio_validity": dict.fromkeys(("quantile_levels", "quantiles_loss", "quantiles_error"), How.AS_IT_IS),
+    # Besides these the partitions of the data set: of a test image its groups, whether it is classified correctly and
+    # its distances.
+    "robustness_bias": {
+        "correct": How.AS_IT_IS,
+        **{
+            f"{what}_{attack}": How.AS_IT_IS
+            for what in ("distance", "tried")
+            for attack in ("exact", "deepfool", "carlini_wagner", "fmn", "smoothing")
+        },
+        **{
+            f"example_{what}": How.AS_IT_IS
+            for what in ("partition", "budget", "points", "distance", "label", "prediction", "level")
+        },
+        **dict.fromkeys(("example_images", "example_perturbed"), How.PICTURES),
+    },
+}
+"""The arrays of each audit (a module of ``fairness_audits.audits``) that a reference may hold, and how."""
+PARAMETERS = ("coef", "weight")
+"""The parameters of a classifier that a reference may hold: none of these is a training row, as a support vector is."""
 
 
 class Noted(UserDict[str, Array]):
@@ -77,9 +123,16 @@ def watched(inputs: Inputs) -> Inputs:
 
 
 def kept(drawn: Inputs) -> Inputs:
-    """What was read of :func:`watched` inputs, which is enough to draw the same again."""
-    audits = {key: _kept_audit(cast(NotedAudit, audit)) for key, audit in drawn.audits.items()}
-    classifiers = {key: _kept_parameters(one) for key, one in drawn.classifiers.items()}
+    """What was read of :func:`watched` inputs, which is enough to draw the same again.
+
+    Raises ValueError, naming the audit and the array, for an array that a reference may not hold.
+    """
+    datasets = {point["goes_by"].audit: point["goes_by"].dataset for point in drawn.points}
+    partitions = {key: drawn.datasets[name].levels for key, name in datasets.items() if name in drawn.datasets}
+    audits = {
+        key: _kept_audit(key, cast(NotedAudit, audit), partitions.get(key, {})) for key, audit in drawn.audits.items()
+    }
+    classifiers = {key: _kept_classifier(key, one) for key, one in drawn.classifiers.items()}
     return replace(drawn, audits=audits, classifiers=classifiers)
 
 
@@ -145,26 +198,75 @@ def joined(run: Inputs, earlier: Inputs) -> Inputs:
     )
 
 
-def scattered(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """The same, no row of which belongs together: columns are sorted one by one among people of the same decisions.
+def committed(result: AuditResult, partitions: Mapping[str, Sequence[str]], key: str = "") -> dict[str, Array]:
+    """Return an audit's arrays as a reference may hold them, see :data:`COMMITTED`.
 
-    ``decision`` and ``decision_image`` (n,) say which cell a person is in; of ``features`` and ``images`` (n, d),
-    ``score`` and ``score_image`` (n,) each column has the same values in each cell as before, in order of size;
-    ``target_features`` (m, d) and ``target_score`` (m,) form one cell. All of them also with the suffix ``_reverse``.
+    Parameters
+    ----------
+    result : AuditResult
+        Of n people, m of them in the target group. Of one direction ``decision`` and ``decision_image`` (n,) say which
+        cell a person is in.
+    partitions : mapping
+        The names of the levels of the data set's partitions, by the name of the array that holds their codes.
+    key : str
+        What errors call the audit.
+
+    Raises
+    ------
+    ValueError
+        For an array that is not declared, a picture of a person, and people whose rows would stay whole.
     """
-    found = dict(arrays)
-    for side in SIDES:
-        if f"decision{side}" not in arrays:
-            continue
-        cell = 2 * arrays[f"decision{side}"].astype(int) + arrays[f"decision_image{side}"].astype(int)
-        for name in (f"{name}{side}" for name in PEOPLE if f"{name}{side}" in arrays):
-            values = np.array(arrays[name])
-            for code in np.unique(cell):
-                values[cell == code] = np.sort(values[cell == code], axis=0)
-            found[name] = values
-        for name in (f"{name}{side}" for name in TARGETS if f"{name}{side}" in arrays):
-            found[name] = np.sort(arrays[name], axis=0)
+    declared = COMMITTED.get(result.audit, {})
+    found: dict[str, Array] = {}
+    for name, array in result.arrays.items():
+        place = f"array {name!r} of the audit {result.audit} ({key or result.dataset})"
+        how = declared.get(name)
+        if how is None and not _is_partition(array, partitions.get(name)):
+            raise ValueError(
+                f"{place} may not stand in a reference. Its artefacts read it: if it holds no person's row, or can be "
+                "held so that it does not, declare it in COMMITTED of pipeline/report/reference.py; else aggregate it "
+                "in the audit"
+            )
+        if how is How.PICTURES and result.dataset not in w.OF_THINGS:
+            raise ValueError(
+                f"{place} may show a person: a reference holds pictures of {enumerated(w.OF_THINGS)} alone"
+            )
+        if how in (How.WITHIN_DECISIONS, How.SORTED) and result.origin != "simulated":
+            cell = np.zeros(len(array), int)
+            if how is How.WITHIN_DECISIONS:
+                cell = _cells(result.arrays, "_reverse" if name.endswith("_reverse") else "", place)
+            if result.origin != "twin" and array.ndim > 1 and array.shape[1] > 1 and 1 in np.bincount(cell):
+                raise ValueError(
+                    f"{place}: one person is alone with their decisions, and their row would stay whole. Record the "
+                    "study without this data set (DATASETS)"
+                )
+            array = _each_column_sorted(array, cell)
+        found[name] = array
     return found
+
+
+def _is_partition(array: Array, levels: Sequence[str] | None) -> bool:
+    """Whether an array holds the codes of these levels, -1 where there is none."""
+    if levels is None or array.ndim != 1 or array.dtype.kind != "i":
+        return False
+    return bool(((array >= -1) & (array < len(levels))).all())
+
+
+def _cells(arrays: Mapping[str, Array], side: str, place: str) -> Array:
+    """The cell of each person, by the decisions about them and about their counterpart: (n,)."""
+    decisions = [arrays.get(f"{name}{side}") for name in ("decision", "decision_image")]
+    if any(one is None for one in decisions):
+        raise ValueError(f"{place}: sorting it needs the arrays decision{side} and decision_image{side}")
+    before, after = (one.astype(int) for one in decisions if one is not None)
+    return 2 * before + after
+
+
+def _each_column_sorted(array: Array, cell: Array) -> Array:
+    """The same, the values of each column in order of size among the rows of each cell."""
+    values = np.array(array)
+    for code in np.unique(cell):
+        values[cell == code] = np.sort(values[cell == code], axis=0)
+    return values
 
 
 def rounded(array: Array) -> Array:
@@ -178,27 +280,31 @@ def rounded(array: Array) -> Array:
         return np.round(array * unit) / unit
 
 
-def _kept_audit(audit: NotedAudit) -> AuditResult:
+def _kept_audit(key: str, audit: NotedAudit, partitions: Mapping[str, Sequence[str]]) -> AuditResult:
     result = audit.result
-    # Who is in which cell tells scattered what belongs together, whether or not it was read.
+    # Who is in which cell tells what belongs together, whether or not it was read.
     names = audit.arrays.read | {name for name in result.arrays if name.startswith("decision")}
-    arrays: Mapping[str, Array] = {
+    arrays = {
         name: result.arrays[name] if name in names else result.arrays[name][:1]
         for name in sorted(names | audit.arrays.first)
     }
-    if result.origin != "simulated":
-        arrays = scattered(arrays)
+    arrays = committed(replace(result, arrays=arrays), partitions, key)
     rows = result.rows if audit.rows_read else result.rows.iloc[:0, :0]
     return replace(result, rows=rows, arrays={name: rounded(array) for name, array in arrays.items()})
 
 
-def _kept_parameters(one: Classifier) -> Classifier:
+def _kept_classifier(key: str, one: Classifier) -> Classifier:
     """With the parameters that were read and are small; of the others no number, but how many repetitions there are."""
     noted = cast(Noted, one.parameters)
-    parameters = {
-        name: array if name in noted.read and array.size < LARGE else _emptied(array)
-        for name, array in noted.data.items()
-    }
+    read = {name for name, array in noted.data.items() if name in noted.read and array.size < LARGE}
+    if unknown := sorted(read - set(PARAMETERS)):
+        raise ValueError(
+            f"parameter {unknown[0]!r} of the classifier {key} may not stand in a reference. Its artefacts read it: if "
+            "it holds no training row, add it to PARAMETERS of pipeline/report/reference.py"
+        )
+    if wide := [name for name, fact in one.facts.items() if fact.shape != (len(next(iter(noted.data.values()))),)]:
+        raise ValueError(f"fact {wide[0]!r} of the classifier {key}: expected one number for each repetition")
+    parameters = {name: array if name in read else _emptied(array) for name, array in noted.data.items()}
     return replace(one, parameters=parameters)
 
 

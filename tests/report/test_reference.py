@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairness_audits.results.style import paper
@@ -22,6 +22,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
 from pipeline.report.sweep import chosen, drawn, summary, undominated
 from pipeline.stages.artefacts import manifest_of
+from pipeline.values import AuditResult
 from pipeline.workflow import reference_store
 from pipeline.workflow.sweep import Figure
 from tests.builders import dataset as made_of
@@ -45,20 +46,81 @@ def people(rng: np.random.Generator, n: int = 60) -> dict[str, np.ndarray]:
     }
 
 
+def audit_of(arrays: dict[str, np.ndarray], audit: str = "fliptest", origin: Any = "official") -> AuditResult:
+    return AuditResult(audit, "law", "logistic", origin, pd.DataFrame(), arrays)
+
+
 @given(seed=st.integers(0, 2**16))
-def test_scattering_keeps_every_column_of_every_cell_and_no_row(seed: int) -> None:
+def test_sorting_keeps_every_column_of_every_cell_and_no_row(seed: int) -> None:
     held = people(np.random.default_rng(seed))
-    found = reference.scattered(held)
     cells = 2 * held["decision"] + held["decision_image"]
+    assume((np.bincount(cells) != 1).all())
+    found = reference.committed(audit_of(held), {})
     for name in ("features", "images"):
         for code in np.unique(cells):
             before, after = (arrays[name][cells == code] for arrays in (held, found))
             np.testing.assert_array_equal(np.sort(before, axis=0), np.sort(after, axis=0))
         together = {tuple(row) for row in held[name]} & {tuple(row) for row in found[name]}
-        # A row stays together where chance, or its being alone in its cell, leaves no other order.
-        assert len(together) <= 3 + sum((cells == code).sum() == 1 for code in np.unique(cells))
+        # A row stays together where chance leaves no other order.
+        assert len(together) <= 3
     np.testing.assert_array_equal(np.sort(held["target_score"]), found["target_score"])
+    np.testing.assert_array_equal(np.sort(held["target_features"], axis=0), found["target_features"])
     np.testing.assert_array_equal(held["rows"], found["rows"])
+    reverse = reference.committed(audit_of({f"{name}_reverse": array for name, array in held.items()}), {})
+    assert all(np.array_equal(found[name], reverse[f"{name}_reverse"]) for name in held)
+    simulated = reference.committed(audit_of(held, origin="simulated"), {})
+    assert all(np.array_equal(simulated[name], held[name]) for name in held)
+
+
+@pytest.mark.parametrize("audit", [*reference.COMMITTED, "permutation", "new"])
+@pytest.mark.parametrize("origin", ["official", "lossy", "bundled", "twin", "simulated"])
+def test_an_array_that_is_not_declared_is_an_error_that_names_it(audit: str, origin: str) -> None:
+    rows = np.random.default_rng(0).normal(size=(30, 4))
+    for array in (rows, rows[:, 0], np.arange(30)):
+        with pytest.raises(ValueError, match=rf"'people' of the audit {audit} \(b/law/logistic/a\).*COMMITTED"):
+            reference.committed(audit_of({"people": array}, audit, origin), {"group": ("a", "b")}, "b/law/logistic/a")
+
+
+def test_a_partition_of_the_data_set_holds_codes_of_its_levels_and_nothing_else() -> None:
+    codes, levels = np.array([0, 1, -1, 1]), {"sex": ("f", "m")}
+    np.testing.assert_array_equal(
+        reference.committed(audit_of({"sex": codes}, "robustness_bias"), levels)["sex"], codes
+    )
+    for other in (codes.astype(float), np.array([0, 2]), codes[:, None], np.array(["f", "m"])):
+        with pytest.raises(ValueError, match="'sex' of the audit robustness_bias"):
+            reference.committed(audit_of({"sex": other}, "robustness_bias"), levels)
+
+
+def test_pictures_of_persons_and_a_person_who_is_alone_are_refused() -> None:
+    pictures = audit_of({"example_images": np.zeros((2, 3, 4, 4))}, "robustness_bias")
+    with pytest.raises(ValueError, match=r"'example_images' .* may show a person"):
+        reference.committed(pictures, {})
+    assert reference.committed(replace(pictures, dataset="digits"), {})
+    held = people(np.random.default_rng(0)) | {"decision": np.arange(60) == 7, "decision_image": np.zeros(60)}
+    with pytest.raises(ValueError, match=r"'features' .* alone .*DATASETS"):
+        reference.committed(audit_of(held), {})
+    assert reference.committed(audit_of(held, origin="twin"), {})
+    with pytest.raises(ValueError, match=r"'score' .* needs .* decision and decision_image"):
+        reference.committed(audit_of({"score": np.zeros(3)}), {})
+
+
+def test_what_artefacts_read_of_people_is_refused_before_anything_is_written(inputs: Inputs) -> None:
+    key, one = next((key, one) for key, one in inputs.audits.items() if one.origin != "simulated")
+    people = replace(one, arrays={**one.arrays, "people": np.random.default_rng(0).normal(size=(30, 4))})
+    drawn = reference.watched(replace(inputs, audits={**inputs.audits, key: people}))
+    assert "people" not in reference.kept(drawn).audits[key].arrays, "nothing has read it"
+    assert len(drawn.audits[key].arrays["people"])
+    with pytest.raises(ValueError, match=f"'people' of the audit {one.audit} .{key}"):
+        reference.kept(drawn)
+    name, model = next(iter(inputs.classifiers.items()))
+    machine = replace(model, parameters={"support": np.ones((model.repetitions, 2, 3))}, facts={})
+    drawn = reference.watched(replace(inputs, classifiers={name: machine}))
+    assert len(drawn.classifiers[name].parameters["support"])
+    with pytest.raises(ValueError, match=f"'support' of the classifier {name}"):
+        reference.kept(drawn)
+    wide = replace(model, facts={"scores": np.ones((model.repetitions, 50))})
+    with pytest.raises(ValueError, match=f"'scores' of the classifier {name}"):
+        reference.kept(reference.watched(replace(inputs, classifiers={name: wide})))
 
 
 @given(st.lists(st.floats(-1e30, 1e30) | st.sampled_from([np.inf, -np.inf, np.nan]), min_size=1, max_size=30))

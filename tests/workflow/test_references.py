@@ -47,6 +47,19 @@ def test_a_reference_is_of_the_grid_that_the_study_declares_for_its_datasets(tmp
 
 
 @pytest.mark.parametrize("study", STUDIES)
+def test_a_reference_holds_declared_arrays_as_they_are_declared(study: str) -> None:
+    inputs, _ = reference_of(study)
+    of = {point["goes_by"].audit: point["goes_by"].dataset for point in inputs.points}
+    for key, one in inputs.audits.items():
+        again = reference.committed(one, inputs.datasets[of[key]].levels if of[key] in inputs.datasets else {}, key)
+        assert {name: array.tobytes() for name, array in again.items()} == {
+            name: array.tobytes() for name, array in one.arrays.items()
+        }
+    for one in inputs.classifiers.values():
+        assert {name for name, array in one.parameters.items() if array.size} <= set(reference.PARAMETERS)
+
+
+@pytest.mark.parametrize("study", STUDIES)
 def test_verdicts_are_those_of_the_reference(study: str) -> None:
     """A change of the rules, of a published number or of a reference that moves a verdict is a line in the list."""
     inputs, manifest = reference_of(study)

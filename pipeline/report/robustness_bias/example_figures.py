@@ -122,8 +122,6 @@ def _classes(axes: Axes, world: illustrations.ThreeClasses) -> None:
 
 
 KEPT = "example_images"
-OF_THINGS = (w.CIFAR10, w.DIGITS)
-"""The first of these that has an example is shown. A picture of a person is nothing to print or to pass on."""
 OUTCOMES = ("fooled", "not fooled")
 STRETCH = 0.5
 """The change is drawn so that its largest pixel is this far from grey."""
@@ -136,9 +134,9 @@ def figure_3(inputs: Inputs) -> Picture:
     """
     title = "Two inputs, the same budget."
     found = study.audited(inputs, study.NETWORKS)
-    of_things = [one for one in study.run(found) if one.dataset in OF_THINGS]
+    of_things = [one for one in study.run(found) if one.dataset in w.OF_THINGS]
     having = [one for one in of_things if KEPT in one.result.arrays]
-    order = ordered((one.dataset for one in having), OF_THINGS)
+    order = ordered((one.dataset for one in having), w.OF_THINGS)
     # A data set's own network, or the first that has an example.
     one = min(having, key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)), default=None)
     if one is None:
