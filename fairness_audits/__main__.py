@@ -1,4 +1,4 @@
-"""``python -m fairness_audits`` is the command ``fairness-audits``."""
+"""The command ``fairness-audits NAME ...``: audit a model of your own on data of your own."""
 
 from fairness_audits.cli.entry import main
 
