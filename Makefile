@@ -27,7 +27,7 @@ UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce sweep report reference figures gallery fetch test slow soak test-cluster lint types check resume clean lock
+.PHONY: help reproduce unlock sweep report reference figures gallery fetch test slow soak test-cluster lint types check resume clean lock
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
@@ -41,6 +41,7 @@ help:
 	@echo 'make fetch       only get and verify the raw data'
 	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
 	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
+	@echo 'make unlock      remove the lock of a run on another machine, or in another container, that you know to have ended'
 	@echo 'make soak        smoke runs that are killed at random: the same bytes each time? (KILLS=50 SEED=0 STUDY=name)'
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
@@ -89,6 +90,10 @@ resume:
 	@$(UNLOCK)
 	@$(KNOW_DATA)
 	@$(SNAKEMAKE) $(TARGETS)
+
+# Where the owner of a lock cannot be asked, a person says that it is gone.
+unlock:
+	@$(UNLOCK) --unlock
 
 sweep: $(READY)
 	@test -n "$(NAME)" || { \

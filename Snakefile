@@ -7,6 +7,8 @@ from pipeline.workflow.config import Workflow, encoded
 min_version("9.0")
 
 workflow_config = Workflow.of(config, os.environ)
+if workflow.is_main_process and not workflow.output_settings.dryrun:
+    workflow_config.announce()
 if workflow.is_main_process:
     workflow_config.forget_superseded()
     workflow_config.decide_absent(os.environ)

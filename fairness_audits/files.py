@@ -7,7 +7,6 @@ half a file, and a killed process leaves none under the final name.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ def written(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     # The suffix stays last: writers such as matplotlib and pandas choose the format by it.
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    temporary = path.with_name(f".{path.stem}.{Process.this().name}.part{path.suffix}")
     try:
         yield temporary
         temporary.replace(path)

@@ -350,6 +350,12 @@ class Workflow:
         files = modules_behind((f"pipeline.stages.{stage}", *behind), ROOT)
         return [str(path.relative_to(ROOT)) for path in files]
 
+    def announce(self) -> None:
+        """Leave a record of this run in its folder: Snakemake's lock does not say who has it."""
+        from pipeline.workflow import resume
+
+        resume.record(Path.cwd())
+
     def account_for(self, dag: Any, failed: Iterable[Any], root: Path = ROOT) -> str:
         """Write down what failed in a run of Snakemake and what is missing because of it; the same in a few lines."""
         artefacts = {study: [one.name for one in registry.declared(study)] for study in self.studies}

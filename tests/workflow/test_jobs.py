@@ -5,18 +5,22 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from fairness_audits import process
+from fairness_audits.files import written
+from fairness_audits.process import Process
 from pipeline.stages import __path__ as stages
-from pipeline.workflow import batch
+from pipeline.workflow import batch, resume
 from pipeline.workflow.code_closure import modules_behind
 from pipeline.workflow.config import CONF, Workflow
 from pipeline.workflow.jobs import Job, jobs
 from pipeline.workflow.resources import RULES, Resources
-from pipeline.workflow.resume import at_work, is_snakemake, main
+from pipeline.workflow.resume import HALF, LOCKS, OWNERS, Owner, at_work, is_snakemake, main
 
 EVERYWHERE = "settings:\n  - {where: {}, set: {mem_mb: 1000, runtime: 10}}\n"
 
@@ -332,10 +336,19 @@ def test_imports_for_type_checkers_alone_are_left_out(tmp_path: Path) -> None:
     assert names(tmp_path, "house.a") == ["house/a.py", "house/c.py"]
 
 
-# A stale lock is removed, a held one is respected, and what is no Snakemake is not taken for one.
+# A lock whose owner has ended is removed, any other is respected, and what is no Snakemake is not taken for one.
 
 
-SNAKEFILE = "rule all:\n    output: 'made.txt'\n    shell: 'touch started; sleep 3; touch {output}'\n"
+SNAKEFILE = """from pathlib import Path
+from pipeline.workflow import resume
+
+if not workflow.output_settings.dryrun:
+    resume.record(Path.cwd())
+
+rule all:
+    output: 'made.txt'
+    shell: 'touch started; sleep 3; touch {output}'
+"""
 
 
 @pytest.mark.parametrize(
@@ -369,20 +382,128 @@ def test_files_made_before_the_clock_went_back_are_dated_now_in_their_order(
     assert capsys.readouterr().err == ""
 
 
-def test_what_a_killed_process_had_half_written_is_removed_and_what_another_writes_is_left(tmp_path: Path) -> None:
+@pytest.fixture
+def ended() -> Process:
+    """A process of this machine that has ended."""
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         pass
-    names = (
-        f".rows.{gone.pid}.part.parquet",
-        f"..m.kept.{gone.pid}.part.npz",
-        f".rows.{os.getpid()}.part.parquet",
-        "x.part",
-    )
+    return replace(Process.this(), number=gone.pid)
+
+
+def strangers() -> list[Process]:
+    """Processes of which nothing can be seen from here: of another machine, and of containers."""
+    this = Process.this()
+    return [
+        replace(this, machine="0" * 8),
+        replace(this, namespace=1),
+        replace(this, namespace=1, boot="0" * 8),
+    ]  # fmt: skip
+
+
+def test_a_process_is_at_work_until_it_is_known_to_have_ended(ended: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    this = Process.this()
+    assert Process.named(this.name) == this
+    assert Process.named("12") is None
+    assert this.state == "at work"
+    assert ended.state == "ended"
+    assert {one.state for one in strangers()} == {"unknown"}
+    if sys.platform == "linux":
+        assert replace(this, started=this.started + 1).state == "ended", "another one has its number now"
+        assert replace(this, number=1, started=0).state == "at work", "another user's"
+    # The machine has been started again, unless all this is in a container.
+    monkeypatch.setattr(process, "_here", lambda: (this.machine, "f" * 8, process.WHOLE_MACHINE))
+    assert replace(this, namespace=process.WHOLE_MACHINE).state == "ended"
+    assert replace(this, namespace=1).state == "unknown"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_killed_process_that_its_parent_has_not_asked_for_has_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
+        number = child.pid
+        known = replace(Process.this(), number=number, started=process._state(number)[1])
+        assert known.state == "at work"
+        child.kill()
+        os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT)
+        assert known.state == "ended"
+
+
+def test_what_a_process_that_has_ended_had_half_written_is_removed_and_nothing_else(
+    tmp_path: Path, ended: Process
+) -> None:
+    others = [Process.this(), *strangers()]
+    names = [f".rows.{ended.name}.part.parquet", f"..m.kept.{ended.name}.part.npz"]
+    kept = [*(f".rows.{one.name}.part.parquet" for one in others), f".rows.{ended.number}.part.csv", "x.part"]
     (tmp_path / "results").mkdir()
-    for name in names:
+    for name in (*names, *kept):
         (tmp_path / "results" / name).touch()
     assert main(tmp_path) == 0
-    assert {path.name for path in (tmp_path / "results").iterdir()} == set(names[2:])
+    assert {path.name for path in (tmp_path / "results").iterdir()} == set(kept)
+    with written(tmp_path / "results" / "rows.csv") as temporary:
+        temporary.touch()
+        assert (match := HALF.fullmatch(temporary.name))
+        assert Process.named(match[1]) == Process.this()
+
+
+def locked(folder: Path, *owners: Process) -> Path:
+    """A lock as Snakemake leaves it, and records of these processes."""
+    lock = folder / LOCKS / "0.input.lock"
+    for path in (lock, *(folder / OWNERS / f"{one.name}.json" for one in owners)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"user": "ada", "host": "node7", "since": "noon"}))
+    return lock
+
+
+def test_the_lock_of_a_process_that_has_ended_is_removed_with_its_record(tmp_path: Path, ended: Process) -> None:
+    lock = locked(tmp_path, ended, replace(ended, namespace=ended.namespace, started=7))
+    assert main(tmp_path) == 0
+    assert not lock.exists()
+    assert not [*(tmp_path / OWNERS).iterdir()]
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, "this", "none"])
+def test_the_lock_of_any_other_process_is_left_and_its_owner_is_named(
+    tmp_path: Path, ended: Process, capsys: pytest.CaptureFixture[str], which: int | str
+) -> None:
+    owner = Process.this() if which == "this" else None if which == "none" else strangers()[int(which)]
+    # Another run that has ended gives nobody the right to the lock.
+    lock = locked(tmp_path, *([owner, ended] if owner else []))
+    assert main(tmp_path) == 1
+    told = capsys.readouterr().err
+    assert lock.exists()
+    if owner:
+        assert f"ada on node7, process {owner.number}, since noon" in told
+    assert ("make unlock" in told) == (which != "this")
+    # A person says that it has ended; of one that is at work nobody is believed.
+    assert main(tmp_path, unlock=True) == int(which == "this")
+    assert lock.exists() == (which == "this")
+
+
+def test_a_lock_that_another_process_takes_over_is_left_to_it(
+    tmp_path: Path, ended: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = locked(tmp_path, ended)
+    taken = resume._taken_over
+
+    def overtaken(folder: Path, owners: list[Owner]) -> bool:
+        for one in owners:
+            one.path.unlink()
+        locked(folder, Process.this())
+        return taken(folder, owners)
+
+    monkeypatch.setattr(resume, "_taken_over", overtaken)
+    assert main(tmp_path) == 1
+    assert lock.exists()
+
+
+def test_a_record_goes_with_its_process_and_one_without_a_lock_says_nothing(tmp_path: Path) -> None:
+    locked(tmp_path, *strangers()).unlink()
+    program = "from pathlib import Path; from pipeline.workflow import resume; print(resume.record(Path.cwd()).path)"
+    environment = os.environ | {"PYTHONPATH": str(CONF.parent)}
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert Path(run.stdout.strip()).parent == tmp_path / OWNERS
+    assert not [*(tmp_path / OWNERS).iterdir()]
 
 
 @pytest.mark.slow
@@ -391,17 +512,19 @@ def test_a_run_at_work_is_respected_and_a_killed_one_continues(
 ) -> None:
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     snakemake = [sys.executable, "-m", "snakemake", "--cores", "1", "--rerun-incomplete", "--quiet"]
-    with subprocess.Popen(snakemake, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+    environment = os.environ | {"PYTHONPATH": str(CONF.parent)}
+    with subprocess.Popen(snakemake, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as running:
         deadline = time.monotonic() + 60
         while not (tmp_path / "started").exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert list(at_work(tmp_path)) == [process.pid]
+        assert list(at_work(tmp_path)) == [running.pid]
         assert main(tmp_path) == 1
-        assert f"already works in {tmp_path} (process {process.pid})" in capsys.readouterr().err
-        process.kill()
-    assert subprocess.run(snakemake, cwd=tmp_path, check=False, capture_output=True).returncode != 0
+        assert f"process {running.pid}, since" in capsys.readouterr().err
+        running.kill()
+    assert subprocess.run(snakemake, cwd=tmp_path, env=environment, check=False, capture_output=True).returncode != 0
     assert main(tmp_path) == 0
     assert "interrupted" in capsys.readouterr().err
-    assert subprocess.run(snakemake, cwd=tmp_path, check=False, env=dict(os.environ)).returncode == 0
+    assert subprocess.run(snakemake, cwd=tmp_path, check=False, env=environment).returncode == 0
     assert (tmp_path / "made.txt").exists()
+    assert not [*(tmp_path / OWNERS).iterdir()]
