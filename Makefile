@@ -17,6 +17,14 @@ READY := .venv/.installed
 # One thread for each job; jobs run side by side.
 export OMP_NUM_THREADS := 1
 
+# Snakemake, Matplotlib and W&B want to write below the home directory. Where they cannot, they get a folder here.
+NO_HOME := $(shell d="$${XDG_CACHE_HOME:-$$HOME/.cache}"; while [ ! -e "$$d" ]; do d=$$(dirname "$$d"); done; test -w "$$d" || echo yes)
+ifneq ($(NO_HOME),)
+export XDG_CACHE_HOME := $(CURDIR)/.snakemake/cache
+export MPLCONFIGDIR ?= $(XDG_CACHE_HOME)/matplotlib
+export WANDB_CONFIG_DIR ?= $(XDG_CACHE_HOME)/wandb
+endif
+
 # Rules call `python`, which is to be the environment's. `all` is every study that conf/experiment/ holds.
 ACTIVE    = PATH="$(abspath $(BIN)):$$PATH"
 SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakemake --cores $(CORES) --rerun-incomplete

@@ -96,10 +96,10 @@ def relu_flow(parameters: Mapping[str, Array], x0: Array, label: Array, plan: Pl
 @cache
 def compiled_march() -> Callable[..., None]:
     """The compiled kernel; machine code is cached on disk, so only the first process on a machine compiles it."""
-    import numba
+    from fairness_audits.compiled import njit
 
     # Reassociation lets sums over units use vector registers; NaN and infinity keep their meaning.
-    compiled: Any = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})(_march_relu)
+    compiled: Any = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})(_march_relu)
     return compiled
 
 

@@ -20,8 +20,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fairness_audits.compiled import njit
 from fairness_audits.values import Array
 
 LANES = 64

@@ -12,8 +12,8 @@ Import this module only where it is used: it imports the compiler.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from fairness_audits.compiled import njit
 from fairness_audits.values import Array
 
 Word = Any
