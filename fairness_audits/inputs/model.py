@@ -385,7 +385,7 @@ def hidden(folder: Path) -> dict[str, Path]:
 def _hint(taken: Mapping[str, Path]) -> str:
     """The end of an error's sentence where a user's module is hidden."""
     what = listed([str(path) for path in taken.values()])
-    return f": this program has modules of the same name as {what}: give that another name" if taken else ""
+    return f". This program has modules of the same name as {what}: give that another name" if taken else ""
 
 
 def _imports_of(taken: Mapping[str, Path]) -> Iterator[tuple[Path, str]]:

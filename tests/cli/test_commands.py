@@ -180,6 +180,7 @@ def test_version_and_wrong_words_end_with_status_2() -> None:
     ):
         status, _, err = ended(words)
         assert (status, message in err) == (2, True)
+        assert err.startswith("usage: fairness-audits ")
 
 
 # Files arrive whole or not at all, and progress is drawn where a person watches.

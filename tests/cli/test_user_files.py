@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairness_audits.inputs.model import MODULE_NAME, named_object
+from fairness_audits.inputs.model import MODULE_NAME, Computing, load_model, named_object
 
 ROOT = Path(__file__).resolve().parents[2]
 RAN = "raise SystemExit(0)\n"
@@ -139,3 +139,11 @@ def test_a_module_of_a_name_that_is_taken_is_asked_for_by_its_file(here: Path) -
     (here / "pipeline.py").write_text(MODEL)
     with pytest.raises(ValueError, match=r"--predict pipeline:predict: .*pipeline.py:predict"):
         named_object("--predict", "pipeline:predict")
+
+
+def test_a_pickle_whose_class_stands_in_a_module_of_a_name_that_is_taken_is_refused_and_says_so(here: Path) -> None:
+    (here / "pipeline.py").write_text("class Model:\n    def predict(self, frame): return frame['a'] > 0\n")
+    made = "import joblib, pipeline; joblib.dump(pipeline.Model(), 'model.joblib')"
+    subprocess.run([sys.executable, "-c", made], cwd=here, env=os.environ | {"PYTHONPATH": ""}, check=True)
+    with pytest.raises(ValueError, match=r"model\.joblib cannot be unpickled .*pipeline\.py: give that another name"):
+        load_model("model.joblib", True, Computing())
