@@ -59,6 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(arguments.debug, "interrupted: no result was written", INTERRUPTED)
     except (ValueError, OSError) as error:
         return _failed(arguments.debug, f"error: {error}", BAD_INPUT)
+    except SystemExit as ended:
+        if ended.code == BAD_INPUT:  # argparse's, which has said why
+            raise
+        # Any other status would look like an outcome: 0 is that of an audit that has passed.
+        why = f"SystemExit({ended.code!r}) of the model or a metric ended the audit: no result was written"
+        return _failed(arguments.debug, f"error: {why}. Guard it: if __name__ == '__main__'", BAD_INPUT)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "torch":
             return _failed(arguments.debug, f"error: {not_installed('this audit', 'torch', 'torch')}", BAD_INPUT)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairness_audits.cli.entry import BAD_INPUT, main
 from fairness_audits.inputs.model import MODULE_NAME, Computing, load_model, named_object
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,6 +140,16 @@ def test_a_module_of_a_name_that_is_taken_is_asked_for_by_its_file(here: Path) -
     (here / "pipeline.py").write_text(MODEL)
     with pytest.raises(ValueError, match=r"--predict pipeline:predict: .*pipeline.py:predict"):
         named_object("--predict", "pipeline:predict")
+
+
+@pytest.mark.parametrize("status", ["0", "", "3", "'done'"])
+@pytest.mark.parametrize("text", ["import sys\nsys.exit({0})\n" + MODEL, "def predict(frame): raise SystemExit({0})\n"])
+def test_a_model_that_ends_the_program_has_passed_no_audit(
+    folder: Path, here: Path, capsys: pytest.CaptureFixture[str], text: str, status: str
+) -> None:
+    (here / "model.py").write_text(text.format(status))
+    assert main(["audit", *FLIPTEST, "--predict", "model.py:predict", "--gate"]) == BAD_INPUT
+    assert "SystemExit" in capsys.readouterr().err
 
 
 def test_a_pickle_whose_class_stands_in_a_module_of_a_name_that_is_taken_is_refused_and_says_so(here: Path) -> None:
