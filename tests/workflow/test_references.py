@@ -55,8 +55,8 @@ def test_a_reference_holds_declared_arrays_as_they_are_declared(study: str) -> N
         assert {name: array.tobytes() for name, array in again.items()} == {
             name: array.tobytes() for name, array in one.arrays.items()
         }
-    for one in inputs.classifiers.values():
-        assert {name for name, array in one.parameters.items() if array.size} <= set(reference.PARAMETERS)
+    for model in inputs.classifiers.values():
+        assert {name for name, array in model.parameters.items() if array.size} <= set(reference.PARAMETERS)
 
 
 @pytest.mark.parametrize("study", STUDIES)
