@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import fairness_audits.own  # noqa: F401, first: it checks that the imports below are our own
 from fairness_audits.audits.fliptest.settings import Settings as FlipTestSettings
 from fairness_audits.audits.join.settings import Settings as JoinSettings
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairness_audits.process import Process
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 

@@ -6,7 +6,6 @@ or any function: named by a file, by ``path/to/file.py:name`` or ``package.modul
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.util
 import inspect
@@ -14,7 +13,7 @@ import logging
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 
 MODULE_NAME = "user_code"
 """What a Python file of the user's is called among the imported modules."""
-ROOT = Path(__file__).resolve().parents[2]
-OWN = ("pipeline", "fairness_audits")
-"""The packages of this program: a user's module of such a name cannot be imported beside them."""
 NETWORKS = (".pt", ".pth", ".pt2")
 PICKLES = (".joblib", ".pkl", ".pickle")
 ARCHIVES = (*NETWORKS, *PICKLES, ".skops", ".onnx")
@@ -245,7 +241,7 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
         except Exception as error:
             raise ValueError(
                 f"{path} cannot be unpickled ({reason(error)}). A pickle needs the very module that defined its class: "
-                f"run where that can be imported, or give path/to/file.py:name{_hint(hidden(Path.cwd()))}"
+                f"run where that can be imported, or give path/to/file.py:name"
             ) from error
     if path.suffix != ".skops":
         return _network_in(path, trust_pickle, computing.device)
@@ -329,9 +325,6 @@ def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
     """
     where, _, name = text.rpartition(":")
     file = Path(where) if where.endswith(".py") else None
-    taken = hidden(Path.cwd() if file is None else file.resolve().parent)
-    if file is None and (other := taken.get(where.partition(".")[0])):
-        raise ValueError(f"{option} {text}: {other} has the name of a module of this program: give {other}:{name}")
     try:
         if file is not None:
             module = run_file(file)
@@ -339,10 +332,7 @@ def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
             importable_from(Path.cwd())
             module = importlib.import_module(where)
     except Exception as error:
-        why = f"importing {where!r} failed with {reason(error)}{_hint(taken)}"
-        raise ValueError(f"{option} {text}: {why}") from error
-    for path, imported in _imports_of(taken):
-        raise ValueError(f"{option} {text}: {path} imports {imported!r}{_hint(taken)}")
+        raise ValueError(f"{option} {text}: importing {where!r} failed with {reason(error)}") from error
     if not hasattr(module, name):
         public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
         raise ValueError(f"{option} {text}: {where!r} has no {name!r}. It has: {', '.join(public) or 'nothing'}")
@@ -372,33 +362,3 @@ def importable_from(folder: Path) -> None:
     """Let a user's code find the modules in this folder, after all others."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
-
-
-def hidden(folder: Path) -> dict[str, Path]:
-    """The modules in this folder that a user's code cannot import, by name: this program has modules of these names."""
-    if folder.resolve() == ROOT:
-        return {}
-    files = {name: [*folder.glob(f"{name}.py"), *(folder / name).glob("*.py")] for name in OWN}
-    return {name: found[0] if found[0].stem == name else folder / name for name, found in files.items() if found}
-
-
-def _hint(taken: Mapping[str, Path]) -> str:
-    """The end of an error's sentence where a user's module is hidden."""
-    what = listed([str(path) for path in taken.values()])
-    return f". This program has modules of the same name as {what}: give that another name" if taken else ""
-
-
-def _imports_of(taken: Mapping[str, Path]) -> Iterator[tuple[Path, str]]:
-    """The imports of hidden modules in the files beside them that are loaded, each with its file."""
-    folders = {path.resolve().parent for path in taken.values()}
-    files = {Path(file).resolve() for one in [*sys.modules.values()] if (file := getattr(one, "__file__", None))}
-    others = {ROOT / name for name in OWN}
-    for file in sorted(file for file in files if folders & {*file.parents} and not others & {*file.parents}):
-        # Torch names a file that does not exist; a folder of installed packages may stand in the user's.
-        if file.suffix != ".py" or not file.is_file() or "site-packages" in file.parts:
-            continue
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and not node.level:
-                names = [node.module or ""]
-            yield from ((file, name) for name in names if name.partition(".")[0] in taken)

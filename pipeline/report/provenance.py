@@ -51,7 +51,7 @@ def commit(root: Path = ROOT) -> str:
             return "unknown"
         head = _git(root, "rev-parse", "HEAD")
         changed = _git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!data/reference")
-        new = _git(root, "ls-files", "--others", "--exclude-standard", "--", "pipeline", "conf")
+        new = _git(root, "ls-files", "--others", "--exclude-standard", "--", "fairness_audits", "pipeline", "conf")
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return f"{head}{' with uncommitted changes' if changed or new else ''}"

@@ -4,6 +4,7 @@ import importlib
 import os
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairness_audits.cli.entry import BAD_INPUT, main
-from fairness_audits.inputs.model import MODULE_NAME, Computing, load_model, named_object
+from fairness_audits.inputs.model import MODULE_NAME, named_object
 
 ROOT = Path(__file__).resolve().parents[2]
 RAN = "raise SystemExit(0)\n"
@@ -40,57 +40,57 @@ def script() -> str:
     return f"import sys\nfrom {module} import {function}\nsys.exit({function}())"
 
 
-def audit(folder: Path, *words: str, module: bool = False, path: str = "") -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the library alone, as the wheel installs it."""
+    folder = tmp_path_factory.mktemp("installed")
+    (folder / "fairness_audits").symlink_to(ROOT / "fairness_audits")
+    return folder
+
+
+def audit(library: Path, folder: Path, *words: str, module: bool, path: str) -> subprocess.CompletedProcess[str]:
     """Run the command, or ``python -m fairness_audits``, in ``folder``; ``path`` comes first in PYTHONPATH."""
-    # A command does not have the current folder among those that it imports from; -P is to that effect.
+    # An installed script does not import from the current folder; -P has the same effect.
     start = ["-m", "fairness_audits"] if module else ["-P", "-c", script()]
-    own = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (path, str(ROOT))))}
-    told = [sys.executable, *start, "audit", *words]
-    return subprocess.run(told, cwd=folder, env=own, capture_output=True, text=True, check=False)
+    own = os.environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, (path, str(library), sysconfig.get_path("purelib"))))
+    }
+    # -S passes over the path entry of an editable installation.
+    command = [sys.executable, "-S", *start, *words]
+    return subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
 
 
-def gated(folder: Path, module: bool = False, path: str = "") -> subprocess.CompletedProcess[str]:
-    return audit(folder, *PERMUTATION, "--metric", "tpr", "--gate", module=module, path=path)
+HOW = pytest.mark.parametrize(("module", "path"), [(False, ""), (True, ""), (False, "."), (True, ".")])
 
 
-def test_the_command_audits_whatever_the_current_folder_holds(folder: Path) -> None:
-    for name in ("pipeline.py", "fairness_audits.py", "pipeline/__init__.py", "fairness_audits/cli/entry.py"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+@HOW
+def test_a_file_called_pipeline_does_not_run(library: Path, folder: Path, module: bool, path: str) -> None:
+    for name in ("pipeline.py", "pipeline/__init__.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(RAN)
-    found = gated(folder)
+    found = audit(library, folder, *PERMUTATION, "--metric", "tpr", "--gate", module=module, path=path)
     assert found.returncode == REJECTED, found.stdout + found.stderr
     assert "tpr" in found.stdout
 
 
-@pytest.mark.parametrize("name", ["pipeline.py", "pipeline/__init__.py"])
-@pytest.mark.parametrize(("module", "path"), [(True, ""), (False, "."), (True, ".")])
-def test_where_python_would_import_a_users_file_the_command_fails_and_names_it(
-    folder: Path, name: str, module: bool, path: str
-) -> None:
-    (folder / name).parent.mkdir(exist_ok=True)
-    (folder / name).write_text(RAN)
-    found = gated(folder, module, path)
-    assert found.returncode not in (0, REJECTED)
-    assert f"{folder / name} hides" in found.stderr.replace("/private", "")
-    # The library too.
-    program = "import fairness_audits"
-    own = os.environ | {"PYTHONPATH": str(ROOT)}
-    call = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, env=own, capture_output=True, text=True, check=False
+@HOW
+def test_a_model_may_import_a_users_own_pipeline(library: Path, folder: Path, module: bool, path: str) -> None:
+    (folder / "pipeline.py").write_text("def scale(x):\n    return 2 * x\n")
+    (folder / "model.py").write_text(
+        "from pipeline import scale\n\ndef predict(frame):\n    return scale(frame['a']) > 0\n"
     )
-    assert (call.returncode, f"{folder / name} hides" in call.stderr) == (1, True)
+    for model in ("model.py:predict", "model:predict"):
+        found = audit(library, folder, *FLIPTEST, "--predict", model, "--json", "audit.json", module=module, path=path)
+        assert found.returncode == 0, found.stderr
+        assert (folder / "audit.json").is_file()
 
 
-def test_pipeline_is_no_program() -> None:
-    found = subprocess.run([sys.executable, "-m", "pipeline"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert found.returncode != 0
-
-
-def test_a_model_may_lie_in_a_file_called_pipeline(folder: Path) -> None:
-    (folder / "pipeline.py").write_text(MODEL)
-    found = audit(folder, *FLIPTEST, "--predict", "./pipeline.py:predict", "--json", "audit.json")
-    assert found.returncode == 0, found.stderr
-    assert (folder / "audit.json").is_file()
+def test_an_installed_command_is_not_replaced_by_a_file_of_its_name(library: Path, folder: Path) -> None:
+    for name in ("fairness_audits.py", "fairness_audits/cli/entry.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(RAN)
+    found = audit(library, folder, *PERMUTATION, "--metric", "tpr", "--gate", module=False, path="")
+    assert found.returncode == REJECTED, found.stdout + found.stderr
 
 
 @pytest.fixture
@@ -112,49 +112,4 @@ def test_a_model_may_lie_in_a_file_of_any_name(here: Path, name: str) -> None:
         found, _, file = named_object("--predict", f"{path}:predict")
         assert file == Path(path)
         assert found({"a": 1}) is True
-    assert importlib.import_module("fairness_audits.seeds").__file__ == str(ROOT / "pipeline" / "seeds.py")
-
-
-@pytest.mark.parametrize("form", ["model.py:predict", "model:predict"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"import pipeline\n{MODEL}",
-        f"from pipeline import scale\n{MODEL}",
-        f"import beside\n{MODEL}",
-        f"{MODEL}    import fairness_audits.values\n",
-    ],
-)
-def test_a_model_that_imports_a_module_of_a_name_that_is_taken_is_refused(here: Path, text: str, form: str) -> None:
-    """It would get the module of this program in place of its own."""
-    (here / "model.py").write_text(text)
-    (here / "beside.py").write_text("def late():\n    from pipeline import seeds\n")
-    if "scale" not in text:
-        assert named_object("--predict", form), "there is no other module of that name"
-    (here / "pipeline.py").write_text("scale = 1\n")
-    with pytest.raises(ValueError, match=f"--predict {form}.* {here / 'pipeline.py'}: give that another name"):
-        named_object("--predict", form)
-
-
-def test_a_module_of_a_name_that_is_taken_is_asked_for_by_its_file(here: Path) -> None:
-    (here / "pipeline.py").write_text(MODEL)
-    with pytest.raises(ValueError, match=r"--predict pipeline:predict: .*pipeline.py:predict"):
-        named_object("--predict", "pipeline:predict")
-
-
-@pytest.mark.parametrize("status", ["0", "", "3", "'done'"])
-@pytest.mark.parametrize("text", ["import sys\nsys.exit({0})\n" + MODEL, "def predict(frame): raise SystemExit({0})\n"])
-def test_a_model_that_ends_the_program_has_passed_no_audit(
-    folder: Path, here: Path, capsys: pytest.CaptureFixture[str], text: str, status: str
-) -> None:
-    (here / "model.py").write_text(text.format(status))
-    assert main(["audit", *FLIPTEST, "--predict", "model.py:predict", "--gate"]) == BAD_INPUT
-    assert "SystemExit" in capsys.readouterr().err
-
-
-def test_a_pickle_whose_class_stands_in_a_module_of_a_name_that_is_taken_is_refused_and_says_so(here: Path) -> None:
-    (here / "pipeline.py").write_text("class Model:\n    def predict(self, frame): return frame['a'] > 0\n")
-    made = "import joblib, pipeline; joblib.dump(pipeline.Model(), 'model.joblib')"
-    subprocess.run([sys.executable, "-c", made], cwd=here, env=os.environ | {"PYTHONPATH": ""}, check=True)
-    with pytest.raises(ValueError, match=r"model\.joblib cannot be unpickled .*pipeline\.py: give that another name"):
-        load_model("model.joblib", True, Computing())
+    assert importlib.import_module("fairness_audits.seeds").__file__ == str(ROOT / "fairness_audits" / "seeds.py")
