@@ -270,6 +270,16 @@ def test_an_undefined_metric_is_a_result_with_its_reason() -> None:
     assert made["verdict"]["undefined"] == 2
 
 
+def test_a_perfect_auc_is_a_verdict() -> None:
+    rng = np.random.default_rng(1)
+    label, sex = rng.integers(0, 2, 600), np.repeat(["f", "m"], (200, 400))
+    score = rng.normal(size=600) + np.where(sex == "f", 20, 0.66) * label
+    pd.DataFrame({"y": label, "p": score, "sex": sex}).to_parquet("perfect.parquet")
+    made = document("--predictions", "perfect.parquet", "--metric", "auc")
+    assert made["verdict"]["outcome"] == "rejected"
+    assert made["results"][0]["higher"] == "f"
+
+
 def test_sequential_draws_stop_early_and_say_so() -> None:
     (found,) = document("--metric", "auc", "--draws", "100000", "--resampling-risk", "0.01")["results"]
     assert 200 <= found["draws"] < 5000

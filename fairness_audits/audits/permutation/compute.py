@@ -18,7 +18,7 @@ from fairness_audits.audits.permutation.metrics import ALIASES, METRICS, Auc, Me
 from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative, tails
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
+from fairness_audits.audits.permutation.permutation_test import PermutationTest, independent, tested
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.model import named_object
 from fairness_audits.inputs.table import Attribute, attribute
@@ -207,18 +207,7 @@ def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
 
     None for other metrics, whose units are all of the group's.
     """
-    if not isinstance(metric, Auc | Rate):
-        return None
-    if isinstance(content, Counts):
-        kinds = content.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(content.table)[:, :2].sum(axis=1)
-        return int(kinds.min())
-    if isinstance(metric, Auc):
-        of_kind = [content.label == label for label in (0, 1)]
-    else:
-        assert content.prediction is not None
-        of_kind = [np.array(metric.among, dtype=bool)[content.label.astype(int), content.prediction.astype(int)]]
-    unit = np.arange(len(content.label)) if content.cluster is None else content.cluster
-    return min(len(np.unique(unit[kind & (content.group == g)])) for kind in of_kind for g in (0, 1))
+    return int(independent(content, metric).min()) if isinstance(metric, Auc | Rate) else None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from fairness_audits.values import Dataset
 from pipeline.audits import auc, permutation, sample_size, thresholds
 from pipeline.audits.permutation import Config, run
 from pipeline.predictions import scores_of, threshold_tables
-from tests.audits.permutation.builders import BIAS, delong, simulate, tabulated
+from tests.audits.permutation.builders import BIAS, at_most, delong, simulate, tabulated
 from tests.audits.permutation.builders import ROWS as LOGITS
 from tests.builders import chosen, dataset, logistic
 
@@ -147,7 +147,6 @@ ONE_CLASS = LABEL * (1 - GROUP)
 
 
 NO_POSITIVES = "group 'b' has no rows with label 1"
-NO_VARIANCE = "the estimated variance of the AUC in group {!r} is zero".format
 INFINITE = "the log loss of group 'b' is infinite: a prediction that was certain was wrong"
 
 
@@ -157,8 +156,6 @@ INFINITE = "the log loss of group 'b' is infinite: a prediction that was certain
         ("tpr", {"label": ONE_CLASS}, NO_POSITIVES, 1),
         ("auc", {"label": ONE_CLASS}, NO_POSITIVES, 1),
         ("precision", {}, "group 'a' has no rows with prediction 1", 1),
-        ("auc", {}, NO_VARIANCE("b"), 2),
-        ("auc", {"score": LABEL + SCORE / 9}, NO_VARIANCE("a"), 2),
         ("log_loss", {"score": WRONG}, INFINITE, 1),
     ],
 )
@@ -167,30 +164,79 @@ def test_a_metric_that_does_not_exist_says_why(
     metric: str, change: dict[str, Any], reason: str, estimates: int, method: str
 ) -> None:
     result = checked(replace(SMALL, **change), metric, method=method)
-    if "variance" in reason and method == "unstudentized":
-        assert result.p_value is not None, "without a variance only T is missing"
-        return
     assert reason in result.undefined
     assert (result.p_value, result.ci_low, result.ci_high, result.rejected) == (None, None, None, False)
     assert (result.difference is None) == (estimates < 2)
     assert sum(estimate is not None for estimate in result.estimates) == estimates
 
 
-@pytest.mark.parametrize("case", ["few scores", "many scores", "ranks", "own", "one positive", "one negative"])
-def test_rounding_is_no_variance(case: str) -> None:
-    """The rows of group a are all alike, ranked without a fault, or hold one row of a label: T does not exist."""
+ALIKE = ("few scores", "many scores", "ranks", "own")
+
+
+@pytest.mark.parametrize("case", [*ALIKE, "one positive", "one negative"])
+def test_a_variance_of_zero_is_one_and_that_of_a_single_row_is_none(case: str) -> None:
+    """The rows of group a are all alike, ranked without a fault, or hold one row of a label: then T does not exist."""
     for seed in range(12):
         rng = np.random.default_rng(seed)
         label, group, score = rng.integers(0, 2, 90), np.repeat([0, 1], (40, 50)), rng.random(90)
-        if one := case.startswith("one"):
-            label[:40] = (np.arange(40) == 3) == (case == "one positive")
-        else:
+        if case in ALIKE:
             alike = {"ranks": label + score, "own": label + rng.random()}.get(case, rng.random())
             score = np.where(group == 0, alike, rng.random() if case == "few scores" else score)
+        else:
+            label[:40] = (np.arange(40) == 3) == (case == "one positive")
         rows = Predictions(label, score, group, ("a", "b"))
         metric: Any = {"few scores": "mean_score", "many scores": "mean_score", "own": BIAS}.get(case, "auc")
         found = permutation_test(rows, metric, rng=rng, draws=39, bootstraps=20)
-        assert f"in group 'a' is {'undefined (too few rows)' if one else 'zero'}, so the difference" in found.undefined
+        if case not in ALIKE:
+            assert "in group 'a' is undefined (too few rows), so the difference" in found.undefined
+            continue
+        if case == "few scores":  # two numbers in all: each group has its own, which no permutation parts so well
+            assert (found.p_value, abs(found.statistic or 0)) == (1 / 40, np.inf)
+        elif case == "many scores":
+            own = score[group == 1]
+            expected = (score[0] - own.mean()) / np.sqrt(own.var(ddof=1) / 50)
+            assert found.statistic == pytest.approx(expected)
+        assert not found.undefined
+        assert found.rejected == (not (found.ci_low or 0) <= 0 <= (found.ci_high or 0))
+
+
+def test_equal_metrics_of_groups_without_variance_are_not_rejected() -> None:
+    """0.1 in every row: the sums of 40 and of 70 such numbers differ by a rounding from 40 and 70 times it."""
+    label, group = np.arange(110) % 2, np.repeat([0, 1], (40, 70))
+    for score, metric in ((np.full(110, 0.1), "mean_score"), (np.full(110, 0.1), "auc"), (label + 0.1, "auc")):
+        found = checked(Predictions(label, score, group, ("a", "b")), metric)
+        assert (found.p_value, found.statistic, found.rejected) == (1, 0, False)
+
+
+@pytest.mark.parametrize("clusters", [False, True])
+def test_a_perfect_auc_is_told_from_another_and_its_interval_knows_how_few_pairs_it_is_of(clusters: bool) -> None:
+    """Of k pairs without a row in common all are right with a chance of at most .025 where the AUC is .025^(1/k)."""
+    rng = np.random.default_rng(1)
+    label, group = rng.integers(0, 2, 600), np.repeat([0, 1], (200, 400))
+    score = rng.normal(size=600) + np.where(group == 0, 20, 0.66) * label
+    persons = np.arange(600) if clusters else None
+    found = checked(Predictions(label, score, group, ("a", "b"), cluster=persons), "auc", alternative="equal-tailed")
+    assert (found.p_value, found.higher, found.estimates[0]) == (2 / 401, "a", 1)
+    k = min(np.bincount(label[:200]))
+    reach = found.difference - found.ci_low
+    assert reach > 1 - 0.025 ** (1 / k)
+    _, variance = delong(label[200:], score[200:])
+    assert reach == pytest.approx(np.hypot(1 - 0.025 ** (1 / k), 1.96 * np.sqrt(variance)), rel=0.15)
+    assert found.ci_high - found.difference < reach
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.3])
+def test_the_level_holds_where_a_small_group_is_often_ranked_without_a_fault(spread: float) -> None:
+    """Equal AUCs of .99, 20 positives and 40 negatives against ten times as many; the groups' scores may differ."""
+    simulations, rejected, perfect = 150, 0, 0
+    for simulation in range(simulations):
+        rng = np.random.default_rng(simulation)
+        label, group = np.repeat([0, 1, 0, 1], (40, 20, 400, 200)), np.repeat([0, 1], (60, 600))
+        score = (rng.normal(size=660) + np.sqrt(2) * stats.norm.ppf(0.99) * label) * np.where(group == 0, spread, 1)
+        found = checked(Predictions(label, score, group, ("a", "b")), "auc", draws=99, alternative="equal-tailed")
+        rejected, perfect = rejected + found.rejected, perfect + (found.estimates[0] == 1)
+    assert perfect > simulations / 20
+    assert at_most(rejected / simulations, 0.05, simulations, deviations=2)
 
 
 def test_sequential_draws_stop_early_with_the_decision_of_all_or_say_that_they_could_not() -> None:
