@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.tables.levels import check_named
 from fairness_audits.tables.rows import counted, numbers, predictions
-from fairness_audits.tables.table import Request, Table, reading
+from fairness_audits.tables.table import Request, Table, in_precision_of, reading
 
 __all__ = ["ENGINES", "Engine", "contingency", "numbers", "opened", "predictions"]
 
@@ -77,7 +77,7 @@ def contingency(
     for a source that cannot be read.
     """
     outcome = reading(score, prediction, threshold, bins, bounds)
-    request = Request(group, label, outcome, cells)
     with opened(source, engine, threads, memory) as table:
         check_named(table, {"label": label, "group": group, "score": score, "prediction": prediction})
+        request = Request(group, label, in_precision_of(outcome, table.precision(outcome.column)), cells)
         return counted(table, request, positive, against)

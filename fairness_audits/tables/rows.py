@@ -13,7 +13,18 @@ import numpy as np
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, decided
 from fairness_audits.tables import levels
 from fairness_audits.tables.levels import group_names, in_order, label_classes, prediction_classes
-from fairness_audits.tables.table import FAULTS, Bins, Decision, Fault, Placed, Request, Score, Table, Threshold
+from fairness_audits.tables.table import (
+    FAULTS,
+    Bins,
+    Decision,
+    Fault,
+    Placed,
+    Request,
+    Score,
+    Table,
+    Threshold,
+    in_precision_of,
+)
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -107,15 +118,19 @@ def predictions(
     if prediction is not None:
         made = Values.of(table, prediction, "prediction", frame[prediction])
         decision = made.coded(prediction_classes(table, prediction, made.counts, classes))
-    scores = decision
+    scores = None
     if score is not None:
-        scores = numeric(table, Score(score, *bounds), "score", frame[score])
+        precision = table.precision(score)
+        bounded = in_precision_of(Score(score, *bounds), precision)
+        scores = numeric(table, bounded, "score", frame[score]).astype(precision)
         if threshold is not None:
             decision = decided(scores, threshold)
     if scores is None:
-        raise ValueError("expected a score or a prediction column, found neither: name one of them")
+        if decision is None:
+            raise ValueError("expected a score or a prediction column, found neither: name one of them")
+        scores = decision.astype(np.float64)
     units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
-    return Predictions(outcome, scores.astype(np.float64), codes, groups, decision, units)
+    return Predictions(outcome, scores, codes, groups, decision, units)
 
 
 def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:

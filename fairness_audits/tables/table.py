@@ -3,14 +3,20 @@
 How a model's output is read as a cell of a table: a decision, a thresholded, a binned or a plain score.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from fairness_audits.audits.permutation.outcomes import in_precision
 from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,33 @@ def reading(
 MISSING_TEXTS = ("", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 """What stands for a missing value in a CSV file; the columns of a CSV file are text, whatever engine reads it."""
 
+
+def in_precision_of(outcome: Reading, dtype: np.dtype) -> Reading:
+    """The reading with its numbers in the precision of the column: those of single precision are cut at single 0.7."""
+    if isinstance(outcome, Decision):
+        return outcome
+    numbers = {
+        one.name: getattr(outcome, one.name) for one in fields(outcome) if one.name in ("low", "high", "threshold")
+    }
+    return replace(outcome, **{name: float(in_precision(number, dtype)) for name, number in numbers.items()})
+
+
+HALF = np.float16
+
+
+def precision_of(column: pd.Series) -> np.dtype:
+    """The type of a data frame's column, NumPy's where it is one of pandas' own."""
+    return np.dtype(getattr(column.dtype, "numpy_dtype", column.dtype))
+
+
+def half_columns(frame: pd.DataFrame) -> frozenset[str]:
+    """The columns of half precision, which engines hold in single precision."""
+    from pandas.api.types import is_float_dtype
+
+    floats = ((str(name), column) for name, column in frame.items() if is_float_dtype(column))
+    return frozenset(name for name, column in floats if precision_of(column) == HALF)
+
+
 Fault = Literal["none", "missing", "text", "outside"]
 FAULTS: tuple[Fault, ...] = ("none", "missing", "text", "outside")
 """What can be wrong with a score, by its code: nothing, no value, no number, not within the bounds."""
@@ -176,6 +209,9 @@ class Table(Placed, Protocol):
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         """About how many values each column has."""
+
+    def precision(self, column: str) -> np.dtype:
+        """In which type of floating-point number a column's numbers are compared: of single precision, or double."""
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         """Columns in the order of the rows: numbers as they are, text as objects (None for a missing one)."""

@@ -1,6 +1,7 @@
 """The same counts and rows from every engine and every kind of source, and they are the right ones."""
 
 import gzip
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -254,14 +255,52 @@ def test_predictions_are_read_as_the_labels_own_values(engine: Engine) -> None:
     np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
 
 
-def test_single_precision_scores_are_compared_as_the_doubles_that_they_are_and_zero_has_no_sign(engine: Engine) -> None:
+def test_single_precision_scores_are_compared_in_single_precision_and_zero_has_no_sign(engine: Engine) -> None:
     frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": np.array([0.1, 0.3, 0.7, 0.9], np.float32)})
-    # 0.3 as float32 is 0.300000012, 0.7 is 0.699999988.
-    counts = contingency(frame, label="y", group="g", score="p", threshold=0.7, engine=engine)
-    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
+    # 0.3 as float32 is 0.300000012, 0.7 is 0.699999988, and the threshold is that number too.
+    for threshold in (0.7, 0.3, 0.1, 0.9):
+        counts = contingency(frame, label="y", group="g", score="p", threshold=threshold, engine=engine)
+        np.testing.assert_array_equal(counts.table[..., 1].sum(), (frame["p"] >= threshold).sum())
     frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": [0.0, -0.0, 1.0, 0.0]})
     counts = contingency(frame, label="y", group="g", score="p", engine=engine)
     np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[0, 1], [1, 0]]])
+
+
+TENTHS = np.tile(np.arange(1, 10) / 10, 8)
+TYPES: tuple[Any, ...] = ("half", "single", "double", "Float32", "float32[pyarrow]", "halffloat[pyarrow]", object)
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_a_threshold_is_of_the_columns_own_precision(kind: Any, engine: Engine, tmp_path: Path) -> None:
+    """A tenth reaches the threshold that is written like it, whatever the precision and wherever the numbers stand."""
+    frame = pd.DataFrame({"y": np.arange(72) % 2, "g": np.arange(72) // 2 % 2, "p": pd.Series(TENTHS).astype(kind)})
+    sources: list[Any] = [frame] if engine == "duckdb" or kind in ("half", "single", "double") else []
+    if engine == "duckdb" or kind in ("single", "double"):  # Spark reads no Parquet of half precision
+        frame.to_parquet(tmp_path / "rows.parquet")
+        sources.append(tmp_path / "rows.parquet")
+    frame.assign(p=TENTHS).to_csv(tmp_path / "rows.csv", index=False)
+    for source in (*sources, tmp_path / "rows.csv"):
+        with opened(source, engine) as table:
+            for place in range(1, 10):
+                asked: dict[str, Any] = {"label": "y", "group": "g", "score": "p", "threshold": place / 10}
+                counts, rows = contingency(table, **asked), predictions(table, **asked)
+                expected = 8 * (10 - place)
+                assert (counts.table[..., 1].sum(), np.sum(rows.prediction)) == (expected, expected)
+                assert (rows.score >= place / 10).sum() == expected
+
+
+@pytest.mark.parametrize("values", [[300, 620, 621, 850] * 3, [1, 7, 7, 10] * 3], ids=str)
+def test_whole_and_decimal_numbers_are_compared_with_any_threshold(
+    values: list[int], engine: Engine, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"y": [0, 1, 1, 0] * 3, "g": [0, 0, 1] * 4, "p": values})
+    money = frame.assign(p=[Decimal(value) / 10 for value in values])
+    for known, name, scale in ((frame, "whole", 1), (money, "decimal", 10)):
+        known.to_parquet(tmp_path / f"{name}.parquet")
+        for threshold in (values[1] - 0.5, values[1], values[1] + 0.25):
+            cut, source = threshold / scale, tmp_path / f"{name}.parquet"
+            counts = contingency(source, label="y", group="g", score="p", threshold=cut, engine=engine)
+            assert counts.table[..., 1].sum() == (frame["p"] >= threshold).sum()
 
 
 # What is wrong with a source is said by column, number of rows and first rows, the same with every engine.

@@ -19,9 +19,9 @@ class Predictions:
     """One row of each array for each prediction; ``n`` rows in ``len(groups)`` groups.
 
     ``label`` (n,) is the outcome y: 0 or 1, or any real number for the metrics that allow it. ``score`` (n,) is what
-    the model says of it (a probability, for the log loss). ``group`` (n,) holds codes 0 ... G - 1 and ``groups`` their
-    names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as recall. ``cluster`` (n,) are codes of
-    the person (any unit that was drawn as a whole) behind each row.
+    the model says of it (a probability, for the log loss), in the precision in which it says so. ``group`` (n,) holds
+    codes 0 ... G - 1 and ``groups`` their names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as
+    recall. ``cluster`` (n,) are codes of the person (any unit that was drawn as a whole) behind each row.
 
     Raises ValueError for arrays of unequal length, values that are not finite, codes without a name, a group without
     rows, and a cluster that has rows in two groups.
@@ -137,8 +137,17 @@ class Counts:
 
 
 def decided(score: Array, threshold: float) -> Array:
-    """The decision 1[score >= threshold], int64."""
-    return (score >= threshold).astype(np.int64)
+    """The decision 1[score >= threshold], int64.
+
+    Scores of lower precision are compared in theirs: 0.7 in single precision reaches a threshold of 0.7.
+    """
+    return (score >= in_precision(threshold, score.dtype)).astype(np.int64)
+
+
+def in_precision(number: Array | float, dtype: np.dtype) -> Array:
+    """A number, or several, rounded to the precision of a column of this type; integers are compared as doubles."""
+    with np.errstate(over="ignore"):
+        return np.asarray(number, dtype=dtype if dtype.kind == "f" else np.float64)
 
 
 def _codes(name: str, values: Array) -> Array:

@@ -75,6 +75,7 @@ def _spread(data: Counts) -> Predictions:
 
 def _parts(metric: Mean, label: Array, score: Array) -> Array:
     """Value and base of each row, (n, 2)."""
+    score = score.astype(float)
     if metric.binary:
         check_binary("label", label)
     if metric.probability and ((score < 0) | (score > 1)).any():
