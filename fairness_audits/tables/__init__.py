@@ -64,10 +64,11 @@ def contingency(
     """How many rows of each group have each label and fall in each cell, by one scan of the rows.
 
     ``label`` and ``group`` are columns. The cells are the two values of ``prediction``; or, of ``score``, the decisions
-    1[score >= ``threshold``], ``bins`` of equal width, or, with neither, each value of it. ``bounds`` are the lowest
-    and the highest score allowed (default: 0 and 1 with bins, otherwise any finite number). ``positive`` is the value
-    of the label that counts as 1 where it is not 0 and 1; ``against`` is a value of the group that is set against all
-    the others. Groups are in order of their names, numbers by their size.
+    1[score >= ``threshold``], about 2 ``bins`` bins by rank, each with at most one in ``bins`` of the rows of either
+    label (or with one score alone), or, with neither, each value of it. A threshold is rounded to the precision of the
+    column. ``bounds`` are the lowest and the highest score allowed (default: any finite number). ``positive`` is the
+    value of the label that counts as 1 where it is not 0 and 1; ``against`` is a value of the group that is set against
+    all the others. Groups are in order of their names, numbers by their size.
 
     ``engine``: ``duckdb`` (with ``threads`` and ``memory`` such as "4GB" as limits; more goes to disk) or ``spark`` (in
     the active session, else a local one with these limits). More than ``cells`` cells are refused.

@@ -77,8 +77,11 @@ def told(error: BaseException) -> str:
 
 
 def in_arrow(frame: pd.DataFrame) -> pyarrow.Table:
-    """A data frame with its columns :func:`numbered`: numbers as they are (DuckDB has no half precision: as single), and all else (objects, categories, dates) as
-    the texts of its values."""
+    """A data frame with its columns :func:`numbered`.
+
+    Numbers are as they are, but of half precision in single, since DuckDB has none; all else (objects, categories,
+    dates) is the text of its values.
+    """
     import pyarrow
     from pandas.api.types import is_complex_dtype, is_float_dtype, is_numeric_dtype
 
@@ -134,9 +137,8 @@ class DuckTable:
     def cells(self, request: Request) -> list[Cell]:
         keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
         selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
-        counted = f"SELECT {', '.join(sql.KEYS)}, count(*) FROM (SELECT {selected} FROM {self._rows()})"
-        found = self._asked(f"{counted} GROUP BY {', '.join(sql.KEYS)} LIMIT {request.cells + 1}")
-        return cells_of(self, request, found)
+        counted = sql.counted(request.outcome, f"(SELECT {selected} FROM {self._rows()})")
+        return cells_of(self, request, self._asked(f"{counted} LIMIT {request.cells + 1}"))
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         counts = ", ".join(f"approx_count_distinct({self._dialect.name(column)})" for column in columns)

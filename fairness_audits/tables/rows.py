@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fairness_audits.tables.levels import group_names, in_order, label_classes, 
 from fairness_audits.tables.table import (
     FAULTS,
     Bins,
+    Cell,
     Decision,
     Fault,
     Placed,
@@ -56,7 +58,8 @@ def counted(table: Table, request: Request, positive: str | None, against: str |
     elif isinstance(request.outcome, Threshold):
         made = {0: 0, 1: 1}
     else:
-        made = {outcome: k for k, outcome in enumerate(sorted(by_outcome))}
+        bounds = _bounds(request, cells)
+        made = {outcome: k for k, outcome in enumerate(bounds)}
     groups = group_order(names, against)
     code = {name: g for g, name in enumerate(groups)}
     decided = isinstance(request.outcome, Decision | Threshold)
@@ -65,7 +68,7 @@ def counted(table: Table, request: Request, positive: str | None, against: str |
         summed[code[names[cell.group]], labels[cell.label], made[cell.outcome]] += cell.count
     if decided:
         return Counts.of_decisions(summed, groups)
-    return Counts(summed, groups, *_bounds(request, list(made)))
+    return Counts(summed, groups, *np.array(list(bounds.values()), dtype=np.float64).T)
 
 
 def group_order(names: Mapping[Any, str], against: str | None) -> tuple[str, ...]:
@@ -81,14 +84,15 @@ def tally(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
     return dict(total)
 
 
-def _bounds(request: Request, outcomes: list[Any]) -> tuple[Array, Array]:
-    """The lower and the upper bound of the scores in each cell."""
+def _bounds(request: Request, cells: Sequence[Cell]) -> dict[Any, tuple[float, float]]:
+    """The lowest and the highest score in each cell of the table, in ascending order."""
     if not isinstance(request.outcome, Bins):
-        scores = np.array(outcomes, dtype=np.float64)
-        return scores, scores
-    edges, bins = request.outcome.edges, np.array(outcomes, dtype=np.int64)
-    edges[-1] = request.outcome.high  # which the expression of an edge may miss by a rounding
-    return edges[bins], edges[bins + 1]
+        return {score: (score, score) for score in sorted({cell.outcome for cell in cells})}
+    found: dict[Any, tuple[float, float]] = {}
+    for cell in cells:
+        low, high = found.get(cell.outcome, (math.inf, -math.inf))
+        found[cell.outcome] = min(low, cell.lower), max(high, cell.upper)
+    return dict(sorted(found.items(), key=itemgetter(1)))
 
 
 def predictions(

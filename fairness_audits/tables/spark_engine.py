@@ -156,8 +156,8 @@ class SparkTable:
     def cells(self, request: Request) -> list[Cell]:
         keys = sql.keys(DIALECT, request, self._column(request.outcome.column))
         selected = self._rows.selectExpr(*(f"{expression} AS {key}" for key, expression in keys.items()))
-        found = self._done(selected.groupBy(*sql.KEYS).count().limit(request.cells + 1).collect)
-        return cells_of(self, request, found)
+        counted = f"{sql.counted(request.outcome, '{selected}')} LIMIT {request.cells + 1}"
+        return cells_of(self, request, self._done(lambda: self._session.sql(counted, selected=selected).collect()))
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         counts = (f"approx_count_distinct({name(column)})" for column in columns)

@@ -44,18 +44,14 @@ class Threshold(Score):
 
 @dataclass(frozen=True)
 class Bins(Score):
-    """Bin k of 0 ... number - 1 holds the scores with edge(k) <= s < edge(k + 1), the last one also s = high.
+    """Scores that lie together in rank, counted together.
 
-    edge(k) = low + k (high - low) / number, evaluated in doubles from left to right. All engines evaluate this very
-    expression, so a score at an edge falls into the same bin in each of them.
+    The rows of each label are ranked and cut into ``number`` bins of equal counts. Two scores are in one cell if they
+    begin and end in the same bin of both labels. So a cell holds at most one in ``number`` of the rows of each label,
+    or it is a single score.
     """
 
     number: int = 100
-
-    @property
-    def edges(self) -> Array:
-        """(number + 1,) bounds of the bins."""
-        return self.low + np.arange(self.number + 1, dtype=np.float64) * (self.high - self.low) / self.number
 
 
 Reading = Decision | Score
@@ -81,7 +77,7 @@ def reading(
     assert score is not None
     if threshold is not None and bins is not None:
         raise ValueError("expected a threshold or bins, found both: decisions come from the one, cells from the other")
-    low, high = bounds or ((0.0, 1.0) if bins is not None else (-math.inf, math.inf))
+    low, high = bounds or (-math.inf, math.inf)
     if not low < high:
         raise ValueError(f"expected the scores' lower bound below the upper one, found {low:g} and {high:g}")
     if threshold is not None:
@@ -92,8 +88,6 @@ def reading(
         return Score(score, low, high)
     if bins < 2:
         raise ValueError(f"expected at least 2 bins, found {bins}")
-    if not math.isfinite(high - low):
-        raise ValueError(f"bins need finite bounds, found {low:g} to {high:g}: give the smallest and the largest score")
     return Bins(score, low, high, bins)
 
 
@@ -136,8 +130,8 @@ FAULTS: tuple[Fault, ...] = ("none", "missing", "text", "outside")
 class Cell:
     """``count`` rows have these values in the columns of group and label, and this reading of the outcome.
 
-    ``outcome`` is the decision's value as it stands, 0 or 1 by a threshold, the number of a bin, or the score; it
-    means nothing where there is a ``fault``.
+    ``outcome`` is the decision's value as it stands, 0 or 1 by a threshold, the score, or what names a bin, of which
+    ``lower`` and ``upper`` are the rows' lowest and highest score; it means nothing where there is a ``fault``.
     """
 
     group: Any
@@ -145,6 +139,8 @@ class Cell:
     fault: Fault
     outcome: Any
     count: int
+    lower: float = math.nan
+    upper: float = math.nan
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ READINGS: tuple[dict[str, Any], ...] = (
     {"score": "p", "threshold": 0.29},
     {"score": "p"},
     {"score": "p", "bins": 100},
-    {"score": "logit", "bins": 30, "bounds": (-6.0, 6.0)},
+    {"score": "logit", "bins": 30},
 )
 
 
@@ -39,6 +39,19 @@ def _brute(frame: pd.DataFrame, group: str, cell: np.ndarray, cells: int) -> np.
     return table
 
 
+def _ranked(frame: pd.DataFrame, column: str, bins: int) -> np.ndarray:
+    """The cell of each row: where its score begins and ends among the rows of each label, by one loop."""
+    found = []
+    for score in frame[column]:
+        place = []
+        for label in (0, 1):
+            own = frame.loc[frame["y"] == label, column]
+            begin, end = (own < score).sum(), max((own < score).sum(), (own <= score).sum() - 1)
+            place += [begin * bins // len(own), end * bins // len(own)]
+        found.append(tuple(place))
+    return np.array([sorted(set(found)).index(place) for place in found])
+
+
 @pytest.mark.parametrize("asked", READINGS, ids=str)
 def test_every_source_gives_the_table_of_a_loop_over_the_rows(
     asked: dict[str, Any], engine: Engine, folder: Path, frame: pd.DataFrame
@@ -50,9 +63,7 @@ def test_every_source_gives_the_table_of_a_loop_over_the_rows(
     elif "threshold" in asked:
         cell = (frame["p"] >= 0.29).to_numpy(int)
     elif "bins" in asked:
-        low, high = asked.get("bounds", (0.0, 1.0))
-        edges = low + np.arange(asked["bins"] + 1) * (high - low) / asked["bins"]
-        cell = np.minimum(np.searchsorted(edges, frame[asked["score"]], side="right") - 1, asked["bins"] - 1)
+        cell = _ranked(frame, asked["score"], asked["bins"])
     else:
         cell = np.searchsorted(np.unique(frame["p"]), frame["p"])
     table = _brute(frame, "age", cell, cell.max() + 1)
@@ -63,17 +74,25 @@ def test_every_source_gives_the_table_of_a_loop_over_the_rows(
     assert all(_same(found[0], other) for other in found[1:])
 
 
-@pytest.mark.parametrize("bins", [7, 10, 49, 100])
-def test_a_score_at_an_edge_is_in_the_bin_that_begins_there(bins: int, engine: Engine) -> None:
-    edges = np.arange(bins + 1) / bins
-    below = np.nextafter(edges[1:], -1)
-    scores = np.concatenate([edges, below])
-    frame = pd.DataFrame({"p": scores, "y": 1, "g": np.arange(len(scores)) % 2})
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e12, -0.0136])
+@pytest.mark.parametrize("bins", [7, 49])
+def test_bins_are_cut_by_rank_whatever_the_scale(bins: int, scale: float, engine: Engine) -> None:
+    """Each holds at most one in so many of the rows of either label, or one score; its ends are those of its rows."""
+    rng = np.random.default_rng(1)
+    label = (np.arange(2000) % 20 == 0).astype(int)
+    score = np.where(np.arange(2000) < 700, 0.0, rng.normal(size=2000) + label) * scale + 1e9 * (scale == 1e12)
+    frame = pd.DataFrame({"p": score, "y": label, "g": np.arange(2000) % 2})
     counts = contingency(frame, label="y", group="g", score="p", bins=bins, engine=engine)
-    np.testing.assert_array_equal(counts.lower, edges[:-1])
-    np.testing.assert_array_equal(counts.upper, edges[1:])
-    # Its own edge and the largest number below the next; the last bin has the upper bound too.
-    np.testing.assert_array_equal(counts.table[:, 1].sum(axis=0), [2] * (bins - 1) + [3])
+    by_label = counts.table.sum(axis=0)
+    alone = counts.lower == counts.upper
+    most = np.ceil(by_label.sum(axis=1) / bins)[:, None]
+    assert ((by_label <= most) | alone).all()
+    assert bins <= len(counts.lower) <= 4 * bins + 4
+    inside = (score >= counts.lower[:, None]) & (score <= counts.upper[:, None])
+    np.testing.assert_array_equal(inside.sum(axis=1), by_label.sum(axis=0))
+    assert (np.where(inside, score, np.inf).min(axis=1) == counts.lower).all()
+    every = contingency(frame, label="y", group="g", score="p", bins=10**6, engine=engine)
+    np.testing.assert_array_equal(every.lower, np.unique(score))
 
 
 def test_one_group_against_the_rest_is_the_sum_of_the_others(folder: Path, engine: Engine) -> None:
@@ -306,7 +325,7 @@ def test_whole_and_decimal_numbers_are_compared_with_any_threshold(
 # What is wrong with a source is said by column, number of rows and first rows, the same with every engine.
 
 
-ASKED: dict[str, Any] = {"label": "y", "group": "sex", "score": "p", "bins": 10}
+ASKED: dict[str, Any] = {"label": "y", "group": "sex", "score": "p", "bins": 10, "bounds": (0.0, 1.0)}
 
 
 def _spoiled(frame: pd.DataFrame, column: str, rows: list[int], values: Any) -> pd.DataFrame:
@@ -366,7 +385,7 @@ def test_faulty_rows_are_counted_and_placed(
             contingency(table, **ASKED)
         rows = {key: value for key, value in ASKED.items() if key != "bins"}
         with pytest.raises(ValueError, match=message):
-            predictions(table, **rows, bounds=(0.0, 1.0))
+            predictions(table, **rows)
 
 
 def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame, engine: Engine) -> None:
@@ -401,7 +420,10 @@ def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame,
             {"group": "logit", "cells": 500},
             r"more than 500 cells. Distinct values: 'logit' about \d+, 'y' about 2, 'p' about",
         ),
-        ({"score": "logit", "bins": None, "cells": 500}, "Count scores in bins, take a threshold, or read the rows"),
+        (
+            {"score": "logit", "bins": None, "bounds": None, "cells": 500},
+            "Count scores in bins, take a threshold, or read the rows",
+        ),
         ({"score": None, "bins": None, "prediction": "p"}, r"column 'p' \(prediction\) holds 0.0, .* give a threshold"),
         ({"prediction": "made"}, "expected a score or a prediction column, found both"),
         ({"score": None}, "expected a score or a prediction column, found neither"),
@@ -409,7 +431,6 @@ def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame,
         ({"threshold": 0.5}, "expected a threshold or bins, found both"),
         ({"bins": 1}, "expected at least 2 bins, found 1"),
         ({"bounds": (1.0, 0.0)}, "expected the scores' lower bound below the upper one, found 1 and 0"),
-        ({"bounds": (0.0, np.inf)}, "bins need finite bounds, found 0 to inf"),
         ({"bins": None, "threshold": np.nan}, "expected a finite threshold, found nan"),
     ],
     ids=str,

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from fairness_audits.audits.permutation.bins import hidden
 from fairness_audits.audits.permutation.exact import Rates, exact_p, newcombe_interval
 from fairness_audits.audits.permutation.exact import statistic as exact_statistic
-from fairness_audits.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
+from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
 from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, MonteCarlo, Settings, monte_carlo
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
 from fairness_audits.audits.permutation.statistics import MetricEstimate, without_rounding
 from fairness_audits.values import Array
@@ -39,6 +40,10 @@ class PermutationTest:
     ``undefined_draws`` of them left a group without the rows that the metric needs and count as extreme.
     ``guarantee`` says in a sentence what the p-value promises.
 
+    ``hidden`` is how far the difference may be off where scores were counted in bins: no more than that, by the pairs
+    of rows and the widths of the bins. It is part of the interval, and ``p_value`` is the largest that the bins allow;
+    ``p_least`` is the smallest.
+
     ``undefined`` is the reason why there is no test, empty where there is one; then ``statistic``, p-values and
     interval are None, and so is an estimate that does not exist.
     """
@@ -65,6 +70,8 @@ class PermutationTest:
     undefined_draws: int = 0
     guarantee: str = ""
     undefined: str = ""
+    hidden: float = 0.0
+    p_least: float | None = None
 
     @property
     def higher(self) -> str | None:
@@ -159,6 +166,7 @@ def _exact(data: Predictions | Counts, metric: Rate, settings: Settings) -> Perm
         p_value=value,
         p_low=value,
         p_high=value,
+        p_least=value,
         rejected=rejected,
         direction=direction(rates.difference, p.greater, p.less, settings),
     )
@@ -168,19 +176,24 @@ def _resampled(
     data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator
 ) -> PermutationTest:
     method: Method = "studentized" if settings.method == "auto" else settings.method
+    data, moved = near_zero(data) if isinstance(metric, Mean) and metric.moves else (data, 0.0)
     bootstraps = settings.bootstraps if method == "studentized" else 0
     source = resampler(data, metric, int(rng.integers(2**63)), settings.smoothing, bootstraps)
     observed = source.observed
     result = _blank(data, metric, settings, method, observed.value, source.units)
+    a, b = (None if one is None else one + moved for one in result.estimates)
+    result = replace(result, estimates=(a, b))
     if not result.undefined and method == "studentized":
         result = replace(result, undefined=without_variance(data, metric, observed))
     if result.undefined:
         return result
+    off = hidden(data, metric) if isinstance(data, Counts) and isinstance(metric, Auc | Mean) else np.zeros((2, 2))
+    blur = Blur(float(off[0].sum()), float(np.hypot(*off[1])) if method == "studentized" else 0.0)
     if method == "unstudentized":
-        return with_monte_carlo(result, monte_carlo(source, method, settings), settings)
+        return with_monte_carlo(result, monte_carlo(source, method, settings), settings, blur=blur)
     beyond = margins(data, metric, observed, settings)
     found = monte_carlo(source, method, settings, doubt(beyond, float(observed.difference), settings))
-    return with_monte_carlo(result, found, settings, beyond)
+    return with_monte_carlo(result, found, settings, beyond, blur)
 
 
 def _blank(
@@ -205,13 +218,49 @@ def _blank(
     )
 
 
+@dataclass(frozen=True)
+class Blur:
+    """How far bins may have put a difference and its standard error off."""
+
+    difference: float
+    error: float
+
+    def of(self, found: MonteCarlo) -> list[MonteCarlo]:
+        """The test with each of the statistics between which that of the scores themselves lies."""
+        if self == SHARP:
+            return [found]
+        wide, narrow = found.scale + self.error, max(found.scale - self.error, 0.0)
+        ends = [found.difference + side * self.difference for side in (-1, 1)]
+        outwards = [narrow if side * end > 0 else wide for side, end in zip((-1, 1), ends, strict=True)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistics = np.divide(ends, outwards)
+        if statistics[0] < 0 < statistics[1]:
+            statistics = np.append(statistics, 0.0)
+        return [replace(found, statistic=float(one), scale=wide) for one in statistics]
+
+    def around(self, interval: tuple[float, float]) -> tuple[float, float]:
+        return interval[0] - self.difference, interval[1] + self.difference
+
+
+SHARP = Blur(0.0, 0.0)
+
+
 def with_monte_carlo(
-    result: PermutationTest, found: MonteCarlo, settings: Settings, beyond: Array | None = None
+    result: PermutationTest,
+    found: MonteCarlo,
+    settings: Settings,
+    beyond: Array | None = None,
+    blur: Blur = SHARP,
 ) -> PermutationTest:
-    """The result completed by a Monte-Carlo test; ``beyond`` are the :func:`margins` that widen its interval."""
+    """The result completed by a Monte-Carlo test.
+
+    Its interval is widened by ``beyond``, the :func:`margins`, and by the ``blur``, whose largest p-value it has.
+    """
+    possible = sorted(blur.of(found), key=lambda one: one.p(settings.alternative))
+    least, found = possible[0].p(settings.alternative), possible[-1]
     value = found.p(settings.alternative)
     rejected = value <= settings.alpha
-    interval = found.interval(settings.alpha, settings.alternative)
+    interval = blur.around(found.interval(settings.alpha, settings.alternative))
     if beyond is not None and beyond.any():
         interval = widened(interval, found.difference, beyond)
     low, high = agreeing(interval, found.difference, rejected)
@@ -230,6 +279,8 @@ def with_monte_carlo(
         draws=len(found.reference),
         undefined_draws=found.undefined_draws,
         guarantee=result.guarantee + _stopping(found, settings),
+        hidden=blur.difference,
+        p_least=least,
     )
 
 
