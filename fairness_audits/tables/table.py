@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -95,14 +95,14 @@ MISSING_TEXTS = ("", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL",
 """What stands for a missing value in a CSV file; the columns of a CSV file are text, whatever engine reads it."""
 
 
-def in_precision_of(outcome: Reading, dtype: np.dtype) -> Reading:
+Read = TypeVar("Read", bound=Decision | Score)
+
+
+def in_precision_of(outcome: Read, dtype: np.dtype) -> Read:
     """The reading with its numbers in the precision of the column: those of single precision are cut at single 0.7."""
-    if isinstance(outcome, Decision):
-        return outcome
-    numbers = {
-        one.name: getattr(outcome, one.name) for one in fields(outcome) if one.name in ("low", "high", "threshold")
-    }
-    return replace(outcome, **{name: float(in_precision(number, dtype)) for name, number in numbers.items()})
+    names = [one.name for one in fields(outcome) if one.name in ("low", "high", "threshold")]
+    rounded: dict[str, Any] = {name: float(in_precision(getattr(outcome, name), dtype)) for name in names}
+    return replace(outcome, **rounded)
 
 
 HALF = np.float16

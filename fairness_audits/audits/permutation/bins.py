@@ -22,9 +22,9 @@ MANY_ROWS = 100_000
 """Up to this many units a permutation is one of the units themselves."""
 MANY_CELLS = 2_000
 """Up to this many distinct scores none are taken as equal."""
-NUMBER = 1_000
+NUMBER = 500
 """Bins of each label."""
-LOST = 1e-3
+LOST = 1e-2
 """Share of the variance that bins may cost."""
 
 
@@ -60,11 +60,14 @@ class Coarse:
         return self.drawn.permuted(block, size)
 
 
-def coarse_auc(observed: MetricEstimate, pooled: MetricEstimate, table: Array, seed: int) -> Coarse | None:
-    """From counts group x label x bin; None where the bins cost too much of the variance of all groups ``pooled``."""
+def coarse_auc(observed: MetricEstimate, variance: Array, table: Array, cells: Array, seed: int) -> Coarse | None:
+    """From counts group x label x bin, and the number of ``cells`` in each bin.
+
+    None where the bins may cost too much of the ``variance`` that all groups have together.
+    """
     statistic = BinnedAuc(table.shape[2])
-    kept = statistic(table.sum(axis=0).ravel()).variance / pooled.variance
-    if not abs(kept - 1) <= LOST:
+    _, changes = off_by_pairs(table.sum(axis=0, keepdims=True).astype(float), cells > 1)
+    if not changes[0] <= LOST * variance:
         return None
     return Coarse(observed, CountResampler(statistic, table.reshape(len(table), -1), seed))
 
@@ -109,16 +112,21 @@ def hidden(data: Counts, metric: Auc | Mean) -> Array:
     """
     table = data.table.astype(float)
     if isinstance(metric, Auc):
-        negative, positive = table[:, 0], table[:, 1]
-        m, n = positive.sum(axis=1, keepdims=True), negative.sum(axis=1, keepdims=True)
-        several = data.lower < data.upper
-        with np.errstate(divide="ignore", invalid="ignore"):
-            v10, v01 = several * negative / (2 * n), several * positive / (2 * m)
-            off = (positive * v10).sum(axis=1) / m[:, 0]
-            squares = (positive * v10**2 / freedom(m) / m + negative * v01**2 / freedom(n) / n).sum(axis=1)
+        off, squares = off_by_pairs(table, data.lower < data.upper)
     else:
         rows, half = table.reshape(len(table), -1), values_of(metric, data)[1]
         each = np.multiply(rows, half, where=rows > 0, out=np.zeros(rows.shape))
         n = rows.sum(axis=1)
         off, squares = each.sum(axis=1) / n, (each * half).sum(axis=1) / freedom(n) / n
     return np.stack([off, np.sqrt(squares)])
+
+
+def off_by_pairs(table: Array, several: Array) -> tuple[Array, Array]:
+    """How far the AUC of each group may be off by pairs within cells of ``several`` scores (K,), and the square of what
+    its standard error may be: from counts (G, 2, K)."""
+    negative, positive = table[:, 0], table[:, 1]
+    m, n = positive.sum(axis=1, keepdims=True), negative.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        v10, v01 = several * negative / (2 * n), several * positive / (2 * m)
+        off = (positive * v10).sum(axis=1) / m[:, 0]
+        return off, (positive * v10**2 / freedom(m) / m + negative * v01**2 / freedom(n) / n).sum(axis=1)

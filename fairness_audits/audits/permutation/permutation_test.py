@@ -376,8 +376,11 @@ def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate
 
     .. math:: f \alpha^{1/k} \quad\text{and}\quad 1 - (1 - f) \alpha^{1/k}.
 
-    Other metrics have no bounds: there the margin is infinite. It is 0 where a group has a variance.
+    Other metrics have no bounds: there the margin is infinite. It is 0 where a group has a variance, and for rates of
+    rows, which have one by smoothing (without it they are tested as published).
     """
+    if isinstance(metric, Rate) and countable(data):
+        return np.zeros((2, len(data.groups)))
     degenerate = without_rounding(observed).variance == 0
     reach = np.full((2, len(data.groups)), np.inf)
     if isinstance(metric, Auc | Rate) and degenerate.any():

@@ -9,7 +9,7 @@ from fairness_audits.audits.permutation.draws import CountResampler, Resampler
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, check_binary
 from fairness_audits.audits.permutation.rows import ClusteredRanks, RankedRows, SummedRows, UserRows, sizes, summed
-from fairness_audits.audits.permutation.statistics import BinnedAuc, MetricEstimate, Proportion, RatioOfSums
+from fairness_audits.audits.permutation.statistics import BinnedAuc, Proportion, RatioOfSums
 from fairness_audits.values import Array
 
 LARGEST = 1e140
@@ -40,7 +40,7 @@ def resampler(
     if isinstance(data, Counts):
         if data.decided and not (isinstance(metric, Mean) and metric.decisions):
             raise ValueError(f"{metric.name} needs scores, found counts of decisions: count the rows by score")
-        if 2 * len(data.lower) * ROWS_PER_KIND <= data.sizes.sum():
+        if 2 * len(data.lower) * ROWS_PER_KIND <= data.sizes.sum() or (data.lower < data.upper).any():
             return _of_bins(data, metric, seed)
         data = _spread(data)
     if isinstance(metric, Auc):
@@ -68,9 +68,10 @@ def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
         drawn = CountResampler(BinnedAuc(len(data.lower)), kinds, seed)
         if not many:
             return drawn
-        table = bins.merged(data.table, bins.by_rank(data.table.sum(axis=0).T, bins.NUMBER))
-        pooled = drawn.statistic(kinds.sum(axis=0))
-        return bins.coarse_auc(drawn.observed, pooled, table, seed) or drawn
+        own = bins.by_rank(data.table.sum(axis=0).T, bins.NUMBER)
+        variance = drawn.statistic(kinds.sum(axis=0)).variance
+        table = bins.merged(data.table, own)
+        return bins.coarse_auc(drawn.observed, variance, table, np.bincount(own), seed) or drawn
     assert isinstance(metric, Mean)
     seen = kinds.any(axis=0)
     label, score = np.repeat([0, 1], len(data.lower))[seen], np.tile(data.score, 2)[seen]
@@ -136,8 +137,7 @@ def _auc_of_ranks(data: Predictions, cell: Array, rows: RankedRows, seed: int) -
     flat = np.ravel_multi_index((data.group, label, own[cell]), shape)
     table = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
     pooled = replace(rows, group=np.zeros_like(rows.group), units=(len(label),)).observed
-    every = MetricEstimate(pooled.value[0], pooled.variance[0])
-    return bins.coarse_auc(rows.observed, every, table, seed) or rows
+    return bins.coarse_auc(rows.observed, pooled.variance[0], table, np.bincount(own), seed) or rows
 
 
 def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
