@@ -304,7 +304,8 @@ def test_a_threshold_is_of_the_columns_own_precision(kind: Any, engine: Engine, 
                 asked: dict[str, Any] = {"label": "y", "group": "g", "score": "p", "threshold": place / 10}
                 counts, rows = contingency(table, **asked), predictions(table, **asked)
                 expected = 8 * (10 - place)
-                assert (counts.table[..., 1].sum(), np.sum(rows.prediction)) == (expected, expected)
+                assert rows.prediction is not None
+                assert (counts.table[..., 1].sum(), rows.prediction.sum()) == (expected, expected)
                 assert (rows.score >= place / 10).sum() == expected
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from fairness_audits.audits.permutation.bins import hidden
+from fairness_audits.audits.permutation.bins import LOST, Coarse, hidden
 from fairness_audits.audits.permutation.exact import Rates, exact_p, newcombe_interval
 from fairness_audits.audits.permutation.exact import statistic as exact_statistic
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
@@ -87,6 +87,11 @@ GUARANTEES = {
     "unstudentized": "the chance to reject is at most alpha if the groups are alike in distribution; if only the "
     "metric is equal, it can be far from alpha",
 }
+
+OF_BINS = (
+    f"; estimates and statistic are of all rows, but the permutations are of bins of ranks, by which a variance may "
+    f"change by {LOST:.0%}"
+)
 
 NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
 NEEDED |= {"precision": "prediction 1", "npv": "prediction 0"}
@@ -187,6 +192,8 @@ def _resampled(
         result = replace(result, undefined=without_variance(data, metric, observed))
     if result.undefined:
         return result
+    if isinstance(source, Coarse):
+        result = replace(result, guarantee=result.guarantee + OF_BINS)
     off = hidden(data, metric) if isinstance(data, Counts) and isinstance(metric, Auc | Mean) else np.zeros((2, 2))
     blur = Blur(float(off[0].sum()), float(np.hypot(*off[1])) if method == "studentized" else 0.0)
     if method == "unstudentized":
