@@ -161,7 +161,9 @@ class DuckTable:
         return found[:SHOWN]
 
     def precision(self, column: str) -> np.dtype:
-        return np.dtype(np.float64 if self._types[column] != "FLOAT" else HALF if column in self._half else np.float32)
+        kind = self._types[column]
+        single = HALF if column in self._half else np.float32
+        return np.dtype(single if kind == "FLOAT" else np.int64 if "INT" in kind else np.float64)
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         selected = ", ".join(map(self._dialect.name, columns))

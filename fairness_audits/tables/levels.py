@@ -9,7 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fairness_audits.messages import SHOWN, check_columns, listed
-from fairness_audits.tables.table import FAULTS, Bins, Cell, Fault, Faulty, Place, Placed, Request, Score, Table
+from fairness_audits.tables.table import (
+    DISTINGUISHED,
+    FAULTS,
+    Bins,
+    Cell,
+    Fault,
+    Faulty,
+    Place,
+    Placed,
+    Request,
+    Score,
+    Table,
+)
 
 WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
 """A whole number with decimals, which is the same one without; 01 is none."""
@@ -178,7 +190,9 @@ def check_scores(table: Placed, score: Score, role: str, faults: Mapping[Fault, 
         "text": ("is not a number", "write numbers with a decimal point, or name another column"),
         "outside": (
             f"is outside [{score.low:g}, {score.high:g}]" if bounded else "is infinite",
-            "mend these rows",
+            "doubles do not tell such whole numbers apart: subtract one of them from all"
+            if score.high == DISTINGUISHED
+            else "mend these rows",
         ),
     }
     for fault, (problem, remedy) in problems.items():

@@ -182,7 +182,9 @@ class SparkTable:
         ]
 
     def precision(self, column: str) -> np.dtype:
-        return np.dtype(np.float64 if self._types[column] != "float" else HALF if column in self._half else np.float32)
+        kind = self._types[column]
+        single = HALF if column in self._half else np.float32
+        return np.dtype(single if kind == "float" else np.int64 if kind.endswith("int") else np.float64)
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         """Columns in the order of the rows (of a data frame: in the order that Spark has): numbers, text as objects."""

@@ -99,13 +99,20 @@ Read = TypeVar("Read", bound=Decision | Score)
 
 
 def in_precision_of(outcome: Read, dtype: np.dtype) -> Read:
-    """The reading with its numbers in the precision of the column: those of single precision are cut at single 0.7."""
+    """The reading with its numbers in the precision of the column: those of single precision are cut at single 0.7.
+
+    Whole numbers are allowed as far as doubles tell them apart.
+    """
     names = [one.name for one in fields(outcome) if one.name in ("low", "high", "threshold")]
     rounded: dict[str, Any] = {name: float(in_precision(getattr(outcome, name), dtype)) for name in names}
+    if dtype.kind == "i" and not isinstance(outcome, Decision):
+        rounded |= {"low": max(outcome.low, -DISTINGUISHED), "high": min(outcome.high, DISTINGUISHED)}
     return replace(outcome, **rounded)
 
 
 HALF = np.float16
+DISTINGUISHED = 2.0**53 - 1
+"""Whole numbers up to this one are the double of no other."""
 
 
 def precision_of(column: pd.Series) -> np.dtype:
@@ -207,7 +214,7 @@ class Table(Placed, Protocol):
         """About how many values each column has."""
 
     def precision(self, column: str) -> np.dtype:
-        """In which type of floating-point number a column's numbers are compared: of single precision, or double."""
+        """In which type a column's numbers are compared: a floating-point type, or int64 for whole numbers."""
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         """Columns in the order of the rows: numbers as they are, text as objects (None for a missing one)."""

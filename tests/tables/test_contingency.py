@@ -323,6 +323,18 @@ def test_whole_and_decimal_numbers_are_compared_with_any_threshold(
             assert counts.table[..., 1].sum() == (frame["p"] >= threshold).sum()
 
 
+def test_whole_numbers_that_doubles_confuse_are_refused(tmp_path: Path, engine: Engine) -> None:
+    frame = pd.DataFrame({"y": [0, 1] * 4, "g": [0, 0, 1, 1] * 2, "p": 2**53 + np.arange(-8, 0)})
+    frame.to_parquet(tmp_path / "last.parquet")
+    (frame.assign(p=frame["p"] + 1)).to_parquet(tmp_path / "beyond.parquet")
+    asked: dict[str, Any] = {"label": "y", "group": "g", "score": "p"}
+    assert len(contingency(tmp_path / "last.parquet", engine=engine, **asked).lower) == 8
+    with opened(tmp_path / "beyond.parquet", engine) as table:
+        for read in (contingency, predictions):
+            with pytest.raises(ValueError, match=r"'p' \(score\) is outside .* in 1 of 8 rows.*subtract"):
+                read(table, **asked)  # type: ignore[operator]
+
+
 # What is wrong with a source is said by column, number of rows and first rows, the same with every engine.
 
 
