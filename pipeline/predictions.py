@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairness_audits.audits.permutation.metrics import METRICS, Rate
+from fairness_audits.audits.permutation.outcomes import in_precision
 from fairness_audits.models import architecture
 from fairness_audits.values import Array, Batch, Classifier, Dataset, Split
 
@@ -50,7 +51,7 @@ def threshold_tables(label: Array, score: Array, protected: Array, thresholds: A
     Group 0 of a table is level 1 of the attribute ``protected`` (n,), and the decision is 1[``score`` >= threshold].
     """
     # Cell k holds the scores that reach exactly the first k thresholds.
-    cell = np.searchsorted(thresholds, score, side="right")
+    cell = np.searchsorted(in_precision(thresholds, score.dtype), score, side="right")
     shape = 2, 2, len(thresholds) + 1
     flat = np.ravel_multi_index((1 - protected, label, cell), shape)
     counts = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)

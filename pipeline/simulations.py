@@ -103,8 +103,8 @@ def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int) -
     Of S samples of n rows each, ``label`` and ``group`` (S, n) of 0 and 1 in ascending order of score, no two of which
     are equal: the tests are those of ``permutation_test`` by the same names. In every sample the groups have the sizes
     of the first. ``TOGETHER`` samples share their permutations: each p-value has its law, and what they have in common
-    is only the error of their ``draws``. NaN where a group lacks a label or, studentised, where DeLong's variance is 0
-    or does not exist.
+    is only the error of their ``draws``. NaN where a group lacks a label or, studentised, where DeLong's variance does
+    not exist or is 0: ``permutation_test`` decides the latter too, and hardly ever rejects with so few rows.
     """
     sizes = np.bincount(group[0], minlength=2)
     observed = _observed(label, group, sizes)

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.tables.levels import check_named
 from fairness_audits.tables.rows import counted, numbers, predictions
-from fairness_audits.tables.table import Request, Table, reading
+from fairness_audits.tables.table import Request, Table, in_precision_of, reading
 
 __all__ = ["ENGINES", "Engine", "contingency", "numbers", "opened", "predictions"]
 
@@ -64,10 +64,11 @@ def contingency(
     """How many rows of each group have each label and fall in each cell, by one scan of the rows.
 
     ``label`` and ``group`` are columns. The cells are the two values of ``prediction``; or, of ``score``, the decisions
-    1[score >= ``threshold``], ``bins`` of equal width, or, with neither, each value of it. ``bounds`` are the lowest
-    and the highest score allowed (default: 0 and 1 with bins, otherwise any finite number). ``positive`` is the value
-    of the label that counts as 1 where it is not 0 and 1; ``against`` is a value of the group that is set against all
-    the others. Groups are in order of their names, numbers by their size.
+    1[score >= ``threshold``], about 2 ``bins`` bins by rank, each with at most one in ``bins`` of the rows of either
+    label (or with one score alone), or, with neither, each value of it. A threshold is rounded to the precision of the
+    column. ``bounds`` are the lowest and the highest score allowed (default: any finite number). ``positive`` is the
+    value of the label that counts as 1 where it is not 0 and 1; ``against`` is a value of the group that is set against
+    all the others. Groups are in order of their names, numbers by their size.
 
     ``engine``: ``duckdb`` (with ``threads`` and ``memory`` such as "4GB" as limits; more goes to disk) or ``spark`` (in
     the active session, else a local one with these limits). More than ``cells`` cells are refused.
@@ -77,7 +78,7 @@ def contingency(
     for a source that cannot be read.
     """
     outcome = reading(score, prediction, threshold, bins, bounds)
-    request = Request(group, label, outcome, cells)
     with opened(source, engine, threads, memory) as table:
         check_named(table, {"label": label, "group": group, "score": score, "prediction": prediction})
+        request = Request(group, label, in_precision_of(outcome, table.precision(outcome.column)), cells)
         return counted(table, request, positive, against)

@@ -13,8 +13,8 @@ import numpy as np
 from fairness_audits.messages import SHOWN, check_distinct
 from fairness_audits.tables import sql
 from fairness_audits.tables.levels import cells_of
-from fairness_audits.tables.source import Files, header, local_files, parquet_header
-from fairness_audits.tables.table import MISSING_TEXTS, Cell, Faulty, Place, Request
+from fairness_audits.tables.source import Files, half_in_parquet, header, local_files, parquet_header
+from fairness_audits.tables.table import HALF, MISSING_TEXTS, Cell, Faulty, Place, Request, half_columns, precision_of
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -77,15 +77,18 @@ def told(error: BaseException) -> str:
 
 
 def in_arrow(frame: pd.DataFrame) -> pyarrow.Table:
-    """A data frame with its columns :func:`numbered`: numbers as they are, and all else (objects, categories, dates) as
-    the texts of its values."""
+    """A data frame with its columns :func:`numbered`.
+
+    Numbers are as they are, but of half precision in single, since DuckDB has none; all else (objects, categories,
+    dates) is the text of its values.
+    """
     import pyarrow
     from pandas.api.types import is_complex_dtype, is_float_dtype, is_numeric_dtype
 
     columns = []
     for _, values in frame.items():
         if is_float_dtype(values):
-            plain = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            plain = values.to_numpy(dtype=np.promote_types(precision_of(values), np.float32), na_value=np.nan)
         elif is_numeric_dtype(values) and not is_complex_dtype(values):
             plain = values.to_numpy()
         else:
@@ -108,6 +111,7 @@ class DuckTable:
     ) -> None:
         self._connection, self._missing = connection, ", ".join(map(text, missing))
         self._files: Files | None = None
+        self._half: frozenset[str] = frozenset()
         if isinstance(source, str | Path | Sequence):
             self._files = local_files(source)
             self.name = self._files.name
@@ -116,10 +120,12 @@ class DuckTable:
             self.name = "the data frame"
             self._header = tuple(str(column) for column in source.columns)
             check_distinct(self._header, self.name)
+            self._half = half_columns(source)
             connection.register(FRAME, in_arrow(source))
         known, kinds, *_ = zip(*self._asked(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
         if self._files is not None and self._files.kind == "parquet":
             self._header = parquet_header(self._files)
+            self._half = half_in_parquet(self._files)
         self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
         self._types: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
@@ -131,9 +137,8 @@ class DuckTable:
     def cells(self, request: Request) -> list[Cell]:
         keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
         selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
-        counted = f"SELECT {', '.join(sql.KEYS)}, count(*) FROM (SELECT {selected} FROM {self._rows()})"
-        found = self._asked(f"{counted} GROUP BY {', '.join(sql.KEYS)} LIMIT {request.cells + 1}")
-        return cells_of(self, request, found)
+        counted = sql.counted(request.outcome, f"(SELECT {selected} FROM {self._rows()})")
+        return cells_of(self, request, self._asked(f"{counted} LIMIT {request.cells + 1}"))
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         counts = ", ".join(f"approx_count_distinct({self._dialect.name(column)})" for column in columns)
@@ -154,6 +159,11 @@ class DuckTable:
             if len(found) >= SHOWN:
                 break
         return found[:SHOWN]
+
+    def precision(self, column: str) -> np.dtype:
+        kind = self._types[column]
+        single = HALF if column in self._half else np.float32
+        return np.dtype(single if kind == "FLOAT" else np.int64 if "INT" in kind else np.float64)
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         selected = ", ".join(map(self._dialect.name, columns))

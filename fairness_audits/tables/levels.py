@@ -9,7 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fairness_audits.messages import SHOWN, check_columns, listed
-from fairness_audits.tables.table import FAULTS, Cell, Fault, Faulty, Place, Placed, Request, Score, Table
+from fairness_audits.tables.table import (
+    DISTINGUISHED,
+    FAULTS,
+    Bins,
+    Cell,
+    Fault,
+    Faulty,
+    Place,
+    Placed,
+    Request,
+    Score,
+    Table,
+)
 
 WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
 """A whole number with decimals, which is the same one without; 01 is none."""
@@ -178,8 +190,8 @@ def check_scores(table: Placed, score: Score, role: str, faults: Mapping[Fault, 
         "text": ("is not a number", "write numbers with a decimal point, or name another column"),
         "outside": (
             f"is outside [{score.low:g}, {score.high:g}]" if bounded else "is infinite",
-            "mend these rows; the AUC and means take any scores with --bins none"
-            if role == "score" and bounded
+            "doubles do not tell such whole numbers apart: subtract one of them from all"
+            if score.high == DISTINGUISHED
             else "mend these rows",
         ),
     }
@@ -213,6 +225,9 @@ def cells_of(table: Table, request: Request, found: Sequence[Sequence[Any]]) -> 
             f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}. Count "
             "scores in bins, take a threshold, or read the rows themselves; band a group or a label that is a number"
         )
+    if isinstance(request.outcome, Bins):
+        rows = ((*row[:3], tuple(row[3:-3]), *row[-3:]) for row in found)
+        return [Cell(group, label, FAULTS[f], bin_, n, low, high) for group, label, f, bin_, low, high, n in rows]
     return [Cell(group, label, FAULTS[fault], value, n) for group, label, fault, value, n in found]
 
 

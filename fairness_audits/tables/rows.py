@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,19 @@ import numpy as np
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, decided
 from fairness_audits.tables import levels
 from fairness_audits.tables.levels import group_names, in_order, label_classes, prediction_classes
-from fairness_audits.tables.table import FAULTS, Bins, Decision, Fault, Placed, Request, Score, Table, Threshold
+from fairness_audits.tables.table import (
+    FAULTS,
+    Bins,
+    Cell,
+    Decision,
+    Fault,
+    Placed,
+    Request,
+    Score,
+    Table,
+    Threshold,
+    in_precision_of,
+)
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -45,7 +58,8 @@ def counted(table: Table, request: Request, positive: str | None, against: str |
     elif isinstance(request.outcome, Threshold):
         made = {0: 0, 1: 1}
     else:
-        made = {outcome: k for k, outcome in enumerate(sorted(by_outcome))}
+        bounds = _bounds(request, cells)
+        made = {outcome: k for k, outcome in enumerate(bounds)}
     groups = group_order(names, against)
     code = {name: g for g, name in enumerate(groups)}
     decided = isinstance(request.outcome, Decision | Threshold)
@@ -54,7 +68,7 @@ def counted(table: Table, request: Request, positive: str | None, against: str |
         summed[code[names[cell.group]], labels[cell.label], made[cell.outcome]] += cell.count
     if decided:
         return Counts.of_decisions(summed, groups)
-    return Counts(summed, groups, *_bounds(request, list(made)))
+    return Counts(summed, groups, *np.array(list(bounds.values()), dtype=np.float64).T)
 
 
 def group_order(names: Mapping[Any, str], against: str | None) -> tuple[str, ...]:
@@ -70,14 +84,15 @@ def tally(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
     return dict(total)
 
 
-def _bounds(request: Request, outcomes: list[Any]) -> tuple[Array, Array]:
-    """The lower and the upper bound of the scores in each cell."""
+def _bounds(request: Request, cells: Sequence[Cell]) -> dict[Any, tuple[float, float]]:
+    """The lowest and the highest score in each cell of the table, in ascending order."""
     if not isinstance(request.outcome, Bins):
-        scores = np.array(outcomes, dtype=np.float64)
-        return scores, scores
-    edges, bins = request.outcome.edges, np.array(outcomes, dtype=np.int64)
-    edges[-1] = request.outcome.high  # which the expression of an edge may miss by a rounding
-    return edges[bins], edges[bins + 1]
+        return {score: (score, score) for score in sorted({cell.outcome for cell in cells})}
+    found: dict[Any, tuple[float, float]] = {}
+    for cell in cells:
+        low, high = found.get(cell.outcome, (math.inf, -math.inf))
+        found[cell.outcome] = min(low, cell.lower), max(high, cell.upper)
+    return dict(sorted(found.items(), key=itemgetter(1)))
 
 
 def predictions(
@@ -107,15 +122,19 @@ def predictions(
     if prediction is not None:
         made = Values.of(table, prediction, "prediction", frame[prediction])
         decision = made.coded(prediction_classes(table, prediction, made.counts, classes))
-    scores = decision
+    scores = None
     if score is not None:
-        scores = numeric(table, Score(score, *bounds), "score", frame[score])
+        precision = table.precision(score)
+        bounded = in_precision_of(Score(score, *bounds), precision)
+        scores = numeric(table, bounded, "score", frame[score]).astype(precision)
         if threshold is not None:
             decision = decided(scores, threshold)
     if scores is None:
-        raise ValueError("expected a score or a prediction column, found neither: name one of them")
+        if decision is None:
+            raise ValueError("expected a score or a prediction column, found neither: name one of them")
+        scores = decision.astype(np.float64)
     units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
-    return Predictions(outcome, scores.astype(np.float64), codes, groups, decision, units)
+    return Predictions(outcome, scores, codes, groups, decision, units)
 
 
 def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:

@@ -72,6 +72,15 @@ def parquet_header(files: Files) -> tuple[str, ...]:
     return headers[0]
 
 
+def half_in_parquet(files: Files) -> frozenset[str]:
+    """The columns that hold numbers of half precision, which DuckDB reads as single precision."""
+    from pyarrow.parquet import read_schema
+    from pyarrow.types import is_float16
+
+    each = (frozenset(one.name for one in read_schema(path) if is_float16(one.type)) for path in files.paths)
+    return frozenset.intersection(*each)
+
+
 def csv_header(path: str | Path) -> tuple[str, ...]:
     """The column names in the first line of a CSV file.
 

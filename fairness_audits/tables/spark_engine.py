@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from fairness_audits.messages import SHOWN, not_installed
 from fairness_audits.tables import sql
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import CSV
-from fairness_audits.tables.table import MISSING_TEXTS, Cell, Faulty, Place, Request
+from fairness_audits.tables.table import HALF, MISSING_TEXTS, Cell, Faulty, Place, Request, half_columns
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -129,6 +131,7 @@ class SparkTable:
     def __init__(self, session: SparkSession, source: str | Path | Sequence[str | Path] | Any) -> None:
         self._session = session
         self._texts: tuple[str, ...] = ()
+        self._half: frozenset[str] = frozenset()
         self._from_files = isinstance(source, str | Path | list | tuple)
         self.name = "the data frame"
         if self._from_files:
@@ -137,8 +140,12 @@ class SparkTable:
             self._plain = self._read(paths)
         else:
             given: Any = source
-            with _without_its_warnings():
-                self._plain = given if hasattr(given, "toPandas") else session.createDataFrame(given)
+            if not hasattr(given, "toPandas"):
+                self._half = half_columns(given)
+                given = given.astype(dict.fromkeys(self._half, np.float32))
+                with _without_its_warnings():
+                    given = session.createDataFrame(given)
+            self._plain = given
         self._types = dict(self._plain.dtypes)
         self.columns = tuple(self._types)
         self._rows = self._without_missing_texts(self._plain)
@@ -149,8 +156,8 @@ class SparkTable:
     def cells(self, request: Request) -> list[Cell]:
         keys = sql.keys(DIALECT, request, self._column(request.outcome.column))
         selected = self._rows.selectExpr(*(f"{expression} AS {key}" for key, expression in keys.items()))
-        found = self._done(selected.groupBy(*sql.KEYS).count().limit(request.cells + 1).collect)
-        return cells_of(self, request, found)
+        counted = f"{sql.counted(request.outcome, '{selected}')} LIMIT {request.cells + 1}"
+        return cells_of(self, request, self._done(lambda: self._session.sql(counted, selected=selected).collect()))
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         counts = (f"approx_count_distinct({name(column)})" for column in columns)
@@ -173,6 +180,11 @@ class SparkTable:
             Place(before[file, block] + row, file.rpartition("/")[2] if several else None, value)
             for file, block, row, value in self._done(rows.collect)
         ]
+
+    def precision(self, column: str) -> np.dtype:
+        kind = self._types[column]
+        single = HALF if column in self._half else np.float32
+        return np.dtype(single if kind == "float" else np.int64 if kind.endswith("int") else np.float64)
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         """Columns in the order of the rows (of a data frame: in the order that Spark has): numbers, text as objects."""

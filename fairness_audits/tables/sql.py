@@ -12,6 +12,8 @@ from typing import Any
 from fairness_audits.tables.table import FAULTS, Bins, Decision, Faulty, Reading, Request, Threshold
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
+PLACES = ("first_begins", "first_ends", "other_begins", "other_ends")
+"""In which bin a score begins and ends, by rank, among the rows of each label."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,41 @@ def _fault(dialect: Dialect, found: Column, low: float, high: float) -> str:
 def _value(dialect: Dialect, s: str, reading: Reading) -> str:
     if isinstance(reading, Threshold):
         return f"CASE WHEN {s} >= {dialect.double(reading.threshold)} THEN 1 ELSE 0 END"
+    return f"{s} + CAST('0.0' AS DOUBLE)"  # -0.0 and 0.0 are one score
+
+
+def counted(reading: Reading, selected: str) -> str:
+    """The statement that counts the rows of each value of the KEYS in the table ``selected``; of scores in bins, also
+    the lowest and the highest score of each."""
+    each = f"SELECT {', '.join(KEYS)}, count(*) AS n FROM {selected} GROUP BY {', '.join(KEYS)}"
     if not isinstance(reading, Bins):
-        return f"{s} + CAST('0.0' AS DOUBLE)"  # -0.0 and 0.0 are one score
-    low, width, number = (dialect.double(v) for v in (reading.low, reading.high - reading.low, reading.number))
-    guess = f"floor(({s} - {low}) * ({number} / {width}))"
-    # The product may be off by a rounding where s is at an edge; the edges themselves decide.
-    upper, lower = (f"{low} + ({guess} + {dialect.double(step)}) * {width} / {number}" for step in (1, 0))
-    moved = f"{guess} + CASE WHEN {s} >= {upper} THEN 1 WHEN {s} < {lower} THEN -1 ELSE 0 END"
-    return f"CAST(least(greatest({moved}, {dialect.double(0)}), {dialect.double(reading.number - 1)}) AS INTEGER)"
+        return each
+    labels = {"first": "label_value = least_label", "other": "label_value <> least_label"}
+    own = ", ".join(f"CASE WHEN {of} THEN n ELSE 0 END AS {label}" for label, of in labels.items())
+    sums = ", ".join(
+        f"CAST(sum({label}) OVER ({over}) AS DOUBLE) AS {label}_{name}"
+        for label in labels
+        for name, over in (("all", ""), ("below", "ORDER BY outcome_value"), ("above", "ORDER BY outcome_value DESC"))
+    )
+    # Both sums hold the rows of the score itself: so it begins after those that are not above, and ends below.
+    ends = [
+        f"floor({rank} * {reading.number} / greatest({label}_all, 1))"
+        for label in labels
+        for rank in (
+            f"({label}_all - {label}_above)",
+            f"greatest({label}_all - {label}_above, {label}_below - 1)",
+        )
+    ]
+    places = ", ".join(f"{end} AS {name}" for end, name in zip(ends, PLACES, strict=True))
+    by = ", ".join((*KEYS[:3], *PLACES))
+    return (
+        f"WITH each AS ({each}), "
+        "labels AS (SELECT *, min(label_value) OVER () AS least_label FROM each), "
+        f"classes AS (SELECT *, {own} FROM labels), "
+        f"ranks AS (SELECT *, {sums} FROM classes), "
+        f"bins AS (SELECT *, {places} FROM ranks) "
+        f"SELECT {by}, min(outcome_value), max(outcome_value), CAST(sum(n) AS BIGINT) FROM bins GROUP BY {by}"
+    )
 
 
 def _literal(dialect: Dialect, value: Any) -> str | None:

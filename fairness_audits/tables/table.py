@@ -3,14 +3,20 @@
 How a model's output is read as a cell of a table: a decision, a thresholded, a binned or a plain score.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from fairness_audits.audits.permutation.outcomes import in_precision
 from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -38,18 +44,14 @@ class Threshold(Score):
 
 @dataclass(frozen=True)
 class Bins(Score):
-    """Bin k of 0 ... number - 1 holds the scores with edge(k) <= s < edge(k + 1), the last one also s = high.
+    """Scores that lie together in rank, counted together.
 
-    edge(k) = low + k (high - low) / number, evaluated in doubles from left to right. All engines evaluate this very
-    expression, so a score at an edge falls into the same bin in each of them.
+    The rows of each label are ranked and cut into ``number`` bins of equal counts. Two scores are in one cell if they
+    begin and end in the same bin of both labels. So a cell holds at most one in ``number`` of the rows of each label,
+    or it is a single score.
     """
 
     number: int = 100
-
-    @property
-    def edges(self) -> Array:
-        """(number + 1,) bounds of the bins."""
-        return self.low + np.arange(self.number + 1, dtype=np.float64) * (self.high - self.low) / self.number
 
 
 Reading = Decision | Score
@@ -75,7 +77,7 @@ def reading(
     assert score is not None
     if threshold is not None and bins is not None:
         raise ValueError("expected a threshold or bins, found both: decisions come from the one, cells from the other")
-    low, high = bounds or ((0.0, 1.0) if bins is not None else (-math.inf, math.inf))
+    low, high = bounds or (-math.inf, math.inf)
     if not low < high:
         raise ValueError(f"expected the scores' lower bound below the upper one, found {low:g} and {high:g}")
     if threshold is not None:
@@ -86,13 +88,45 @@ def reading(
         return Score(score, low, high)
     if bins < 2:
         raise ValueError(f"expected at least 2 bins, found {bins}")
-    if not math.isfinite(high - low):
-        raise ValueError(f"bins need finite bounds, found {low:g} to {high:g}: give the smallest and the largest score")
     return Bins(score, low, high, bins)
 
 
 MISSING_TEXTS = ("", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 """What stands for a missing value in a CSV file; the columns of a CSV file are text, whatever engine reads it."""
+
+
+Read = TypeVar("Read", bound=Decision | Score)
+
+
+def in_precision_of(outcome: Read, dtype: np.dtype) -> Read:
+    """The reading with its numbers in the precision of the column: those of single precision are cut at single 0.7.
+
+    Whole numbers are allowed as far as doubles tell them apart.
+    """
+    names = [one.name for one in fields(outcome) if one.name in ("low", "high", "threshold")]
+    rounded: dict[str, Any] = {name: float(in_precision(getattr(outcome, name), dtype)) for name in names}
+    if dtype.kind == "i" and not isinstance(outcome, Decision):
+        rounded |= {"low": max(outcome.low, -DISTINGUISHED), "high": min(outcome.high, DISTINGUISHED)}
+    return replace(outcome, **rounded)
+
+
+HALF = np.float16
+DISTINGUISHED = 2.0**53 - 1
+"""Whole numbers up to this one are the double of no other."""
+
+
+def precision_of(column: pd.Series) -> np.dtype:
+    """The type of a data frame's column, NumPy's where it is one of pandas' own."""
+    return np.dtype(getattr(column.dtype, "numpy_dtype", column.dtype))
+
+
+def half_columns(frame: pd.DataFrame) -> frozenset[str]:
+    """The columns of half precision, which engines hold in single precision."""
+    from pandas.api.types import is_float_dtype
+
+    floats = ((str(name), column) for name, column in frame.items() if is_float_dtype(column))
+    return frozenset(name for name, column in floats if precision_of(column) == HALF)
+
 
 Fault = Literal["none", "missing", "text", "outside"]
 FAULTS: tuple[Fault, ...] = ("none", "missing", "text", "outside")
@@ -103,8 +137,8 @@ FAULTS: tuple[Fault, ...] = ("none", "missing", "text", "outside")
 class Cell:
     """``count`` rows have these values in the columns of group and label, and this reading of the outcome.
 
-    ``outcome`` is the decision's value as it stands, 0 or 1 by a threshold, the number of a bin, or the score; it
-    means nothing where there is a ``fault``.
+    ``outcome`` is the decision's value as it stands, 0 or 1 by a threshold, the score, or what names a bin, of which
+    ``lower`` and ``upper`` are the rows' lowest and highest score; it means nothing where there is a ``fault``.
     """
 
     group: Any
@@ -112,6 +146,8 @@ class Cell:
     fault: Fault
     outcome: Any
     count: int
+    lower: float = math.nan
+    upper: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -176,6 +212,9 @@ class Table(Placed, Protocol):
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         """About how many values each column has."""
+
+    def precision(self, column: str) -> np.dtype:
+        """In which type a column's numbers are compared: a floating-point type, or int64 for whole numbers."""
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         """Columns in the order of the rows: numbers as they are, text as objects (None for a missing one)."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
+from sklearn.metrics import roc_auc_score
 
 from fairness_audits.audits.inference import corrected_once
 from fairness_audits.audits.permutation import compute as reading
@@ -193,21 +194,72 @@ def test_a_metric_of_ones_own_is_the_function(batched: bool) -> None:
     assert own["statistic"] == pytest.approx(known["statistic"], rel=0.25)  # 200 bootstraps against the closed form
 
 
-def test_many_rows_are_counted_in_bins_where_the_user_does_not_object(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_read_as_they_are_or_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ("--metric", "auc,mean_score")
     exact = document(*asked)["results"]
     assert {entry["basis"] for entry in exact} == {"every row"}
     monkeypatch.setattr(reading, "ROWS", N - 1)
     one_by_one = document(*asked)["results"]
     assert {entry["basis"] for entry in one_by_one} == {f"counts of {N:,} distinct scores"}
-    monkeypatch.setattr(reading, "DISTINCT", N // 4)
-    binned = document(*asked)["results"]
-    assert {entry["basis"] for entry in binned} == {"counts of scores in 1,000 bins from 0 to 1"}
-    for row, count, bin_ in zip(exact, one_by_one, binned, strict=True):
+    for row, count in zip(exact, one_by_one, strict=True):
         assert count["difference"] == pytest.approx(row["difference"], abs=1e-12)
         assert count["statistic"] == pytest.approx(row["statistic"], rel=1e-9)
-        assert bin_["difference"] == pytest.approx(row["difference"], abs=1e-3)
+        assert count["hidden_by_bins"] == row["hidden_by_bins"] == 0
+    monkeypatch.setattr(reading, "DISTINCT", N // 4)
+    assert document(*asked)["results"] == exact
     assert document(*asked, "--bins", "none")["results"] == exact
+
+
+@pytest.mark.parametrize("bins", [12, 200])
+@pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1e-5, 0.0), (550.0, 300.0), (-3.0, 1e6)])
+def test_what_bins_hide_is_in_the_interval_and_in_the_p_value(
+    bins: int, scale: float, offset: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The difference of the scores themselves is within the bound, and T lies where the p-values say that it may."""
+    SCORED.assign(p=SCORED["p"] * scale + offset).to_parquet("scaled.parquet")
+    asked = ("--predictions", "scaled.parquet", "--metric", "auc,mean_score,squared_error", "--correct", "none")
+    exact = document(*asked)["results"]
+    monkeypatch.setattr(reading, "IN_MEMORY", N - 1)
+    monkeypatch.setattr(reading, "ROWS", N - 1)
+    monkeypatch.setattr(reading, "DISTINCT", N // 4)
+    monkeypatch.setattr(reading, "BINS", bins)
+    made = document(*asked)
+    assert any("may be off by" in caveat for caveat in made["caveats"])
+    for row, binned in zip(exact, made["results"], strict=True):
+        assert "bins by rank" in binned["basis"]
+        hidden = binned["hidden_by_bins"]
+        assert hidden > 0
+        assert abs(binned["difference"] - row["difference"]) <= hidden * (1 + 1e-9)
+        width = binned["interval"][1] - binned["interval"][0]
+        assert width > 2 * hidden
+        assert binned["p_value"] >= row["p_value"] - 0.04
+    assert json.loads(json.dumps(made))["verdict"]["outcome"] in ("rejected", "inconclusive")
+    (auc,) = (entry for entry in made["results"] if entry["metric"] == "auc")
+    assert auc["hidden_by_bins"] <= 1 / bins
+
+
+def test_a_verdict_that_bins_could_turn_is_inconclusive() -> None:
+    """Two bins of each label hide the order of most scores: the rows reject, the bins cannot tell."""
+    (alone,) = document("--metric", "auc")["results"]
+    assert alone["rejected"]
+    made = document("--metric", "auc", "--bins", "2")
+    assert made["verdict"]["outcome"] == "inconclusive"
+    assert "--bins" in made["verdict"]["reason"]
+
+
+def test_scores_of_a_rare_event_are_no_fewer_beyond_a_hundred_thousand_rows() -> None:
+    """Group b has the scores of a, times .0136: the same AUC, and a mean that a grid from 0 to 1 does not see."""
+    rng, n = np.random.default_rng(3), 60_000
+    label = (rng.random(2 * n) < 0.01).astype(int)
+    score = (1 / (1 + np.exp(3 - rng.normal(size=2 * n) - 0.96 * label))) * np.repeat([1, 0.0136], n)
+    frame = pd.DataFrame({"y": label, "p": score, "sex": np.repeat(["a", "b"], n)})
+    frame.to_parquet("rare.parquet")
+    made = document("--predictions", "rare.parquet", "--metric", "auc,mean_score", "--draws", "79")["results"]
+    for place, (_, own) in enumerate(frame.groupby("sex")):
+        expected = {"auc": roc_auc_score(own["y"], own["p"]), "mean_score": own["p"].mean()}
+        for entry in made:
+            assert entry["groups"][place]["estimate"] == pytest.approx(expected[entry["metric"]], rel=1e-9)
+    assert [entry["rejected"] for entry in made] == [False, True]
 
 
 def test_a_correlation_is_pearsons() -> None:
@@ -270,6 +322,16 @@ def test_an_undefined_metric_is_a_result_with_its_reason() -> None:
     assert made["verdict"]["undefined"] == 2
 
 
+def test_a_perfect_auc_is_a_verdict() -> None:
+    rng = np.random.default_rng(1)
+    label, sex = rng.integers(0, 2, 600), np.repeat(["f", "m"], (200, 400))
+    score = rng.normal(size=600) + np.where(sex == "f", 20, 0.66) * label
+    pd.DataFrame({"y": label, "p": score, "sex": sex}).to_parquet("perfect.parquet")
+    made = document("--predictions", "perfect.parquet", "--metric", "auc")
+    assert made["verdict"]["outcome"] == "rejected"
+    assert made["results"][0]["higher"] == "f"
+
+
 def test_sequential_draws_stop_early_and_say_so() -> None:
     (found,) = document("--metric", "auc", "--draws", "100000", "--resampling-risk", "0.01")["results"]
     assert 200 <= found["draws"] < 5000
@@ -281,7 +343,7 @@ def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
     known = PermutationTest("auc", ("f", "m"), "studentized", "two-sided", 0.05, (0.5, 0.6), (100, 100), (100, 100))
     made = reading._corrected(
         [
-            reading.Finding("sex", "AUC", replace(known, p_value=p), "every row", 100, (name,))
+            reading.Finding("sex", "AUC", replace(known, p_value=p, p_least=p), "every row", 100, (name,))
             for p, name in ((0.01, "tpr"), (0.012, "tpr"), (0.4, "fpr"))
         ],
         "holm",

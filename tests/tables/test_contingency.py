@@ -1,6 +1,7 @@
 """The same counts and rows from every engine and every kind of source, and they are the right ones."""
 
 import gzip
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ READINGS: tuple[dict[str, Any], ...] = (
     {"score": "p", "threshold": 0.29},
     {"score": "p"},
     {"score": "p", "bins": 100},
-    {"score": "logit", "bins": 30, "bounds": (-6.0, 6.0)},
+    {"score": "logit", "bins": 30},
 )
 
 
@@ -38,6 +39,19 @@ def _brute(frame: pd.DataFrame, group: str, cell: np.ndarray, cells: int) -> np.
     return table
 
 
+def _ranked(frame: pd.DataFrame, column: str, bins: int) -> np.ndarray:
+    """The cell of each row: where its score begins and ends among the rows of each label, by one loop."""
+    found = []
+    for score in frame[column]:
+        place = []
+        for label in (0, 1):
+            own = frame.loc[frame["y"] == label, column]
+            begin, end = (own < score).sum(), max((own < score).sum(), (own <= score).sum() - 1)
+            place += [begin * bins // len(own), end * bins // len(own)]
+        found.append(tuple(place))
+    return np.array([sorted(set(found)).index(place) for place in found])
+
+
 @pytest.mark.parametrize("asked", READINGS, ids=str)
 def test_every_source_gives_the_table_of_a_loop_over_the_rows(
     asked: dict[str, Any], engine: Engine, folder: Path, frame: pd.DataFrame
@@ -49,9 +63,7 @@ def test_every_source_gives_the_table_of_a_loop_over_the_rows(
     elif "threshold" in asked:
         cell = (frame["p"] >= 0.29).to_numpy(int)
     elif "bins" in asked:
-        low, high = asked.get("bounds", (0.0, 1.0))
-        edges = low + np.arange(asked["bins"] + 1) * (high - low) / asked["bins"]
-        cell = np.minimum(np.searchsorted(edges, frame[asked["score"]], side="right") - 1, asked["bins"] - 1)
+        cell = _ranked(frame, asked["score"], asked["bins"])
     else:
         cell = np.searchsorted(np.unique(frame["p"]), frame["p"])
     table = _brute(frame, "age", cell, cell.max() + 1)
@@ -62,17 +74,25 @@ def test_every_source_gives_the_table_of_a_loop_over_the_rows(
     assert all(_same(found[0], other) for other in found[1:])
 
 
-@pytest.mark.parametrize("bins", [7, 10, 49, 100])
-def test_a_score_at_an_edge_is_in_the_bin_that_begins_there(bins: int, engine: Engine) -> None:
-    edges = np.arange(bins + 1) / bins
-    below = np.nextafter(edges[1:], -1)
-    scores = np.concatenate([edges, below])
-    frame = pd.DataFrame({"p": scores, "y": 1, "g": np.arange(len(scores)) % 2})
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e12, -0.0136])
+@pytest.mark.parametrize("bins", [7, 49])
+def test_bins_are_cut_by_rank_whatever_the_scale(bins: int, scale: float, engine: Engine) -> None:
+    """Each holds at most one in so many of the rows of either label, or one score; its ends are those of its rows."""
+    rng = np.random.default_rng(1)
+    label = (np.arange(2000) % 20 == 0).astype(int)
+    score = np.where(np.arange(2000) < 700, 0.0, rng.normal(size=2000) + label) * scale + 1e9 * (scale == 1e12)
+    frame = pd.DataFrame({"p": score, "y": label, "g": np.arange(2000) % 2})
     counts = contingency(frame, label="y", group="g", score="p", bins=bins, engine=engine)
-    np.testing.assert_array_equal(counts.lower, edges[:-1])
-    np.testing.assert_array_equal(counts.upper, edges[1:])
-    # Its own edge and the largest number below the next; the last bin has the upper bound too.
-    np.testing.assert_array_equal(counts.table[:, 1].sum(axis=0), [2] * (bins - 1) + [3])
+    by_label = counts.table.sum(axis=0)
+    alone = counts.lower == counts.upper
+    most = np.ceil(by_label.sum(axis=1) / bins)[:, None]
+    assert ((by_label <= most) | alone).all()
+    assert bins <= len(counts.lower) <= 4 * bins + 4
+    inside = (score >= counts.lower[:, None]) & (score <= counts.upper[:, None])
+    np.testing.assert_array_equal(inside.sum(axis=1), by_label.sum(axis=0))
+    assert (np.where(inside, score, np.inf).min(axis=1) == counts.lower).all()
+    every = contingency(frame, label="y", group="g", score="p", bins=10**6, engine=engine)
+    np.testing.assert_array_equal(every.lower, np.unique(score))
 
 
 def test_one_group_against_the_rest_is_the_sum_of_the_others(folder: Path, engine: Engine) -> None:
@@ -254,20 +274,71 @@ def test_predictions_are_read_as_the_labels_own_values(engine: Engine) -> None:
     np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
 
 
-def test_single_precision_scores_are_compared_as_the_doubles_that_they_are_and_zero_has_no_sign(engine: Engine) -> None:
+def test_single_precision_scores_are_compared_in_single_precision_and_zero_has_no_sign(engine: Engine) -> None:
     frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": np.array([0.1, 0.3, 0.7, 0.9], np.float32)})
-    # 0.3 as float32 is 0.300000012, 0.7 is 0.699999988.
-    counts = contingency(frame, label="y", group="g", score="p", threshold=0.7, engine=engine)
-    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
+    # 0.3 as float32 is 0.300000012, 0.7 is 0.699999988, and the threshold is that number too.
+    for threshold in (0.7, 0.3, 0.1, 0.9):
+        counts = contingency(frame, label="y", group="g", score="p", threshold=threshold, engine=engine)
+        np.testing.assert_array_equal(counts.table[..., 1].sum(), (frame["p"] >= threshold).sum())
     frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": [0.0, -0.0, 1.0, 0.0]})
     counts = contingency(frame, label="y", group="g", score="p", engine=engine)
     np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[0, 1], [1, 0]]])
 
 
+TENTHS = np.tile(np.arange(1, 10) / 10, 8)
+TYPES: tuple[Any, ...] = ("half", "single", "double", "Float32", "float32[pyarrow]", "halffloat[pyarrow]", object)
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_a_threshold_is_of_the_columns_own_precision(kind: Any, engine: Engine, tmp_path: Path) -> None:
+    """A tenth reaches the threshold that is written like it, whatever the precision and wherever the numbers stand."""
+    frame = pd.DataFrame({"y": np.arange(72) % 2, "g": np.arange(72) // 2 % 2, "p": pd.Series(TENTHS).astype(kind)})
+    sources: list[Any] = [frame] if engine == "duckdb" or kind in ("half", "single", "double") else []
+    if engine == "duckdb" or kind in ("single", "double"):  # Spark reads no Parquet of half precision
+        frame.to_parquet(tmp_path / "rows.parquet")
+        sources.append(tmp_path / "rows.parquet")
+    frame.assign(p=TENTHS).to_csv(tmp_path / "rows.csv", index=False)
+    for source in (*sources, tmp_path / "rows.csv"):
+        with opened(source, engine) as table:
+            for place in range(1, 10):
+                asked: dict[str, Any] = {"label": "y", "group": "g", "score": "p", "threshold": place / 10}
+                counts, rows = contingency(table, **asked), predictions(table, **asked)
+                expected = 8 * (10 - place)
+                assert rows.prediction is not None
+                assert (counts.table[..., 1].sum(), rows.prediction.sum()) == (expected, expected)
+                assert (rows.score >= place / 10).sum() == expected
+
+
+@pytest.mark.parametrize("values", [[300, 620, 621, 850] * 3, [1, 7, 7, 10] * 3], ids=str)
+def test_whole_and_decimal_numbers_are_compared_with_any_threshold(
+    values: list[int], engine: Engine, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"y": [0, 1, 1, 0] * 3, "g": [0, 0, 1] * 4, "p": values})
+    money = frame.assign(p=[Decimal(value) / 10 for value in values])
+    for known, name, scale in ((frame, "whole", 1), (money, "decimal", 10)):
+        known.to_parquet(tmp_path / f"{name}.parquet")
+        for threshold in (values[1] - 0.5, values[1], values[1] + 0.25):
+            cut, source = threshold / scale, tmp_path / f"{name}.parquet"
+            counts = contingency(source, label="y", group="g", score="p", threshold=cut, engine=engine)
+            assert counts.table[..., 1].sum() == (frame["p"] >= threshold).sum()
+
+
+def test_whole_numbers_that_doubles_confuse_are_refused(tmp_path: Path, engine: Engine) -> None:
+    frame = pd.DataFrame({"y": [0, 1] * 4, "g": [0, 0, 1, 1] * 2, "p": 2**53 + np.arange(-8, 0)})
+    frame.to_parquet(tmp_path / "last.parquet")
+    (frame.assign(p=frame["p"] + 1)).to_parquet(tmp_path / "beyond.parquet")
+    asked: dict[str, Any] = {"label": "y", "group": "g", "score": "p"}
+    assert len(contingency(tmp_path / "last.parquet", engine=engine, **asked).lower) == 8
+    with opened(tmp_path / "beyond.parquet", engine) as table:
+        for read in (contingency, predictions):
+            with pytest.raises(ValueError, match=r"'p' \(score\) is outside .* in 1 of 8 rows.*subtract"):
+                read(table, **asked)  # type: ignore[operator]
+
+
 # What is wrong with a source is said by column, number of rows and first rows, the same with every engine.
 
 
-ASKED: dict[str, Any] = {"label": "y", "group": "sex", "score": "p", "bins": 10}
+ASKED: dict[str, Any] = {"label": "y", "group": "sex", "score": "p", "bins": 10, "bounds": (0.0, 1.0)}
 
 
 def _spoiled(frame: pd.DataFrame, column: str, rows: list[int], values: Any) -> pd.DataFrame:
@@ -327,7 +398,7 @@ def test_faulty_rows_are_counted_and_placed(
             contingency(table, **ASKED)
         rows = {key: value for key, value in ASKED.items() if key != "bins"}
         with pytest.raises(ValueError, match=message):
-            predictions(table, **rows, bounds=(0.0, 1.0))
+            predictions(table, **rows)
 
 
 def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame, engine: Engine) -> None:
@@ -362,7 +433,10 @@ def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame,
             {"group": "logit", "cells": 500},
             r"more than 500 cells. Distinct values: 'logit' about \d+, 'y' about 2, 'p' about",
         ),
-        ({"score": "logit", "bins": None, "cells": 500}, "Count scores in bins, take a threshold, or read the rows"),
+        (
+            {"score": "logit", "bins": None, "bounds": None, "cells": 500},
+            "Count scores in bins, take a threshold, or read the rows",
+        ),
         ({"score": None, "bins": None, "prediction": "p"}, r"column 'p' \(prediction\) holds 0.0, .* give a threshold"),
         ({"prediction": "made"}, "expected a score or a prediction column, found both"),
         ({"score": None}, "expected a score or a prediction column, found neither"),
@@ -370,7 +444,6 @@ def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame,
         ({"threshold": 0.5}, "expected a threshold or bins, found both"),
         ({"bins": 1}, "expected at least 2 bins, found 1"),
         ({"bounds": (1.0, 0.0)}, "expected the scores' lower bound below the upper one, found 1 and 0"),
-        ({"bounds": (0.0, np.inf)}, "bins need finite bounds, found 0 to inf"),
         ({"bins": None, "threshold": np.nan}, "expected a finite threshold, found nan"),
     ],
     ids=str,

@@ -18,7 +18,7 @@ from fairness_audits.audits.permutation.metrics import ALIASES, METRICS, Auc, Me
 from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative, tails
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
+from fairness_audits.audits.permutation.permutation_test import PermutationTest, independent, tested
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.model import named_object
 from fairness_audits.inputs.table import Attribute, attribute
@@ -38,10 +38,12 @@ DRAWS = 10_000
 UNIT = (0.0, 1.0)
 ROUNDING = 1e-9
 ROWS = 100_000
-"""Up to this many rows, scores are taken as they are; beyond it, they are counted where the user does not object."""
+"""Up to this many rows are read row by row; of more, each distinct score is counted where these are few."""
 DISTINCT = 2_000
-"""So many distinct scores are counted one by one, without bins."""
-BINS = 1_000
+"""So many distinct scores are few."""
+IN_MEMORY = 20_000_000
+"""Up to this many rows are held in memory; scores of more are counted in bins where the user does not object."""
+BINS = 10_000
 REFUSED = """
 nothing: nothing to audit: name the column of scores (--score) or of decisions (--prediction)
 threshold: --threshold cuts scores, but there is no --score column
@@ -176,15 +178,18 @@ def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 
 def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    """Counts of group x label x score where there are many rows, else the rows."""
+    """Counts of group x label x score where few scores differ, else the rows; of too many rows, counts of bins."""
     bins, score = plan.asked.bins, str(plan.asked.score)
-    if bins == "none" or (bins == "auto" and table.size() <= ROWS):
-        return rows(table, plan, columns)
-    if bins == "auto" and table.distinct((score,))[score] <= DISTINCT:
+    if bins == "auto" and table.size() > ROWS and table.distinct((score,))[score] <= DISTINCT:
         exact = contingency(table, **columns, bounds=plan.bounds)
         return exact, f"counts of {len(exact.lower):,} distinct scores"
+    if bins == "none" or (bins == "auto" and table.size() <= IN_MEMORY):
+        return rows(table, plan, columns)
     number = BINS if bins == "auto" else bins
-    return contingency(table, **columns, bins=number), f"counts of scores in {number:,} bins from 0 to 1"
+    counted = contingency(table, **columns, bounds=plan.bounds, bins=number)
+    if (counted.lower == counted.upper).all():
+        return counted, f"counts of {len(counted.lower):,} distinct scores"
+    return counted, f"counts of scores in {len(counted.lower):,} bins by rank"
 
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
@@ -207,18 +212,7 @@ def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
 
     None for other metrics, whose units are all of the group's.
     """
-    if not isinstance(metric, Auc | Rate):
-        return None
-    if isinstance(content, Counts):
-        kinds = content.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(content.table)[:, :2].sum(axis=1)
-        return int(kinds.min())
-    if isinstance(metric, Auc):
-        of_kind = [content.label == label for label in (0, 1)]
-    else:
-        assert content.prediction is not None
-        of_kind = [np.array(metric.among, dtype=bool)[content.label.astype(int), content.prediction.astype(int)]]
-    unit = np.arange(len(content.label)) if content.cluster is None else content.cluster
-    return min(len(np.unique(unit[kind & (content.group == g)])) for kind in of_kind for g in (0, 1))
+    return int(independent(content, metric).min()) if isinstance(metric, Auc | Rate) else None
 
 
 @dataclass(frozen=True)
@@ -227,7 +221,8 @@ class Finding:
 
     ``fewest`` units of one kind (positives, say) are in one of the groups; ``varied``: whether the model does not say
     the same of all of them. ``hypothesis`` is what the test is of: two tests of one hypothesis, such as equal TPR and
-    equal FNR, are counted once. ``adjusted`` is the p-value after the correction, None where the test is undefined.
+    equal FNR, are counted once. ``adjusted`` is the p-value after the correction, None where the test is undefined, and
+    ``least`` that of the smallest p-values that bins of scores allow.
     """
 
     grouping: str
@@ -238,6 +233,12 @@ class Finding:
     hypothesis: tuple[str, ...]
     varied: bool = True
     adjusted: float | None = None
+    least: float | None = None
+
+    @property
+    def turned(self) -> bool:
+        """Whether the scores that bins hide may be such that equality is rejected."""
+        return bool(self.test.hidden) and not self.rejected and self.least is not None and self.least <= self.test.alpha
 
     @property
     def rejected(self) -> bool:
@@ -363,12 +364,16 @@ def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list
 def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
     """Over all hypotheses of the run; max-T has been done for each metric, and a correlation is alone in its own."""
     if correction == "max_t":
-        return tuple(
-            replace(one, adjusted=one.test.p_value) if one.test.metric == CORRELATION else one for one in findings
-        )
+        alone = (replace(one, adjusted=one.test.p_value) if one.test.metric == CORRELATION else one for one in findings)
+        return tuple(replace(one, least=one.test.p_least) for one in alone)
     known = [finding for finding in findings if finding.test.p_value is not None]
     if not known:
         return tuple(findings)
-    p = np.array([finding.test.p_value for finding in known], dtype=float)
-    adjusted = iter(corrected_once(p, [finding.hypothesis for finding in known], correction).tolist())
-    return tuple(one if one.test.p_value is None else replace(one, adjusted=next(adjusted)) for one in findings)
+    hypotheses = [finding.hypothesis for finding in known]
+    largest, least = (
+        iter(corrected_once(np.array(p, dtype=float), hypotheses, correction).tolist())
+        for p in ([one.test.p_value for one in known], [one.test.p_least for one in known])
+    )
+    return tuple(
+        one if one.test.p_value is None else replace(one, adjusted=next(largest), least=next(least)) for one in findings
+    )

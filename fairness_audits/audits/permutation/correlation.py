@@ -25,8 +25,11 @@ from fairness_audits.audits.permutation.monte_carlo import (
     until_safe,
 )
 from fairness_audits.audits.permutation.permutation_test import GUARANTEES, PermutationTest, with_monte_carlo
+from fairness_audits.audits.permutation.statistics import CANCELLED
 from fairness_audits.values import Array
 
+NEAR = 1e-6
+"""Values whose range is a smaller share of them lose digits in their mean: one of them is subtracted first."""
 SETS_AT_ONCE = 16
 """Data sets that share a permutation: as many as fill a few registers."""
 
@@ -53,9 +56,11 @@ def correlation_test(
     used, n = _method(asked.method), len(value)
     sides, size = (asked.alternative, asked.alpha), (n, n)
     blank = PermutationTest("correlation", names, used, *sides, (None, None), size, size, guarantee=GUARANTEES[used])
-    if constant := [name for name, values in zip(names, (value, attribute), strict=True) if np.ptp(values) == 0]:
+    if constant := [
+        name for name, values in zip(names, (value, attribute), strict=True) if values.min() == values.max()
+    ]:
         return replace(blank, undefined=f"{constant[0]} has one value only, so no correlation exists")
-    x, y = (value - value.mean())[:, None], (attribute - attribute.mean())[:, None]
+    x, y = _centred(value)[:, None], _centred(attribute)[:, None]
     scale = float(np.sqrt((x**2).sum() * (y**2).sum()))
     r = float((x * y).sum()) / scale
     observed = float(_statistic(np.stack([(x * y).sum(axis=0), (x * x * y * y).sum(axis=0)]), scale, used)[0])
@@ -66,7 +71,8 @@ def correlation_test(
 
     reference, stopped = until_safe(block, observed, asked)
     error = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
-    found = MonteCarlo(r, observed, error, reference, stopped)
+    # Points on a line leave no error to be seen: the interval then ends where the test does.
+    found = MonteCarlo(r, observed, error if error > CANCELLED else np.inf, reference, stopped)
     made = with_monte_carlo(replace(blank, estimates=(r, r)), found, asked)
     low, high = np.clip(np.array([made.ci_low, made.ci_high], dtype=float), -1, 1).tolist()
     return replace(made, ci_low=low, ci_high=high)
@@ -120,6 +126,14 @@ def pooled_shuffle_p(x: Array, y: Array, *, rng: np.random.Generator, draws: int
     return p
 
 
+def _centred(values: Array) -> Array:
+    """Deviations from the mean, divided by the power of two that brings the largest near 1: their products fit."""
+    scaled = np.ldexp(values, -np.frexp(np.abs(values).max())[1])
+    scaled = scaled - scaled[0] if np.ptp(scaled) < NEAR * np.abs(scaled).max() else scaled
+    centred = scaled - scaled.mean()
+    return np.ldexp(centred, -np.frexp(np.abs(centred).max())[1])
+
+
 def _method(method: Method) -> Method:
     if method not in ("auto", "studentized", "unstudentized"):
         raise ValueError(f"expected method studentized or unstudentized for a correlation, found {method!r}")
@@ -138,7 +152,9 @@ def _permuted(seed: int, first: int, draws: int, x: Array, y: Array) -> Array:
 def _statistic(products: Array, size: Array | float, method: Method) -> Array:
     """T or r from the sums (..., 2, S); ``size`` is the root of sum x^2 sum y^2."""
     total, squares = products[..., 0, :], products[..., 1, :]
-    return total / np.sqrt(squares) if method == "studentized" else total / size
+    if method == "unstudentized":
+        return total / size
+    return np.divide(total, np.sqrt(squares), where=squares > 0, out=np.zeros(total.shape))
 
 
 def _standard_error(x: Array, y: Array, r: float) -> float:

@@ -40,7 +40,8 @@ class Rate:
 class Mean:
     """sum over rows of ``value(label, score)`` / sum of ``base(label, score)``: with base 1, the mean of a value.
 
-    ``binary`` labels and ``probability`` scores are what it accepts; with ``decisions`` they take the scores' place.
+    ``binary`` labels and ``probability`` scores are what it accepts; with ``decisions`` they take the scores' place. It
+    ``moves`` if adding a number to all scores adds it to the mean.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Mean:
     binary: bool = False
     probability: bool = False
     decisions: bool = False
+    moves: bool = False
     base: Callable[[Array, Array], Array] = lambda label, score: np.ones(len(score))
 
 
@@ -110,8 +112,8 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
             base=lambda label, decision: label + decision,
         ),
         Auc(),
-        Mean("mean_score", "mean score", lambda label, score: score),
-        Mean("mean_error", "mean error (score - label)", lambda label, score: score - label),
+        Mean("mean_score", "mean score", lambda label, score: score, moves=True),
+        Mean("mean_error", "mean error (score - label)", lambda label, score: score - label, moves=True),
         Mean("absolute_error", "mean absolute error", lambda label, score: np.abs(score - label)),
         Mean("squared_error", "mean squared error", lambda label, score: (score - label) ** 2),
         Mean("log_loss", "log loss", log_loss, binary=True, probability=True),

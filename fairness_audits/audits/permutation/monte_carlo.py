@@ -169,6 +169,11 @@ class Settings(Checked):
     resampling_risk: Share | None = None
 
     @property
+    def level(self) -> float:
+        """The level of one side of the test."""
+        return self.alpha if self.alternative in SIDED else self.alpha / 2
+
+    @property
     def stop(self) -> SafeStop | None:
         """When to stop drawing."""
         level = self.alpha / tails(self.alternative)
@@ -219,12 +224,18 @@ class MonteCarlo:
         return min(1.0, tails(settings.alternative) * low), min(1.0, tails(settings.alternative) * high)
 
 
-def monte_carlo(source: Resampler, method: Method, settings: Settings) -> MonteCarlo:
-    """Draw the reference distribution of a method for two groups, at most ``settings.draws`` of it."""
+def monte_carlo(source: Resampler, method: Method, settings: Settings, doubt: float = 0.0) -> MonteCarlo:
+    """Draw the reference distribution of a method for two groups, at most ``settings.draws`` of it.
+
+    ``doubt`` is a standard deviation that the observed difference has beside its estimated one. It makes T smaller, and
+    with it the chance to reject.
+    """
     observed = source.observed
     difference = float(observed.difference)
     scale = float(np.sqrt(observed.variance.sum())) if method == "studentized" else 1.0
     statistic = float(studentized(observed)) if method == "studentized" else difference
+    if doubt:
+        statistic = difference / float(np.hypot(scale, doubt))
 
     def block(number: int, size: int) -> Array:
         permuted = source.permuted(number, size)

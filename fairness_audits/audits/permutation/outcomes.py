@@ -1,17 +1,20 @@
 """What a permutation test sees of a model: rows with their predictions, or the contingency table of them.
 
 :class:`Predictions` has one entry a row. :class:`Counts` says how many rows of each group have each label and fall in
-each cell, a cell being a predicted label or a bin of scores: a few hundred numbers, whatever the number of rows.
+each cell, a cell being a predicted label, a score or a bin of scores: few numbers, whatever the number of rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from fairness_audits.values import Array
+
+FAR = 2.0**20
+"""Scores farther from 0 than so many times their range are moved there before they are averaged."""
 
 
 @dataclass(frozen=True)
@@ -19,9 +22,9 @@ class Predictions:
     """One row of each array for each prediction; ``n`` rows in ``len(groups)`` groups.
 
     ``label`` (n,) is the outcome y: 0 or 1, or any real number for the metrics that allow it. ``score`` (n,) is what
-    the model says of it (a probability, for the log loss). ``group`` (n,) holds codes 0 ... G - 1 and ``groups`` their
-    names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as recall. ``cluster`` (n,) are codes of
-    the person (any unit that was drawn as a whole) behind each row.
+    the model says of it (a probability, for the log loss), in its own precision. ``group`` (n,) holds codes
+    0 ... G - 1 and ``groups`` their names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as
+    recall. ``cluster`` (n,) are codes of the person (any unit that was drawn as a whole) behind each row.
 
     Raises ValueError for arrays of unequal length, values that are not finite, codes without a name, a group without
     rows, and a cluster that has rows in two groups.
@@ -89,8 +92,8 @@ class Predictions:
 class Counts:
     """``table[g, y, k]``: the number of rows of group g with label y in cell k; (G, 2, K) integers.
 
-    Cell k holds the scores s with lower[k] <= s < upper[k] (the last cell also s = upper[k]), or, where the two bounds
-    are equal, the one score lower[k]. Cells are in ascending order. For decisions K = 2 and the cells are 0 and 1.
+    Cell k holds the scores from lower[k] to upper[k], one score where these are equal. Cells are in ascending order and
+    share no score. For decisions K = 2 and the cells are 0 and 1.
 
     Raises ValueError for another shape, negative or fractional counts, bounds out of order and a group without rows.
     """
@@ -136,9 +139,32 @@ class Counts:
         return Counts(self.table[[a, b]], (self.groups[a], self.groups[b]), self.lower, self.upper)
 
 
+def near_zero(data: Predictions | Counts) -> tuple[Predictions | Counts, float]:
+    """The data with scores that all lie far from 0 moved there, and by how much: so their differences keep all digits.
+
+    One of the scores is subtracted, which costs no digit of any that is near it.
+    """
+    ends = (data.score, data.score) if isinstance(data, Predictions) else (data.lower, data.upper)
+    low, high = float(ends[0].min()), float(ends[1].max())
+    if min(abs(low), abs(high)) <= FAR * (high - low) or low <= 0 <= high:
+        return data, 0.0
+    if isinstance(data, Predictions):
+        return replace(data, score=data.score.astype(np.float64) - low), low
+    return replace(data, lower=data.lower - low, upper=data.upper - low), low
+
+
 def decided(score: Array, threshold: float) -> Array:
-    """The decision 1[score >= threshold], int64."""
-    return (score >= threshold).astype(np.int64)
+    """The decision 1[score >= threshold], int64.
+
+    Scores of lower precision are compared in theirs: 0.7 in single precision reaches a threshold of 0.7.
+    """
+    return (score >= in_precision(threshold, score.dtype)).astype(np.int64)
+
+
+def in_precision(number: Array | float, dtype: np.dtype) -> Array:
+    """A number, or several, rounded to the precision of a column of this type; integers are compared as doubles."""
+    with np.errstate(over="ignore"):
+        return np.asarray(number, dtype=dtype if dtype.kind == "f" else np.float64)
 
 
 def _codes(name: str, values: Array) -> Array:

@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 
 from fairness_audits.audits.permutation.draws import BLOCK, Resampler
-from fairness_audits.audits.permutation.metrics import Metric, Rate
+from fairness_audits.audits.permutation.metrics import Mean, Metric, Rate
 from fairness_audits.audits.permutation.monte_carlo import Settings, extreme, monte_carlo_p
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.audits.permutation.resamplers import countable, resampler
 from fairness_audits.audits.permutation.statistics import MetricEstimate, studentized
@@ -32,6 +32,8 @@ def largest_t(
     if len(pairs) > 1:
         # Rates are permuted within their outcome.
         within = isinstance(metric, Rate) and countable(data)
+        if isinstance(metric, Mean) and metric.moves:
+            data, _ = near_zero(data)
         source = resampler(data, metric, int(rng.integers(2**63)), settings.smoothing, settings.bootstraps, within)
         p = np.maximum(largest_p(source, pairs, ~np.isnan(p), settings.draws), p)
     return tests, [None if np.isnan(one) else float(one) for one in p]

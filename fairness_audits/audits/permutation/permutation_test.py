@@ -5,14 +5,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
+from fairness_audits.audits.permutation.bins import LOST, Coarse, hidden
 from fairness_audits.audits.permutation.exact import Rates, exact_p, newcombe_interval
 from fairness_audits.audits.permutation.exact import statistic as exact_statistic
-from fairness_audits.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
-from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative, Method, MonteCarlo, Settings, monte_carlo
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
+from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, MonteCarlo, Settings, monte_carlo
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
-from fairness_audits.audits.permutation.statistics import CANCELLED, MetricEstimate
+from fairness_audits.audits.permutation.statistics import MetricEstimate, without_rounding
 from fairness_audits.values import Array
 
 
@@ -37,6 +39,10 @@ class PermutationTest:
     clusters, rows). ``draws`` is the number of permutations drawn, 0 when the distribution was enumerated;
     ``undefined_draws`` of them left a group without the rows that the metric needs and count as extreme.
     ``guarantee`` says in a sentence what the p-value promises.
+
+    ``hidden`` is how far the difference may be off where scores were counted in bins: no more than that, by the pairs
+    of rows and the widths of the bins. It is part of the interval, and ``p_value`` is the largest that the bins allow;
+    ``p_least`` is the smallest.
 
     ``undefined`` is the reason why there is no test, empty where there is one; then ``statistic``, p-values and
     interval are None, and so is an estimate that does not exist.
@@ -64,6 +70,8 @@ class PermutationTest:
     undefined_draws: int = 0
     guarantee: str = ""
     undefined: str = ""
+    hidden: float = 0.0
+    p_least: float | None = None
 
     @property
     def higher(self) -> str | None:
@@ -79,6 +87,11 @@ GUARANTEES = {
     "unstudentized": "the chance to reject is at most alpha if the groups are alike in distribution; if only the "
     "metric is equal, it can be far from alpha",
 }
+
+OF_BINS = (
+    f"; estimates and statistic are of all rows, but the permutations are of bins of ranks, by which a variance may "
+    f"change by {LOST:.0%}"
+)
 
 NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
 NEEDED |= {"precision": "prediction 1", "npv": "prediction 0"}
@@ -158,6 +171,7 @@ def _exact(data: Predictions | Counts, metric: Rate, settings: Settings) -> Perm
         p_value=value,
         p_low=value,
         p_high=value,
+        p_least=value,
         rejected=rejected,
         direction=direction(rates.difference, p.greater, p.less, settings),
     )
@@ -167,16 +181,26 @@ def _resampled(
     data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator
 ) -> PermutationTest:
     method: Method = "studentized" if settings.method == "auto" else settings.method
+    data, moved = near_zero(data) if isinstance(metric, Mean) and metric.moves else (data, 0.0)
     bootstraps = settings.bootstraps if method == "studentized" else 0
     source = resampler(data, metric, int(rng.integers(2**63)), settings.smoothing, bootstraps)
     observed = source.observed
     result = _blank(data, metric, settings, method, observed.value, source.units)
+    a, b = (None if one is None else one + moved for one in result.estimates)
+    result = replace(result, estimates=(a, b))
     if not result.undefined and method == "studentized":
         result = replace(result, undefined=without_variance(data, metric, observed))
     if result.undefined:
         return result
-    found = monte_carlo(source, method, settings)
-    return with_monte_carlo(result, found, settings)
+    if isinstance(source, Coarse):
+        result = replace(result, guarantee=result.guarantee + OF_BINS)
+    off = hidden(data, metric) if isinstance(data, Counts) and isinstance(metric, Auc | Mean) else np.zeros((2, 2))
+    blur = Blur(float(off[0].sum()), float(np.hypot(*off[1])) if method == "studentized" else 0.0)
+    if method == "unstudentized":
+        return with_monte_carlo(result, monte_carlo(source, method, settings), settings, blur=blur)
+    beyond = margins(data, metric, observed, settings)
+    found = monte_carlo(source, method, settings, doubt(beyond, float(observed.difference), settings))
+    return with_monte_carlo(result, found, settings, beyond, blur)
 
 
 def _blank(
@@ -201,11 +225,51 @@ def _blank(
     )
 
 
-def with_monte_carlo(result: PermutationTest, found: MonteCarlo, settings: Settings) -> PermutationTest:
-    """The result completed by a Monte-Carlo test."""
+@dataclass(frozen=True)
+class Blur:
+    """How far bins may have put a difference and its standard error off."""
+
+    difference: float
+    error: float
+
+    def of(self, found: MonteCarlo) -> list[MonteCarlo]:
+        """The test with each of the statistics between which that of the scores themselves lies."""
+        if self == SHARP:
+            return [found]
+        wide, narrow = found.scale + self.error, max(found.scale - self.error, 0.0)
+        ends = [found.difference + side * self.difference for side in (-1, 1)]
+        outwards = [narrow if side * end > 0 else wide for side, end in zip((-1, 1), ends, strict=True)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistics = np.divide(ends, outwards)
+        if statistics[0] < 0 < statistics[1]:
+            statistics = np.append(statistics, 0.0)
+        return [replace(found, statistic=float(one), scale=wide) for one in statistics]
+
+    def around(self, interval: tuple[float, float]) -> tuple[float, float]:
+        return interval[0] - self.difference, interval[1] + self.difference
+
+
+SHARP = Blur(0.0, 0.0)
+
+
+def with_monte_carlo(
+    result: PermutationTest,
+    found: MonteCarlo,
+    settings: Settings,
+    beyond: Array | None = None,
+    blur: Blur = SHARP,
+) -> PermutationTest:
+    """The result completed by a Monte-Carlo test.
+
+    Its interval is widened by ``beyond``, the :func:`margins`, and by the ``blur``, whose largest p-value it has.
+    """
+    possible = sorted(blur.of(found), key=lambda one: one.p(settings.alternative))
+    least, found = possible[0].p(settings.alternative), possible[-1]
     value = found.p(settings.alternative)
     rejected = value <= settings.alpha
-    interval = found.interval(settings.alpha, settings.alternative)
+    interval = blur.around(found.interval(settings.alpha, settings.alternative))
+    if beyond is not None and beyond.any():
+        interval = widened(interval, found.difference, beyond)
     low, high = agreeing(interval, found.difference, rejected)
     p_low, p_high = found.p_interval(settings)
     return replace(
@@ -222,7 +286,26 @@ def with_monte_carlo(result: PermutationTest, found: MonteCarlo, settings: Setti
         draws=len(found.reference),
         undefined_draws=found.undefined_draws,
         guarantee=result.guarantee + _stopping(found, settings),
+        hidden=blur.difference,
+        p_least=least,
     )
+
+
+def doubt(beyond: Array, difference: float, settings: Settings) -> float:
+    """The standard deviation that stands for the :func:`margins` on the side of no difference, 0 where infinite."""
+    (down_a, down_b), (up_a, up_b) = beyond
+    margin = np.hypot(down_a, up_b) if difference > 0 else np.hypot(up_a, down_b)
+    return float(margin / ndtri(1 - settings.level)) if np.isfinite(margin) else 0.0
+
+
+def widened(interval: tuple[float, float], difference: float, beyond: Array) -> tuple[float, float]:
+    """The interval of f_A - f_B with the :func:`margins` of both groups, (2, 2), as legs of a right triangle.
+
+    So do intervals of single metrics make one of their difference, as Newcombe's do. Source: Zou and Donner 2008.
+    """
+    (down_a, down_b), (up_a, up_b) = beyond
+    low = difference - float(np.linalg.norm([difference - interval[0], down_a, up_b]))
+    return low, difference + float(np.linalg.norm([interval[1] - difference, up_a, down_b]))
 
 
 def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -> tuple[float, float]:
@@ -243,7 +326,7 @@ def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -
 
 def direction(difference: float, p_greater: float, p_less: float, settings: Settings) -> int:
     """+1, -1 or 0: see ``PermutationTest.direction``."""
-    tail = settings.alpha if settings.alternative in SIDED else settings.alpha / 2
+    tail = settings.level
     if difference > 0 and p_greater <= tail and settings.alternative != "less":
         return 1
     return -1 if difference < 0 and p_less <= tail and settings.alternative != "greater" else 0
@@ -277,23 +360,62 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
 
 
 def without_variance(data: Predictions | Counts, metric: Metric, observed: MetricEstimate) -> str:
-    """Which group's variance says nothing about the metric's error; empty where both do.
+    """Which group has too few rows for a variance; empty where both have one.
 
-    Smoothed rates always have a variance. Elsewhere 0, up to rounding, means that the rows of a group happen to be all
-    alike (a perfect AUC in a few rows, say). Dividing by it would make any difference significant; and where the
-    metrics are equal, the interval would be the one point 0, as if no difference were possible.
+    A variance of 0 is one: T then rests on the other group's, before a permutation and after.
     """
-    if isinstance(metric, Rate):
-        return ""
     for group, name in enumerate(data.groups):
-        variance, least = observed.variance[group], (CANCELLED * observed.value[group]) ** 2
-        if not least < variance < np.inf:
-            found = "zero" if variance <= least else "undefined (too few rows)"
+        if not observed.variance[group] < np.inf:
             return (
-                f"the estimated variance of the {metric.title} in group {name!r} is {found}, so the difference cannot "
-                "be studentised: get more rows of this group, or use method unstudentized knowing its limits"
+                f"the estimated variance of the {metric.title} in group {name!r} is undefined (too few rows), so the "
+                "difference cannot be studentised: get more rows of this group, or use method unstudentized knowing "
+                "its limits"
             )
     return ""
+
+
+def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate, settings: Settings) -> Array:
+    r"""How far below and above its estimate the metric of each group may lie where its variance is 0: (2, G).
+
+    A variance of 0 says that all k independent observations of a group came out alike: units of a rate, or pairs of a
+    positive and a negative without a unit in common, of which there are as many as units of the rarer label. If the
+    chance of that is q, then q^k >= alpha at level 1 - alpha (Clopper and Pearson 1934), so the metric f lies between
+
+    .. math:: f \alpha^{1/k} \quad\text{and}\quad 1 - (1 - f) \alpha^{1/k}.
+
+    Other metrics have no bounds: there the margin is infinite. It is 0 where a group has a variance, and for rates of
+    rows, which have one by smoothing (without it they are tested as published).
+    """
+    if isinstance(metric, Rate) and countable(data):
+        return np.zeros((2, len(data.groups)))
+    degenerate = without_rounding(observed).variance == 0
+    reach = np.full((2, len(data.groups)), np.inf)
+    if isinstance(metric, Auc | Rate) and degenerate.any():
+        share = np.stack([observed.value, 1 - observed.value])
+        reach = (1 - settings.level ** (1 / independent(data, metric))) * share
+    return np.where(degenerate, reach, 0.0)
+
+
+def independent(data: Predictions | Counts, metric: Auc | Rate) -> Array:
+    """Units of each group that a rate is a share of, (G,); of the AUC, those with rows of the rarer label.
+
+    Units are clusters where there are any, else rows.
+    """
+    if isinstance(data, Counts):
+        counts = data.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(data.table)[:, :2].sum(axis=1)
+        return np.asarray(counts.reshape(len(data.groups), -1).min(axis=1))
+    if isinstance(metric, Auc):
+        kinds = [data.label == label for label in (0, 1)]
+    else:
+        assert data.prediction is not None
+        kinds = [np.array(metric.among, dtype=bool)[data.label.astype(int), data.prediction.astype(int)]]
+    if data.cluster is None:
+        counts = [np.bincount(data.group[kind], minlength=len(data.groups)) for kind in kinds]
+    else:
+        group = np.zeros(data.cluster.max() + 1, dtype=np.int64)
+        group[data.cluster] = data.group
+        counts = [np.bincount(group[np.unique(data.cluster[kind])], minlength=len(data.groups)) for kind in kinds]
+    return np.minimum.reduce(counts)
 
 
 def _positives(data: Predictions | Counts, group: int) -> int:

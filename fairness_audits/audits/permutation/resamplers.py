@@ -1,7 +1,10 @@
 """Which way to permute: counts of kinds where rows repeat themselves, compiled passes over rows where they do not."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from fairness_audits.audits.permutation import bins
 from fairness_audits.audits.permutation.draws import CountResampler, Resampler
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, check_binary
@@ -9,6 +12,8 @@ from fairness_audits.audits.permutation.rows import ClusteredRanks, RankedRows, 
 from fairness_audits.audits.permutation.statistics import BinnedAuc, Proportion, RatioOfSums
 from fairness_audits.values import Array
 
+LARGEST = 1e140
+"""Squares of sums of larger numbers, which variances are made of, overflow; those of their inverses vanish."""
 ROWS_PER_KIND = 60
 """Drawing the count of one kind takes about as long as a compiled pass over this many rows."""
 
@@ -35,7 +40,7 @@ def resampler(
     if isinstance(data, Counts):
         if data.decided and not (isinstance(metric, Mean) and metric.decisions):
             raise ValueError(f"{metric.name} needs scores, found counts of decisions: count the rows by score")
-        if 2 * len(data.lower) * ROWS_PER_KIND <= data.sizes.sum():
+        if 2 * len(data.lower) * ROWS_PER_KIND <= data.sizes.sum() or (data.lower < data.upper).any():
             return _of_bins(data, metric, seed)
         data = _spread(data)
     if isinstance(metric, Auc):
@@ -58,13 +63,29 @@ def countable(data: Predictions | Counts) -> bool:
 
 
 def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
-    kinds = data.table.reshape(len(data.groups), -1)
+    kinds, many = data.table.reshape(len(data.groups), -1), len(data.lower) > bins.MANY_CELLS
     if isinstance(metric, Auc):
-        return CountResampler(BinnedAuc(len(data.lower)), kinds, seed)
+        drawn = CountResampler(BinnedAuc(len(data.lower)), kinds, seed)
+        if not many:
+            return drawn
+        own = bins.by_rank(data.table.sum(axis=0).T, bins.NUMBER)
+        variance = drawn.statistic(kinds.sum(axis=0)).variance
+        table = bins.merged(data.table, own)
+        return bins.coarse_auc(drawn.observed, variance, table, np.bincount(own), seed) or drawn
     assert isinstance(metric, Mean)
     seen = kinds.any(axis=0)
     label, score = np.repeat([0, 1], len(data.lower))[seen], np.tile(data.score, 2)[seen]
-    return CountResampler(RatioOfSums(_parts(metric, label, score)), kinds[:, seen], seed)
+    parts, kinds = _parts(metric, label, score), kinds[:, seen]
+    if (data.lower < data.upper).any():
+        parts[:, 0] = bins.values_of(metric, data)[0][seen]
+    drawn = CountResampler(RatioOfSums(parts), kinds, seed)
+    if not (many and (parts[:, 1] == 1).all() and np.isfinite(parts).all()):
+        return drawn
+    order = np.argsort(parts[:, 0], kind="stable")
+    values, counts = parts[order, 0], kinds[:, order]
+    own = bins.bins_of_values(values, counts.sum(axis=0))
+    means = bins.means_of_bins(values, counts.sum(axis=0), own)
+    return drawn if means is None else bins.coarse_mean(drawn.observed, means, bins.merged(counts, own), seed)
 
 
 def _spread(data: Counts) -> Predictions:
@@ -75,12 +96,22 @@ def _spread(data: Counts) -> Predictions:
 
 def _parts(metric: Mean, label: Array, score: Array) -> Array:
     """Value and base of each row, (n, 2)."""
+    score = score.astype(float)
     if metric.binary:
         check_binary("label", label)
     if metric.probability and ((score < 0) | (score > 1)).any():
         odd = score[(score < 0) | (score > 1)][0]
         raise ValueError(f"{metric.name} needs scores that are probabilities, found {odd:.6g}: rescale them to [0, 1]")
-    return np.stack([metric.value(label, score), metric.base(label, score)], axis=-1).astype(float)
+    with np.errstate(over="ignore"):
+        value = np.asarray(metric.value(label, score), dtype=float)
+    finite = value[np.isfinite(score) & (np.isfinite(value) | (np.abs(score) > LARGEST))]
+    extent = np.abs(finite).max(initial=0.0)
+    if extent > LARGEST or (0 < extent < 1 / LARGEST and np.ptp(finite) > 0):
+        raise ValueError(
+            f"{metric.name} is computed from scores up to {np.abs(score).max():.3g} in size, whose squares do not fit "
+            "into a number: multiply the scores by a constant first"
+        )
+    return np.stack([value, metric.base(label, score)], axis=-1).astype(float)
 
 
 def _auc(data: Predictions, seed: int) -> Resampler:
@@ -90,10 +121,23 @@ def _auc(data: Predictions, seed: int) -> Resampler:
         return ClusteredRanks.of(data.label, data.score, *_clusters(data), groups, seed)
     scores, cell = np.unique(data.score, return_inverse=True)
     if 2 * len(scores) * ROWS_PER_KIND > len(data.label):
-        return RankedRows.of(data.label, data.score, data.group, groups, seed)
+        rows = RankedRows.of(data.label, data.score, data.group, groups, seed)
+        return rows if len(data.label) <= bins.MANY_ROWS else _auc_of_ranks(data, cell, rows, seed)
     shape = (groups, 2, len(scores))
     flat = np.ravel_multi_index((data.group, data.label.astype(np.int64), cell), shape)
     return CountResampler(BinnedAuc(len(scores)), np.bincount(flat, minlength=np.prod(shape)).reshape(groups, -1), seed)
+
+
+def _auc_of_ranks(data: Predictions, cell: Array, rows: RankedRows, seed: int) -> Resampler:
+    """Permutations of bins of the cells, where these say enough, else of the rows."""
+    label = data.label.astype(np.int64)
+    counts = np.bincount(2 * cell + label, minlength=2 * (cell.max() + 1)).reshape(-1, 2)
+    own = bins.by_rank(counts, bins.NUMBER)
+    shape = (len(data.groups), 2, int(own[-1]) + 1)
+    flat = np.ravel_multi_index((data.group, label, own[cell]), shape)
+    table = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
+    pooled = replace(rows, group=np.zeros_like(rows.group), units=(len(label),)).observed
+    return bins.coarse_auc(rows.observed, pooled.variance[0], table, np.bincount(own), seed) or rows
 
 
 def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
@@ -117,7 +161,16 @@ def _of_units(parts: Array, group: Array, groups: int, seed: int) -> Resampler:
     # Real and imaginary part make one sortable key of the pair.
     kinds, kind = np.unique(parts[:, 0] + 1j * parts[:, 1], return_inverse=True)
     if len(kinds) * ROWS_PER_KIND > len(parts):
-        return SummedRows(RatioOfSums(parts), group, sizes(group, groups), seed)
+        rows = SummedRows(RatioOfSums(parts), group, sizes(group, groups), seed)
+        if len(parts) <= bins.MANY_ROWS or not ((parts[:, 1] == 1).all() and np.isfinite(parts).all()):
+            return rows
+        counted = np.bincount(kind)
+        own = bins.bins_of_values(kinds.real, counted)
+        means = bins.means_of_bins(kinds.real, counted, own)
+        if means is None:
+            return rows
+        table = np.bincount(group * len(means) + own[kind], minlength=groups * len(means)).reshape(groups, -1)
+        return bins.coarse_mean(rows.observed, means, table, seed)
     counts = np.bincount(group * len(kinds) + kind, minlength=groups * len(kinds)).reshape(groups, -1)
     return CountResampler(RatioOfSums(np.stack([kinds.real, kinds.imag], axis=-1)), counts, seed)
 

@@ -27,6 +27,8 @@ no_correction: Without a correction for {number} tests, the chance of a false re
   {alpha:g} (up to {chance:.2f} if they were independent).
 correction_by_metric: max-T corrects over the pairs of each metric, not over the {families} metrics and groupings.
 several_tests: The intervals are those of each test by itself; adjusted p-values allow for the number of tests.
+bins: Scores of one bin are counted together: by that a difference may be off by {hidden:.1e} at most. The intervals and
+  p-values allow for it.
 one_hypothesis_twice: Rates that are equal together (tpr and fnr, fpr and tnr) are one hypothesis of the correction.
 method_to_compare_with: Method unstudentized rejects too often or too rarely where the groups differ in size and in
   anything but the metric: it is there to compare with.
@@ -46,6 +48,8 @@ LIMITS = """
 undefined <= 0 unless rejected: {value} of {tests} tests could not be made ({first}).
 small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer than {least} units, or positives or
   negatives of an AUC, and hold only in the limit of large groups.
+turned <= 0 unless rejected: {value} of {tests} tests turn on the order of scores within bins: give more --bins, or take
+  --bins none.
 varied >= 1: The model says the same of everybody, so that nothing can differ between groups.
 """
 SHOWN_TESTS = 20
@@ -108,6 +112,7 @@ def result(finding: Finding) -> dict[str, Any]:
             **{name: getattr(test, name) for name in ("method", "exact", "draws", "undefined_draws")},
             "guarantee": test.guarantee,
             "basis": finding.basis,
+            "hidden_by_bins": test.hidden,
             "undefined": test.undefined or None,
         }
     )
@@ -130,6 +135,7 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
     quantities = {
         **{"tests": len(results), "undefined": len(undefined) if known else None, "small": sum(small)},
         **{"first": undefined[0] if undefined else "", "least": LEAST_UNITS},
+        "turned": sum(finding.turned for finding in findings),
         "varied": sum(finding.varied for finding in findings),
     }
     facts = {"tests": len(results), "hypotheses": number, "undefined": len(undefined)}
@@ -270,6 +276,7 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
     asked, alpha, number = plan.asked, plan.asked.alpha, hypotheses(findings)
     families = {(finding.grouping, finding.test.metric) for finding in findings}
     by_metric, alone = plan.correction == "max_t" and len(families) > 1, plan.correction == "none"
+    hidden = max((finding.test.hidden for finding in findings), default=0.0)
     risk, drawn = asked.resampling_risk, not all(finding.test.exact for finding in findings)
     return {
         "held_out_rows": True,
@@ -280,6 +287,7 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
         "correction_by_metric": number > 1 and by_metric and {"families": len(families)},
         "several_tests": number > 1 and not (alone or by_metric),
         "one_hypothesis_twice": 1 < number < len(findings) and not (alone or plan.correction == "max_t"),
+        "bins": hidden > 0 and {"hidden": hidden},
         "method_to_compare_with": asked.method == "unstudentized",
         "stopped_early": drawn and risk is not None and {"alpha": alpha, "risk": risk, "level": level(risk)},
     }

@@ -93,8 +93,8 @@ class Reading(Options, title="reading"):
     threads: Count | None = source("of the engine (default: all cores)", None, "N")
     memory: str | None = source("of the engine, such as 4GB; more goes to disk", None, "SIZE")
     bins: Literal["auto", "none"] | Annotated[int, at_least(2)] = option(
-        "count scores in N bins of equal width from 0 to 1; none: take every row as it is; auto: 1000 bins where there "
-        "are more than 100000 rows and many distinct scores (default: auto)",
+        "count scores in bins by rank, N for each label; none: take every row as it is; auto: 10000 where there are "
+        "more than 20 million rows and many distinct scores (default: auto)",
         "auto",
         "N|none|auto",
     )

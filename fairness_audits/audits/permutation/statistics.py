@@ -100,15 +100,23 @@ class RatioOfSums:
         return self.of_sums(each.sum(axis=-2))
 
 
+def without_rounding(estimate: MetricEstimate) -> MetricEstimate:
+    """The estimate with a variance of 0 where rounding alone makes it differ from 0."""
+    noise = (CANCELLED * estimate.value) ** 2
+    return MetricEstimate(estimate.value, np.where(estimate.variance <= noise, 0.0, estimate.variance))
+
+
 def studentized(estimate: MetricEstimate) -> Array:
     """T = (f_A - f_B) / sqrt(v_A + v_B) of estimates (2, ...) of the two groups: (...).
 
-    0 where the difference is 0, infinite where it is not but both variances are 0, NaN where a metric does not exist.
+    A variance of 0 in one group leaves that of the other. T is 0 where the difference is 0, infinite where it is not
+    but both variances are 0, and NaN where a metric or a variance does not exist.
     """
-    difference = estimate.difference
-    scale = np.sqrt(estimate.variance.sum(axis=0))
+    value, variance = without_rounding(estimate)
+    difference, scale = estimate.difference, np.sqrt(variance.sum(axis=0))
+    equal = np.abs(difference) <= np.where(scale == 0, CANCELLED * np.abs(value).max(axis=0), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(difference == 0, np.where(np.isnan(scale), np.nan, 0.0), difference / scale)
+        return np.where(equal, np.where(np.isnan(scale), np.nan, 0.0), difference / scale)
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,25 @@ def test_the_interval_of_the_studentised_test_covers_a_correlation_that_is_not_z
     assert covered < simulations - 4
 
 
+@pytest.mark.parametrize(("offset", "scale"), [(0.0, 1e-310), (0.0, 1e300), (2.0**60, 2.0**20), (-300.0, 1.0)])
+def test_a_correlation_does_not_depend_on_the_scale_of_the_scores(offset: float, scale: float) -> None:
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 1000, 60).astype(float)
+    y = x + rng.normal(size=60) * 500
+    plain, scaled = (
+        correlation_test(values, y, rng=np.random.default_rng(1), draws=199) for values in (x, offset + scale * x)
+    )
+    assert scaled.difference == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert (scaled.p_value, scaled.statistic) == (plain.p_value, pytest.approx(plain.statistic))
+
+
+def test_points_on_a_line_are_correlated_and_show_no_error() -> None:
+    x = np.arange(30.0)
+    result: Any = correlation_test(x, 2 * x + 1, rng=np.random.default_rng(1), draws=199)
+    assert (result.difference, result.p_value, result.ci_high) == (pytest.approx(1), 1 / 200, 1)
+    assert 0 < result.ci_low < 0.5
+
+
 def test_a_constant_has_no_correlation() -> None:
     result = correlation_test(np.ones(9), np.arange(9.0), rng=np.random.default_rng(1), names=("score", "age"))
     assert result.undefined == "score has one value only, so no correlation exists"

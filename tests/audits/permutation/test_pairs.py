@@ -54,14 +54,15 @@ def test_no_pair_is_rejected_that_its_exact_test_accepts() -> None:
     assert raised > 60
 
 
-def test_a_pair_without_variance_is_no_rival() -> None:
-    """Perfect AUCs in a and b: no pair with them can be studentised, and c against d is as if they were not there."""
+def test_a_group_without_variance_is_compared_like_any_other() -> None:
+    """Perfect AUCs in a and b: nothing tells them apart, and both differ from those of c and d, which are alike."""
     rng = np.random.default_rng(7)
-    label, group = np.tile([0, 1], 80), np.repeat([0, 1, 2, 3], 40)
-    score = rng.normal(size=160) + label * np.array([50.0, 50.0, 1.0, 0.5])[group]
+    label, group = np.tile([0, 1], 200), np.repeat([0, 1, 2, 3], 100)
+    score = rng.normal(size=400) + label * np.array([50.0, 50.0, 0.6, 0.6])[group]
     data = Predictions(label, score, group, tuple("abcd"))
     _, adjusted = compared(data, "auc")
-    assert [p is None for p in adjusted] == [True] * 5 + [False]
+    assert adjusted[0] == 1
+    assert [p <= 0.05 for p in adjusted] == [False, True, True, True, True, False]
 
 
 def test_the_largest_statistic_of_rates_holds_its_level_whatever_the_prevalences() -> None:

@@ -12,16 +12,19 @@ from scipy import stats
 from scipy.special import expit
 
 from fairness_audits.audits.inference import corrected
+from fairness_audits.audits.permutation import bins
 from fairness_audits.audits.permutation.metrics import METRICS, Rate
 from fairness_audits.audits.permutation.monte_carlo import Alternative, MonteCarlo
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.permutation.resamplers import resampler
+from fairness_audits.audits.permutation.statistics import studentized
 from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset
 from pipeline.audits import auc, permutation, sample_size, thresholds
 from pipeline.audits.permutation import Config, run
 from pipeline.predictions import scores_of, threshold_tables
-from tests.audits.permutation.builders import BIAS, delong, simulate, tabulated
+from tests.audits.permutation.builders import BIAS, at_most, delong, simulate, tabulated
 from tests.audits.permutation.builders import ROWS as LOGITS
 from tests.builders import chosen, dataset, logistic
 
@@ -147,7 +150,6 @@ ONE_CLASS = LABEL * (1 - GROUP)
 
 
 NO_POSITIVES = "group 'b' has no rows with label 1"
-NO_VARIANCE = "the estimated variance of the AUC in group {!r} is zero".format
 INFINITE = "the log loss of group 'b' is infinite: a prediction that was certain was wrong"
 
 
@@ -157,8 +159,6 @@ INFINITE = "the log loss of group 'b' is infinite: a prediction that was certain
         ("tpr", {"label": ONE_CLASS}, NO_POSITIVES, 1),
         ("auc", {"label": ONE_CLASS}, NO_POSITIVES, 1),
         ("precision", {}, "group 'a' has no rows with prediction 1", 1),
-        ("auc", {}, NO_VARIANCE("b"), 2),
-        ("auc", {"score": LABEL + SCORE / 9}, NO_VARIANCE("a"), 2),
         ("log_loss", {"score": WRONG}, INFINITE, 1),
     ],
 )
@@ -167,30 +167,79 @@ def test_a_metric_that_does_not_exist_says_why(
     metric: str, change: dict[str, Any], reason: str, estimates: int, method: str
 ) -> None:
     result = checked(replace(SMALL, **change), metric, method=method)
-    if "variance" in reason and method == "unstudentized":
-        assert result.p_value is not None, "without a variance only T is missing"
-        return
     assert reason in result.undefined
     assert (result.p_value, result.ci_low, result.ci_high, result.rejected) == (None, None, None, False)
     assert (result.difference is None) == (estimates < 2)
     assert sum(estimate is not None for estimate in result.estimates) == estimates
 
 
-@pytest.mark.parametrize("case", ["few scores", "many scores", "ranks", "own", "one positive", "one negative"])
-def test_rounding_is_no_variance(case: str) -> None:
-    """The rows of group a are all alike, ranked without a fault, or hold one row of a label: T does not exist."""
+ALIKE = ("few scores", "many scores", "ranks", "own")
+
+
+@pytest.mark.parametrize("case", [*ALIKE, "one positive", "one negative"])
+def test_a_variance_of_zero_is_one_and_that_of_a_single_row_is_none(case: str) -> None:
+    """The rows of group a are all alike, ranked without a fault, or hold one row of a label: then T does not exist."""
     for seed in range(12):
         rng = np.random.default_rng(seed)
         label, group, score = rng.integers(0, 2, 90), np.repeat([0, 1], (40, 50)), rng.random(90)
-        if one := case.startswith("one"):
-            label[:40] = (np.arange(40) == 3) == (case == "one positive")
-        else:
+        if case in ALIKE:
             alike = {"ranks": label + score, "own": label + rng.random()}.get(case, rng.random())
             score = np.where(group == 0, alike, rng.random() if case == "few scores" else score)
+        else:
+            label[:40] = (np.arange(40) == 3) == (case == "one positive")
         rows = Predictions(label, score, group, ("a", "b"))
         metric: Any = {"few scores": "mean_score", "many scores": "mean_score", "own": BIAS}.get(case, "auc")
         found = permutation_test(rows, metric, rng=rng, draws=39, bootstraps=20)
-        assert f"in group 'a' is {'undefined (too few rows)' if one else 'zero'}, so the difference" in found.undefined
+        if case not in ALIKE:
+            assert "in group 'a' is undefined (too few rows), so the difference" in found.undefined
+            continue
+        if case == "few scores":  # two numbers in all: each group has its own, which no permutation parts so well
+            assert (found.p_value, abs(found.statistic or 0)) == (1 / 40, np.inf)
+        elif case == "many scores":
+            own = score[group == 1]
+            expected = (score[0] - own.mean()) / np.sqrt(own.var(ddof=1) / 50)
+            assert found.statistic == pytest.approx(expected)
+        assert not found.undefined
+        assert found.rejected == (not (found.ci_low or 0) <= 0 <= (found.ci_high or 0))
+
+
+def test_equal_metrics_of_groups_without_variance_are_not_rejected() -> None:
+    """0.1 in every row: the sums of 40 and of 70 such numbers differ by a rounding from 40 and 70 times it."""
+    label, group = np.arange(110) % 2, np.repeat([0, 1], (40, 70))
+    for score, metric in ((np.full(110, 0.1), "mean_score"), (np.full(110, 0.1), "auc"), (label + 0.1, "auc")):
+        found = checked(Predictions(label, score, group, ("a", "b")), metric)
+        assert (found.p_value, found.statistic, found.rejected) == (1, 0, False)
+
+
+@pytest.mark.parametrize("clusters", [False, True])
+def test_a_perfect_auc_is_told_from_another_and_its_interval_knows_how_few_pairs_it_is_of(clusters: bool) -> None:
+    """Of k pairs without a row in common all are right with a chance of at most .025 where the AUC is .025^(1/k)."""
+    rng = np.random.default_rng(1)
+    label, group = rng.integers(0, 2, 600), np.repeat([0, 1], (200, 400))
+    score = rng.normal(size=600) + np.where(group == 0, 20, 0.66) * label
+    persons = np.arange(600) if clusters else None
+    found = checked(Predictions(label, score, group, ("a", "b"), cluster=persons), "auc", alternative="equal-tailed")
+    assert (found.p_value, found.higher, found.estimates[0]) == (2 / 401, "a", 1)
+    k = min(np.bincount(label[:200]))
+    reach = found.difference - found.ci_low
+    assert reach > 1 - 0.025 ** (1 / k)
+    _, variance = delong(label[200:], score[200:])
+    assert reach == pytest.approx(np.hypot(1 - 0.025 ** (1 / k), 1.96 * np.sqrt(variance)), rel=0.15)
+    assert found.ci_high - found.difference < reach
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.3])
+def test_the_level_holds_where_a_small_group_is_often_ranked_without_a_fault(spread: float) -> None:
+    """Equal AUCs of .99, 20 positives and 40 negatives against ten times as many; the groups' scores may differ."""
+    simulations, rejected, perfect = 150, 0, 0
+    for simulation in range(simulations):
+        rng = np.random.default_rng(simulation)
+        label, group = np.repeat([0, 1, 0, 1], (40, 20, 400, 200)), np.repeat([0, 1], (60, 600))
+        score = (rng.normal(size=660) + np.sqrt(2) * stats.norm.ppf(0.99) * label) * np.where(group == 0, spread, 1)
+        found = checked(Predictions(label, score, group, ("a", "b")), "auc", draws=99, alternative="equal-tailed")
+        rejected, perfect = rejected + found.rejected, perfect + (found.estimates[0] == 1)
+    assert perfect > simulations / 20
+    assert at_most(rejected / simulations, 0.05, simulations, deviations=2)
 
 
 def test_sequential_draws_stop_early_with_the_decision_of_all_or_say_that_they_could_not() -> None:
@@ -214,7 +263,7 @@ def test_counts_of_scores_are_tested_like_the_rows(steps: int, metric: str) -> N
     """With few values of the score by draws of counts, with hardly any two rows alike by the rows."""
     score = np.floor(ROWS.score * steps) / steps
     values, cell = np.unique(score, return_inverse=True)
-    bins = Counts(tabulated(ROWS.group, ROWS.label, cell), ROWS.groups, values, np.nextafter(values, 2))
+    bins = Counts(tabulated(ROWS.group, ROWS.label, cell), ROWS.groups, values, values)
     by_bins = checked(bins, metric, draws=4000)
     by_rows = checked(replace(ROWS, score=score), metric, draws=4000, seed=2)
     assert by_bins.estimates == pytest.approx(by_rows.estimates)
@@ -229,6 +278,109 @@ def test_an_empty_cell_where_the_loss_is_infinite_does_no_harm() -> None:
     table[1, 1, 0] = 1
     infinite = checked(Counts(table, ("a", "b"), scores, scores), "log_loss")
     assert "the log loss of group 'b' is infinite" in infinite.undefined
+
+
+SCALES = [(1.0, 0.0), (2.0**-300, 0.0), (2.0**300, 0.0), (1.0, 2.0**50), (-1.0, 0.0), (550.0, 300.0)]
+
+
+@pytest.mark.parametrize(("scale", "offset"), SCALES)
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_test_does_not_depend_on_the_scale_of_the_scores(scale: float, offset: float, counted: bool) -> None:
+    """Numbers from 0 to 99, tiny, huge, far from 0, or the other way round."""
+    rng = np.random.default_rng(8)
+    label, group, plain = rng.integers(0, 2, 600), np.repeat([0, 1], 300), rng.integers(0, 100, 600).astype(float)
+
+    def tested(score: np.ndarray, metric: str) -> Any:
+        rows = Predictions(label, score, group, ("a", "b"))
+        if counted:
+            values, cell = np.unique(score, return_inverse=True)
+            return checked(Counts(tabulated(group, label, cell), ("a", "b"), values, values), metric)
+        return checked(rows, metric)
+
+    for metric in ("auc", "mean_score"):
+        one, other = tested(plain, metric), tested(offset + scale * plain, metric)
+        assert abs(other.statistic) == pytest.approx(abs(one.statistic), rel=1e-6)
+        assert other.p_value == pytest.approx(one.p_value, abs=0.1 if scale < 0 else 1e-12)
+        if metric == "mean_score":
+            assert other.difference == pytest.approx(scale * one.difference, rel=1e-9)
+            assert other.estimates[0] == pytest.approx(offset + scale * plain[:300].mean())
+
+
+def test_scores_too_small_or_large_for_their_squares_are_refused_where_they_are_squared() -> None:
+    for scale in (5e-324, 1e200):
+        rows = Predictions(LABEL, np.arange(8) * scale, GROUP, ("a", "b"))
+        assert checked(rows, "auc").estimates == checked(replace(rows, score=np.arange(8.0)), "auc").estimates
+        with pytest.raises(ValueError, match="multiply the scores"):
+            checked(rows, "mean_score")
+
+
+def test_zeros_of_either_sign_are_one_score() -> None:
+    score = np.where(np.arange(8) % 3 == 0, -0.0, 0.0)
+    rows = Predictions(LABEL, score, GROUP, ("a", "b"))
+    for metric in ("auc", "mean_score"):
+        assert (checked(rows, metric).estimates, checked(rows, metric).p_value) == (
+            (0.5, 0.5) if metric == "auc" else (0, 0),
+            1,
+        )
+
+
+# Many rows: the estimates and T are of the scores as they are, whatever is permuted.
+
+
+def rare(rng: np.random.Generator, n: int, tail: float = 0.0) -> Predictions:
+    """A rare event, ranked nearly without a fault; scores with a heavy ``tail``."""
+    label, group = (rng.random(n) < 0.02).astype(np.int64), (rng.random(n) < 0.3).astype(np.int64)
+    score = np.exp(tail * (rng.normal(size=n) + 3.5 * label)) if tail else rng.normal(size=n) + 3.5 * label
+    return Predictions(label, score, group, ("a", "b"))
+
+
+@pytest.mark.parametrize("metric", ["auc", "mean_score", "squared_error"])
+@pytest.mark.parametrize("tail", [0.0, 1.5])
+def test_permutations_of_bins_have_the_law_of_permutations_of_rows(
+    metric: str, tail: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = rare(np.random.default_rng(2), 20_000, tail)
+    rows = checked(data, metric, draws=1500)
+    monkeypatch.setattr(bins, "MANY_ROWS", 10_000)
+    source = resampler(data, METRICS[metric], 1, 1.0, 0)
+    assert isinstance(source, bins.Coarse)
+    found = checked(data, metric, draws=1500, seed=2)
+    assert (found.estimates, found.statistic) == (rows.estimates, rows.statistic)
+    drawn = [studentized(one.permuted(0, 1024)) for one in (source, resampler_of_rows(data, metric, monkeypatch))]
+    assert stats.ks_2samp(*drawn).pvalue > 1e-3
+    assert found.p_value == pytest.approx(rows.p_value, abs=0.06)
+
+
+def resampler_of_rows(data: Predictions, metric: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(bins, "MANY_ROWS", 10**9)
+    return resampler(data, METRICS[metric], 2, 1.0, 0)
+
+
+def test_rows_are_permuted_where_bins_would_lose_their_variance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bins, "MANY_ROWS", 100)
+    monkeypatch.setattr(bins, "NUMBER", 2)
+    assert not isinstance(resampler(ROWS, METRICS["auc"], 1, 1.0, 0), bins.Coarse)
+    assert not isinstance(resampler(ROWS, METRICS["mean_score"], 1, 1.0, 0), bins.Coarse)
+
+
+@pytest.mark.parametrize("metric", ["auc", "mean_score", "mean_error", "absolute_error", "squared_error", "log_loss"])
+def test_no_order_of_the_scores_within_bins_is_beyond_the_bound(metric: str) -> None:
+    """Rows are put anywhere between the ends of their cell: estimate and error stay within what is said of them."""
+    rng = np.random.default_rng(3)
+    edges = np.unique(np.r_[0.01, rng.random(9) ** 3, 0.99])
+    cells = Counts(rng.integers(1, 12, (2, 2, len(edges) - 1)), ("a", "b"), edges[:-1], np.nextafter(edges[1:], 0))
+    off = bins.hidden(cells, METRICS[metric])  # type: ignore[arg-type]
+    binned = resampler(cells, METRICS[metric], 1, 1.0, 0).observed
+    group, label, cell = (np.repeat(one, cells.table.ravel()) for one in np.indices(cells.table.shape).reshape(3, -1))
+    furthest = 0.0
+    for trial in range(200):
+        share = np.where(label == trial % 2, rng.random(), rng.random(len(label)) ** 4)
+        rows = Predictions(label, cells.lower[cell] + share * (cells.upper - cells.lower)[cell], group, ("a", "b"))
+        exact = resampler(rows, METRICS[metric], 1, 1.0, 0).observed
+        assert (np.abs(exact.value - binned.value) <= off[0] * (1 + 1e-9)).all()
+        assert (np.abs(np.sqrt(exact.variance) - np.sqrt(binned.variance)) <= off[1] * (1 + 1e-9)).all()
+        furthest = max(furthest, float((np.abs(exact.value - binned.value) / off[0]).max()))
+    assert furthest > 0.3
 
 
 # The audits: every metric on every attribute of every repetition, by threshold and by sample size.

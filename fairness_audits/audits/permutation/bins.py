@@ -1,0 +1,132 @@
+r"""Permutations of many units by bins of ranks, and what a metric may lose where scores are known by their bin alone.
+
+A permutation of n rows takes a pass over all of them, one of K bins K draws. So where rows are many and nearly all
+scores differ, the estimates and T are of the scores as they are, and only the permutations that T is compared with take
+the scores of one bin as equal. T is studentised, before a permutation and after, so that what counts is by how much the
+bins change the variance: :data:`LOST` at most, or the rows themselves are permuted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairness_audits.audits.permutation.draws import CountResampler
+from fairness_audits.audits.permutation.metrics import Auc, Mean
+from fairness_audits.audits.permutation.outcomes import Counts
+from fairness_audits.audits.permutation.statistics import BinnedAuc, MetricEstimate, RatioOfSums, freedom
+from fairness_audits.values import Array
+
+MANY_ROWS = 100_000
+"""Up to this many units a permutation is one of the units themselves."""
+MANY_CELLS = 2_000
+"""Up to this many distinct scores none are taken as equal."""
+NUMBER = 500
+"""Bins of each label."""
+LOST = 1e-2
+"""Share of the variance that bins may cost."""
+
+
+def by_rank(counts: Array, number: int) -> Array:
+    """The bin of each of K cells in ascending order: ``counts`` (K, C) of their rows in C classes -> (K,) from 0.
+
+    The rows of each class are cut into ``number`` bins of equal counts. Neighbours are in one bin if they begin and end
+    in the same one of every class: so it holds at most one in ``number`` of each class, or it is a single cell.
+    """
+    end, total = np.cumsum(counts, axis=0), np.maximum(counts.sum(axis=0), 1)
+    begin = end - counts
+    places = np.hstack([begin * number // total, np.maximum(begin, end - 1) * number // total])
+    return np.append(0, np.cumsum((places[1:] != places[:-1]).any(axis=1)))
+
+
+def merged(counts: Array, bins: Array) -> Array:
+    """Sums of the cells of each bin: (..., K) -> (..., B)."""
+    return np.add.reduceat(counts, np.flatnonzero(np.diff(bins, prepend=-1)), axis=-1)
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """What was ``observed`` of all units as they are, and permutations ``drawn`` of their bins."""
+
+    observed: MetricEstimate
+    drawn: CountResampler
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        return self.drawn.units
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        return self.drawn.permuted(block, size)
+
+
+def coarse_auc(observed: MetricEstimate, variance: Array, table: Array, cells: Array, seed: int) -> Coarse | None:
+    """From counts group x label x bin, and the number of ``cells`` in each bin.
+
+    None where the bins may cost too much of the ``variance`` that all groups have together.
+    """
+    statistic = BinnedAuc(table.shape[2])
+    _, changes = off_by_pairs(table.sum(axis=0, keepdims=True).astype(float), cells > 1)
+    if not changes[0] <= LOST * variance:
+        return None
+    return Coarse(observed, CountResampler(statistic, table.reshape(len(table), -1), seed))
+
+
+def bins_of_values(values: Array, counts: Array) -> Array:
+    """The bin of each of K ascending values with their numbers of units: equal in counts, and none of them wide."""
+    wide = np.floor((values - values[0]) / ((values[-1] - values[0]) / NUMBER))
+    changes = (np.diff(by_rank(counts[:, None], NUMBER)) > 0) | (np.diff(wide) > 0)
+    return np.append(0, np.cumsum(changes))
+
+
+def means_of_bins(values: Array, counts: Array, bins: Array) -> Array | None:
+    """The mean of each bin of the ascending values, None where these lose too much of their variance."""
+    mean = np.average(values, weights=counts)
+    within, total = merged(counts, bins), merged(counts * (values - mean), bins)
+    kept = (total**2 / within).sum() / (counts * (values - mean) ** 2).sum()
+    return total / within + mean if 1 - kept <= LOST else None
+
+
+def coarse_mean(observed: MetricEstimate, means: Array, table: Array, seed: int) -> Coarse:
+    """From the means of bins and counts group x bin."""
+    return Coarse(observed, CountResampler(RatioOfSums(np.stack([means, np.ones(len(means))], axis=-1)), table, seed))
+
+
+def values_of(metric: Mean, data: Counts) -> tuple[Array, Array]:
+    """The value of a mean in each label's cells, halfway from its least to its largest there, and half of the way.
+
+    (2 K,) each. Between the ends of a cell the value is least or largest at one of them, or where score is label.
+    """
+    label, lower, upper = np.repeat([0.0, 1.0], len(data.lower)), np.tile(data.lower, 2), np.tile(data.upper, 2)
+    values = np.stack([metric.value(label, score) for score in (lower, upper, np.clip(label, lower, upper))])
+    least, most = values.min(axis=0), values.max(axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.where(least == most, least, (least + most) / 2), np.where(least == most, 0.0, (most - least) / 2)
+
+
+def hidden(data: Counts, metric: Auc | Mean) -> Array:
+    """How far the metric of each group, and its standard error, may be off where a cell holds several scores: (2, G).
+
+    Rows of one cell may be in any order: a pair of a positive and a negative counts one half there, in truth perhaps
+    nothing or one. A standard deviation is a norm: it changes by no more than the norm of all changes.
+    """
+    table = data.table.astype(float)
+    if isinstance(metric, Auc):
+        off, squares = off_by_pairs(table, data.lower < data.upper)
+    else:
+        rows, half = table.reshape(len(table), -1), values_of(metric, data)[1]
+        each = np.multiply(rows, half, where=rows > 0, out=np.zeros(rows.shape))
+        n = rows.sum(axis=1)
+        off, squares = each.sum(axis=1) / n, (each * half).sum(axis=1) / freedom(n) / n
+    return np.stack([off, np.sqrt(squares)])
+
+
+def off_by_pairs(table: Array, several: Array) -> tuple[Array, Array]:
+    """How far the AUC of each group may be off by pairs within cells of ``several`` scores (K,), and the square of what
+    its standard error may be: from counts (G, 2, K)."""
+    negative, positive = table[:, 0], table[:, 1]
+    m, n = positive.sum(axis=1, keepdims=True), negative.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        v10, v01 = several * negative / (2 * n), several * positive / (2 * m)
+        off = (positive * v10).sum(axis=1) / m[:, 0]
+        return off, (positive * v10**2 / freedom(m) / m + negative * v01**2 / freedom(n) / n).sum(axis=1)
