@@ -21,7 +21,7 @@ import pandas as pd
 from fairness_audits.audits.fliptest.flipsets import Deal, DealtSizes, Flipsets, deals
 from fairness_audits.audits.fliptest.intervals import SizeIntervals, size_intervals
 from fairness_audits.audits.fliptest.maps import Kind
-from fairness_audits.audits.fliptest.model import Decider
+from fairness_audits.audits.fliptest.model import Decider, Trial
 from fairness_audits.audits.fliptest.people import Group, Groups
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
@@ -96,11 +96,11 @@ def null_of(
 
     Their sizes are those of ``people`` people, of shares of however many were dealt.
     """
-    points, decision, flips = space.points(everyone), model.decisions(model.scores(everyone)), []
+    points, decision, flips = space.points(everyone), model.decisions(everyone), []
     for deal, image in zip(dealt, images, strict=True):
         finite = np.isfinite(image).all(axis=1)
         found = counterparts(space, image[finite], Group("", everyone.iloc[deal.target], None), points[deal.target])
-        flips.append(Flipsets(decision[deal.source[finite]], model.decisions(model.scores(found.frame))))
+        flips.append(Flipsets(decision[deal.source[finite]], model.decisions(found.frame)))
     sizes = DealtSizes.of(flips)
     share = people / len(dealt[0].source)
     return sizes if share == 1 else DealtSizes(sizes.positive * share, sizes.negative * share)
@@ -126,7 +126,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Way:
-    """A direction: people of ``source``, ``points`` (n, d) and ``score`` (n,), and those of ``target`` (m)."""
+    """A direction: people of ``source``, ``points`` (n, d), ``score`` and ``decision`` (n,), and of ``target`` (m)."""
 
     direction: Direction
     source: Group
@@ -135,6 +135,8 @@ class Way:
     target_points: Array
     score: Array
     target_score: Array
+    decision: Array
+    target_decision: Array
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,6 @@ class Side:
     found: Counterparts
     score_image: Array
     flips: Flipsets
-    target_decision: Array
     intervals: SizeIntervals
     reports: Mapping[str, TransparencyReport]
     quality: Quality
@@ -177,7 +178,7 @@ class HeldOut:
 
 
 def gather_sound(
-    groups: Groups, space: Space, model: Decider, scores: Array, kinds: Sequence[tuple[Kind, int]], asked: Settings
+    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int]], asked: Settings
 ) -> tuple[list[Side], int, dict[str, HeldOut]]:
     """By the first of the ``kinds`` of map, each with its deals, that is sound; its place; and all that were tried.
 
@@ -185,7 +186,7 @@ def gather_sound(
     that does best on held-out people. One kind alone is not tried.
     """
     tried: dict[str, HeldOut] = {}
-    both = ways(groups, space, scores, asked)
+    both, model = ways(groups, space, trial, asked), trial.model
     for place, (kind, null_draws) in enumerate(kinds):
         if len(kinds) > 1:
             tried[kind.name] = found = held_out(both, space, model, kind, asked)
@@ -234,13 +235,14 @@ def _distances(space: Space, target: Array, target_score: Array, points: Array, 
     return {**named, SCORE: float(ks(target_score[:, None], score[:, None])[0])}
 
 
-def ways(groups: Groups, space: Space, scores: Array, asked: Settings) -> list[Way]:
-    """The directions that are asked for; ``scores`` are those of the source group, then of the target group."""
-    here, there = ((group, space.points(group.features)) for group in (groups.source, groups.target))
-    score, other = np.split(scores, [len(here[1])])
-    found = [Way("forward", here[0], there[0], here[1], there[1], score, other)]
+def ways(groups: Groups, space: Space, trial: Trial, asked: Settings) -> list[Way]:
+    """The directions that are asked for; the ``trial`` is of the source group, then of the target group."""
+    source, target = groups.source, groups.target
+    here, there = (space.points(group.features) for group in (source, target))
+    (score, other), (decision, others) = (np.split(all_, [len(here)]) for all_ in (trial.scores, trial.decisions))
+    found = [Way("forward", source, target, here, there, score, other, decision, others)]
     if asked.reverse:
-        found.append(Way("reverse", there[0], here[0], there[1], here[1], other, score))
+        found.append(Way("reverse", target, source, there, here, other, score, others, decision))
     return found
 
 
@@ -289,8 +291,9 @@ def _side(
             f"the map has no finite image of any row of {way.source.level}: its fit failed; try --map exact"
         )
     points, found = way.points[kept], counterparts(space, images[kept], way.target, way.target_points)
-    score_image = model.scores(found.frame.set_axis(way.source.rows[kept]))
-    flips = Flipsets(model.decisions(way.score[kept]), model.decisions(score_image))
+    images_of = found.frame.set_axis(way.source.rows[kept])
+    score_image = model.scores(images_of)
+    flips = Flipsets(way.decision[kept], model.decisions(images_of, score_image))
     (rng,) = _rngs(asked, "intervals", way.direction)
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # How good the map is, in the space that it was fitted in.
@@ -303,7 +306,6 @@ def _side(
         found=found,
         score_image=score_image,
         flips=flips,
-        target_decision=model.decisions(way.target_score),
         intervals=size_intervals(int(flips.positive.sum()), int(flips.negative.sum()), len(kept), asked.alpha),
         reports={
             name: transparency_report(

@@ -30,11 +30,11 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
             "source": side.way.source.level,
             "target": side.way.target.level,
             "n_source": n,
-            "n_target": len(side.target_decision),
+            "n_target": len(side.way.target_decision),
             "non_finite": len(side.way.points) - n,
             "positives": {
                 "source": positives,
-                "target": side.target_decision.sum(),
+                "target": side.way.target_decision.sum(),
                 "counterparts": flips.decision_image.sum(),
             },
             "flipsets": {
