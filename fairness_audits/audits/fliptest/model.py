@@ -212,7 +212,10 @@ def _classes(raw: Model, asked: Settings, columns: int, found: Array) -> Mapping
     itself = {level_name(value): place for place, value in enumerate(raw.classes)}
     told = {name: place for place, name in enumerate(asked.classes or ())}
     unnamed = {str(place): place for place in range(columns)} if columns > 2 else TWO_CLASSES
-    for known in [itself] if itself else [told, unnamed]:
+    # The value of the label that the model calls class 1; 0 and 1 are numbers of the classes.
+    first = asked.positive if columns <= 2 and not set(names) <= {"0", "1"} and asked.positive in names else None
+    stated = {name: int(name == first) for name in names} if first else {}
+    for known in [itself] if itself else [told, stated, unnamed]:
         if set(names) <= set(known) and len(names) <= max(columns, 2):
             return known
     if asked.threshold is not None:
