@@ -29,7 +29,7 @@ from fairness_audits.audits.fliptest.transparency import TransparencyReport, tra
 from fairness_audits.progress import progress_bar
 from fairness_audits.results.formats import plural
 from fairness_audits.seeds import generators
-from fairness_audits.transport.quality import WORST_HEALTHY_KS, chance_ks, healthy, ks, mean_distance
+from fairness_audits.transport.quality import WORST_HEALTHY_KS, chance_ks, healthy, ks, mean_distance, unseen
 from fairness_audits.values import Array
 
 Direction = Literal["forward", "reverse"]
@@ -112,16 +112,18 @@ class Quality:
 
     ``ks``: Kolmogorov-Smirnov distance of each moving column, and of the model's score: under a perfect map it has the
     target group's distribution, so this distance also sees how columns go together. ``distance``: mean L1 distance
-    between people and counterparts in the space of the map.
+    between people and counterparts in the space of the map. ``unseen`` are columns whose differences are lost in the
+    rounding and the optimality gap of the costs, in which counterparts are arbitrary.
     """
 
     ks: Mapping[str, float]
     distance: float
+    unseen: tuple[str, ...] = ()
 
     @property
     def healthy(self) -> bool:
-        """Whether the counterparts are distributed as the target group is, as far as is looked at."""
-        return healthy(np.array(list(self.ks.values())))
+        """Whether the map sees every column, and its counterparts are distributed as the target group is."""
+        return healthy(np.array(list(self.ks.values()))) and not self.unseen
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,8 @@ def gather_sound(
             if found.ks > found.limit:
                 continue
         sides = gather(both, space, model, kind, asked, null_draws)
-        if len(kinds) == 1 or all(side.quality.healthy for side in sides):
+        # What one map cannot see by its scale, no other can.
+        if len(kinds) == 1 or all(side.quality.healthy or side.quality.unseen for side in sides):
             return sides, place, tried
     place = int(np.argmin([one.ks / one.limit for one in tried.values()]))
     return gather(both, space, model, kinds[place][0], asked, kinds[place][1]), place, tried
@@ -271,7 +274,7 @@ def gather(
         if deal:
             alike = as_source(space, way.source.features, way.target.features)
             null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(way.points))
-        sides.append(_side(way, images[first], space, model, asked, facts, null))
+        sides.append(_side(way, images[first], space, model, kind, asked, facts, null))
     return sides
 
 
@@ -280,6 +283,7 @@ def _side(
     images: Array,
     space: Space,
     model: Decider,
+    kind: Kind,
     asked: Settings,
     facts: Mapping[str, float],
     null: DealtSizes | None,
@@ -299,7 +303,13 @@ def _side(
     # How good the map is, in the space that it was fitted in.
     own, mapped = (space.to_map(side) for side in (points, found.points))
     distances = _distances(space, way.target_points, way.target_score, found.points, score_image)
-    quality = Quality(distances, mean_distance(own, mapped, "l1"))
+    lost = unseen(
+        *(space.to_map(side) for side in (way.points, way.target_points)),
+        getattr(kind.config, "cost", "squared_l1"),
+        max(facts.get("gap", 0.0), 0.0),
+    )
+    columns = tuple(space.labels[place] for place in np.asarray(space.moving)[lost])
+    quality = Quality(distances, mean_distance(own, mapped, "l1"), columns)
     return Side(
         way=way,
         kept=kept,

@@ -53,6 +53,7 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
                 "healthy": quality.healthy,
                 "worst_ks": max(quality.ks.values()),
                 "ks": dict(quality.ks),
+                "unseen": list(quality.unseen),
                 "real_people": side.real,
                 "distance": quality.distance,
                 "facts": dict(side.facts),

@@ -50,6 +50,9 @@ LINES = (
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
   is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
+unseen <= 0: Differences in {{columns}} are lost in the rounding of the costs beside columns of much larger scale, so
+  counterparts are arbitrary there: measure all columns in standard deviations, --standardize continuous, or leave
+  out the large ones, --drop.
 held_out <= 1: No map is sound beyond the people whom it was fitted on: the best of {{tried}} has a Kolmogorov-Smirnov
   distance of {{held[ks]:.2f}} on others, and {{held[limit]:.2f}} is the most that is trusted.
 without_image <= 10: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
@@ -170,6 +173,7 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     quantities = {
         "held_out": held and (math.inf if held["ks"] is None else held["ks"] / held["limit"]),
         **{"tried": listed(list(tried)), "held": held},
+        **{"unseen": len(first["map"]["unseen"]), "columns": listed(first["map"]["unseen"], SHOWN)},
         "worst_ks": first["map"]["worst_ks"],
         "where": max(first["map"]["ks"], key=first["map"]["ks"].get),
         "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
