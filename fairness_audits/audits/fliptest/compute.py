@@ -304,7 +304,8 @@ def _side(
     own, mapped = (space.to_map(side) for side in (points, found.points))
     distances = _distances(space, way.target_points, way.target_score, found.points, score_image)
     lost = unseen(
-        *(space.to_map(side) for side in (way.points, way.target_points)),
+        space.to_map(way.points),
+        space.to_map(way.target_points),
         getattr(kind.config, "cost", "squared_l1"),
         max(facts.get("gap", 0.0), 0.0),
     )
