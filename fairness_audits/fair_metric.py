@@ -21,6 +21,9 @@ from fairness_audits.values import Array, Batch
 RANK_TOLERANCE = 1e-8
 """A unit direction adds to the subspace only by what exceeds this length outside the span of the others."""
 
+MOST_TILT = 1e-3
+"""A regression has converged when one more Newton step changes no coefficient by a larger share of the largest."""
+
 
 @dataclass(frozen=True)
 class FairMetric:
@@ -191,7 +194,26 @@ def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
                 f"the regression of protected attribute {name!r} on the features did not converge ({problem}): "
                 "standardise the features"
             ) from problem
+    if _tilt(regression, features, group) > MOST_TILT:
+        raise ValueError(
+            f"the regression of protected attribute {name!r} on the features did not converge, as their scales differ "
+            "too much: standardise the features"
+        )
     return np.asarray(regression.coef_[0])
+
+
+def _tilt(regression: Any, features: Array, group: Array) -> float:
+    """The largest change by one more Newton step over the largest coefficient, both in standard deviations."""
+    spread = features.std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0)
+    mean = features.mean(axis=0)
+    p = regression.predict_proba(features)[:, 1]
+    x = np.column_stack([(features - mean) / scale, np.ones(len(features))])
+    own = regression.coef_[0] * scale
+    penalty = np.append(scale**-2.0, 0.0)
+    hessian = x.T @ (x * (p * (1 - p))[:, None]) + np.diag(penalty)
+    step = np.linalg.lstsq(hessian, x.T @ (p - group) + penalty * np.append(own, 0.0), rcond=None)[0][:-1]
+    return float(np.abs(step).max() / max(np.abs(own).max(), np.finfo(float).tiny))
 
 
 def _rows(mask: Array) -> str:

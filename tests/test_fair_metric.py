@@ -252,3 +252,25 @@ def test_rates_over_nobody_are_nan_counted_and_silent() -> None:
     assert np.isnan(metrics["balanced_accuracy"]).tolist() == [False, True]
     assert metrics["undefined_group_metrics"].tolist() == [2, 2]
     assert np.isnan(positive_rate(predicted[0], np.zeros(4)))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e8, 1e12])
+def test_a_direction_beside_a_column_of_very_different_scale_is_right_or_refused(scale: float) -> None:
+    """Against Newton's method in standard deviations, with the penalty in the columns' own units."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 300)
+    z = rng.normal(size=(300, 3)) + group[:, None] * [0.8, 0.5, 0.0]
+    features = z * [1, scale, 1] + [0, 3 * scale, 0]
+    sd = features.std(axis=0)
+    x = np.column_stack([(features - features.mean(axis=0)) / sd, np.ones(300)])
+    penalty, own = np.append(sd**-2.0, 0), np.zeros(4)
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-x @ own))
+        hessian = x.T @ (x * (p * (1 - p))[:, None]) + np.diag(penalty)
+        own -= np.linalg.solve(hessian, x.T @ (p - group) + penalty * own)
+    if scale >= 1e8:
+        with pytest.raises(ValueError, match=r"'g'.*standardise"):
+            sensitive_directions(features, {"g": group})
+    else:
+        (found,) = sensitive_directions(features, {"g": group})
+        np.testing.assert_allclose(found, own[:3] / sd, rtol=1e-8)

@@ -14,7 +14,8 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +24,7 @@ import numpy as np
 
 from fairness_audits.messages import check_columns, listed, not_installed, reason
 from fairness_audits.options import TAKES
+from fairness_audits.values import Array
 
 if TYPE_CHECKING:
     import torch
@@ -79,6 +81,7 @@ class Model:
     ``file`` is the file that holds it, None for an importable module or an object. An estimator's ``classes`` are the
     label's values in the order of its outputs, its ``columns`` the names of its inputs; both are empty where unknown.
     ``cut`` is where it cuts its own scores, 0 for decision values; None where it has none, or they need no cut.
+    ``predict`` maps the same inputs to the classes that the model decides on by itself; None where only its scores say.
     """
 
     evaluate: Callable[[Any], Any]
@@ -89,6 +92,7 @@ class Model:
     classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()
     cut: float | None = None
+    predict: Callable[[Any], Any] | None = None
 
 
 def load_model(
@@ -128,46 +132,58 @@ def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: C
         # An exported program is fixed in the mode that it was exported in.
         return Model(loaded if hasattr(loaded, "_guards_fn") else loaded.eval(), origin, file, "network", given)
     if isinstance(loaded, Onnx):
-        return Model(loaded, origin, file, "onnx", given)
+        return Model(loaded, origin, file, "onnx", given, predict=loaded.predict if loaded.decides else None)
     if hasattr(loaded, "predict") and not inspect.isroutine(loaded):
-        return Model(
-            evaluate=_of_estimator(loaded),
-            origin=origin,
-            file=file,
-            kind="estimator",
-            given=given,
-            classes=tuple(np.asarray(getattr(loaded, "classes_", ())).tolist()),
-            columns=_columns(loaded),
-            cut=0.0 if hasattr(loaded, "decision_function") and not hasattr(loaded, "predict_proba") else None,
-        )
+        return _of_estimator(Model(loaded.predict, origin, file, "estimator", given), loaded)
     return Model(loaded, origin, file, "function", given)
 
 
-def _of_estimator(fitted: Any) -> Callable[[Any], Any]:
-    """A function of a data frame: probabilities, else decision values, else the numbers of the predicted classes.
+SCORES = ("predict_proba", "decision_function")
+"""The methods of an estimator that score its classes, the first that it has being asked."""
+
+
+def _of_estimator(model: Model, fitted: Any) -> Model:
+    """The model as functions of a data frame: its classes, and probabilities, else decision values, else the classes.
 
     One that was fitted on a data frame gets one, of its own columns in its own order; one fitted on an array an array.
+    Raises ValueError for one that decides several outputs a row.
     """
-    columns, classes = _columns(fitted), getattr(fitted, "classes_", None)
+    columns, known = _columns(fitted), getattr(fitted, "classes_", None)
+    known = () if known is None else known
+    if any(np.ndim(one) for one in known):
+        raise ValueError(
+            f"{model.given} predicts {len(known)} outputs a row, and an audit is of one decision: give the model of one"
+        )
+    classes = tuple(np.asarray(known).tolist())
+    scores = [name for name in SCORES if hasattr(fitted, name)]
 
-    def evaluate(frame: Any) -> Any:
+    def asked(method: str, frame: Any) -> Array:
         own = named_as(columns, frame.columns)
         check_columns(frame, own, "the model", "its input")
         array = not columns and hasattr(fitted, "n_features_in_")
-        inputs = frame.to_numpy() if array else frame[own] if columns else frame
-        for method in ("predict_proba", "decision_function"):
-            if hasattr(fitted, method):
-                output = np.asarray(getattr(fitted, method)(inputs))
-                # One decision value for each pair of classes says no class by itself.
-                if classes is None or output.ndim == 1 or output.shape[1] == len(classes):
-                    return output
-        predicted = np.asarray(fitted.predict(inputs))
-        if classes is None or not set(predicted.ravel().tolist()) <= set(np.asarray(classes).tolist()):
+        return np.asarray(getattr(fitted, method)(frame.to_numpy() if array else frame[own] if columns else frame))
+
+    def evaluate(frame: Any) -> Array:
+        for method in scores:
+            output = asked(method, frame)
+            # One decision value for each pair of classes says no class by itself.
+            if not classes or output.ndim == 1 or output.shape[1] == len(classes):
+                return output
+        predicted = asked("predict", frame)
+        if not set(predicted.ravel().tolist()) <= set(classes):
             return predicted
-        codes = np.searchsorted(classes, predicted.ravel())
+        codes = np.array([classes.index(one) for one in predicted.ravel().tolist()])
         return codes if len(classes) <= 2 else np.eye(len(classes))[codes]
 
-    return evaluate
+    return replace(
+        model,
+        evaluate=evaluate,
+        classes=classes,
+        columns=columns,
+        cut=0.0 if scores == ["decision_function"] else None,
+        # The numbers of a regression, or of a network, are scores.
+        predict=partial(asked, "predict") if classes or scores else None,
+    )
 
 
 def _columns(fitted: Any) -> tuple[str, ...]:
@@ -186,7 +202,10 @@ def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:
 
 
 class Onnx:
-    """A function of rows or images by onnxruntime; its last output are the scores, as scikit-learn exports them."""
+    """A function of rows or images by onnxruntime; its last output are the scores, as scikit-learn exports them.
+
+    ``decides`` tells whether its first output are classes, of which :meth:`predict` gives one for each row.
+    """
 
     def __init__(self, path: Path) -> None:
         onnxruntime = _extra("onnxruntime", path, "onnx")
@@ -199,15 +218,32 @@ class Onnx:
         (self.name, *others) = (one.name for one in self.session.get_inputs())
         if others:
             raise ValueError(f"{path}: expected an ONNX program of one input, found {listed([self.name, *others])}")
+        first, *more = self.session.get_outputs()
+        self.decides = bool(more) and first.type in ("tensor(int64)", "tensor(int32)", "tensor(bool)", "tensor(string)")
 
     def __call__(self, inputs: Any) -> Any:
         tensor = hasattr(inputs, "detach")
-        values = inputs.detach().cpu().numpy() if tensor else np.asarray(inputs)
-        wide = self.session.get_inputs()[0].type == "tensor(double)"
-        found = self.session.run(None, {self.name: values.astype(np.float64 if wide else np.float32)})[-1]
-        if isinstance(found, list) and found and isinstance(found[0], Mapping):
+        found = self._outputs(inputs.detach().cpu().numpy() if tensor else np.asarray(inputs))[-1]
+        if _named(found):
             found = np.array([list(one.values()) for one in found])
         return sys.modules["torch"].from_numpy(np.asarray(found)) if tensor else np.asarray(found)
+
+    def predict(self, inputs: Any) -> Array:
+        """The class of each row, (n,); its place where the scores name the classes."""
+        classes, *_, scores = self._outputs(np.asarray(inputs))
+        if not _named(scores):
+            return np.asarray(classes)
+        place = {name: number for number, name in enumerate(scores[0])}
+        return np.array([place[name] for name in classes.ravel().tolist()])
+
+    def _outputs(self, values: Array) -> list[Any]:
+        wide = self.session.get_inputs()[0].type == "tensor(double)"
+        return list(self.session.run(None, {self.name: values.astype(np.float64 if wide else np.float32)}))
+
+
+def _named(scores: Any) -> bool:
+    """Whether scores are a dictionary for each row, from classes to numbers."""
+    return isinstance(scores, list) and bool(scores) and isinstance(scores[0], Mapping)
 
 
 OTHER_AUDITS = "take an audit that needs none: fliptest, of its decisions, or permutation, of its predictions"

@@ -126,6 +126,27 @@ def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> A
         ) from error
 
 
+def classes_by(predict: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
+    """The classes (n,) that a model decides on by itself, as it calls them, or numbers (n, K) that are none.
+
+    Raises ValueError where it fails and where it decides several classes for each of the inputs.
+    """
+    predicted: Array = _output(lambda given: np.asarray(_plain(predict(given))), inputs, form)
+    _check_shape(predicted.shape, len(inputs), form)  # type: ignore[arg-type]
+    several = predicted.shape[1:] not in ((), (1,))
+    if several and not fractional(predicted):
+        raise ValueError(
+            f"the model predicts {predicted.shape[1]} outputs for each {form.unit}, and an audit is of one decision: "
+            "give the model of one"
+        )
+    return predicted if several else predicted.reshape(len(predicted))
+
+
+def fractional(values: Array) -> bool:
+    """Whether some of the values are numbers that are not whole, and so no classes."""
+    return values.dtype.kind == "f" and bool((values != np.round(values)).any())
+
+
 def check_finite(output: Array, names: Sequence[object], form: Form) -> None:
     """ValueError for outputs (n, ...) that are NaN or infinite, with the ``names`` (n,) of the first of them."""
     bad = np.flatnonzero(~np.isfinite(output.reshape(len(output), -1)).all(axis=1)).tolist()

@@ -18,6 +18,8 @@ from fairness_audits.values import Array
 
 WORST_HEALTHY_KS = 0.12
 """A map with a larger KS statistic in some feature has failed."""
+SMALL_ERROR = 1e-3
+"""An error of a plan's cost is small below this share of what a column adds to a cost."""
 
 
 def ks(real: Array, generated: Array) -> Array:
@@ -78,6 +80,19 @@ def exact_distances(source: Array, target: Array) -> dict[str, float]:
 def healthy(statistics: Array) -> bool:
     """Whether no feature's KS statistic is above :data:`WORST_HEALTHY_KS`."""
     return bool(np.max(statistics) <= WORST_HEALTHY_KS)
+
+
+def unseen(source: Array, target: Array, cost: str = "squared_l1", gap: float = 0.0) -> Array:
+    r"""Which columns a plan of this optimality ``gap`` cannot see, (n, d) and (m, d) to (d,).
+
+    Rounding alone gives costs an error of :math:`\epsilon\, c_{max}`, by the largest cost between two points. A plan
+    is arbitrary in a column whose spread within the groups adds no more than that and the gap to a cost.
+    """
+    both = np.concatenate([source, target])
+    largest = float(paired_costs(both.max(axis=0), both.min(axis=0), cost))
+    spread = np.sqrt(source.var(axis=0) + target.var(axis=0))
+    own = {"l1": spread, "l2": spread**2 / max(2 * largest, np.finfo(float).tiny)}.get(cost, spread**2)
+    return np.asarray(gap + np.finfo(float).eps * largest > SMALL_ERROR * own)
 
 
 def chance_ks(sizes: Sequence[int], columns: int, alpha: float) -> float:

@@ -218,6 +218,21 @@ def test_standardised_maps_do_not_depend_on_units() -> None:
     assert plain["results"][0]["map"]["distance"] > 100 * other["map"]["distance"]
 
 
+@pytest.mark.parametrize("kind", ["exact", "auto"])
+def test_a_map_that_cannot_see_a_column_beside_an_identifier_gives_no_verdict(kind: str) -> None:
+    """Costs of 1e17 are rounded to more than all that experience adds."""
+    rows = CANDIDATES.assign(file_number=1e8 * (1 + np.random.default_rng(0).permutation(len(CANDIDATES)) % 9))
+    rows.to_parquet("rows.parquet")
+    given = ("--features", "experience,file_number", "--predict", "models.py:experienced", "--map", kind)
+    made = flipped(*given, "--standardize", "none")
+    assert made["results"][0]["map"]["unseen"] == ["experience"]
+    assert (made["verdict"]["outcome"], made["verdict"]["healthy_map"]) == ("inconclusive", False)
+    assert "experience" in made["verdict"]["reason"]
+    made = flipped(*given)
+    assert made["results"][0]["map"]["unseen"] == []
+    assert made["verdict"]["healthy_map"]
+
+
 def test_a_limit_draws_people_by_the_seed() -> None:
     one, again, other = (flipped("--limit", "30", "--seed", seed) for seed in ("1", "1", "2"))
     assert one == again

@@ -213,3 +213,15 @@ def test_recorded_steps_go_from_1_to_the_last_and_the_figures_course_ends_at_the
     lines = {str(line.get_label()): np.column_stack(line.get_data()) for line in made.figure().axes[0].lines}
     assert lines["$T_n$"][-1].tolist() == [60, made.facts["results"]["loss_ratio"]["T_n"]]
     assert lines["tolerance 1.25"][0, 1] == 1.25
+
+
+def test_columns_of_very_different_scales_give_no_verdict_that_is_not_a_rejection() -> None:
+    """The fair network is fair in any unit; a column of 1e8 cannot be moved by a step of one unit."""
+    APPLICANTS.assign(merit=1e8 * APPLICANTS["merit"]).to_parquet("rows.parquet")
+    scripted(linear_network(1e-8, 0.0, 0.0), "fair.pt")
+    given = ("--model", "fair.pt", "--directions", "directions.npy")
+    made = json_of("loss-ratio", *given, "--standardize", "none")
+    assert made["data"]["scales_apart"] > 1e7
+    assert made["verdict"]["outcome"] == "inconclusive"
+    assert "--standardize continuous" in made["verdict"]["reason"]
+    assert json_of("loss-ratio", *given, "--standardize", "continuous")["data"]["scales_apart"] == pytest.approx(1)

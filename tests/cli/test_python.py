@@ -16,15 +16,23 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from scipy.optimize import linear_sum_assignment
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import f1_score
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
-from sklearn.svm import LinearSVC
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
+from fairness_audits.transport.cost import cost_matrix
 from tests.cli.places import IMAGES, TABLE, ended, image_network, json_of, run
 
 FEATURES = ["merit", "proxy", "member"]
@@ -240,6 +248,162 @@ def test_scikit_learn_models_are_asked_as_they_were_fitted(people: pd.DataFrame)
         flips(regression, people)
     found = flips(regression, people, threshold=0.5).facts["results"][0]["positives"]
     assert found["source"] + found["target"] == (regression.predict(inputs) >= 0.5).sum()
+
+
+class Own:
+    """A classifier of its own make: probabilities, and a predict that is not a cut of them at one half."""
+
+    def predict_proba(self, inputs: pd.DataFrame) -> Any:
+        p = 1 / (1 + np.exp(0.5 - inputs["income"].to_numpy()))
+        return np.column_stack([1 - p, p])
+
+    def predict(self, inputs: pd.DataFrame) -> Any:
+        return self.predict_proba(inputs)[:, 1] > 0.2
+
+
+class Unsure(Own):
+    def predict_proba(self, inputs: pd.DataFrame) -> Any:
+        return np.full((len(inputs), 2), 0.5)
+
+    def predict(self, inputs: pd.DataFrame) -> Any:
+        return Own().predict(inputs)
+
+
+class Backwards(Own):
+    """Its classes stand in another order than that of the alphabet."""
+
+    classes_ = ("yes", "no")
+
+    def predict_proba(self, inputs: pd.DataFrame) -> Any:
+        return super().predict_proba(inputs)[:, ::-1]
+
+    def predict(self, inputs: pd.DataFrame) -> Any:
+        return np.where(self.predict_proba(inputs)[:, 0] > 0.2, "yes", "no")
+
+
+class Dense:
+    """As Keras and the boosters' own classes: what they call predict is a probability."""
+
+    def predict(self, inputs: pd.DataFrame) -> Any:
+        return Own().predict_proba(inputs)[:, 1:]
+
+
+class Both(Own):
+    def predict(self, inputs: pd.DataFrame) -> Any:
+        return self.predict_proba(inputs)[:, 1]
+
+
+LOGISTIC = LogisticRegression()
+DECIDING: dict[str, tuple[Any, str, Any]] = {
+    "fixed threshold": (FixedThresholdClassifier(LOGISTIC, threshold=0.2, pos_label="yes"), "paid", "yes"),
+    "the other class": (FixedThresholdClassifier(LOGISTIC, threshold=0.2, pos_label="yes"), "paid", "no"),
+    "numbers 1 and 2": (FixedThresholdClassifier(LOGISTIC, threshold=0.2, pos_label=2), "code", 2),
+    "true and false": (FixedThresholdClassifier(LOGISTIC, threshold=0.2, pos_label=True), "flag", True),
+    "tuned threshold": (TunedThresholdClassifierCV(LOGISTIC, cv=2), "flag", True),
+    "in a pipeline": (make_pipeline(StandardScaler(), FixedThresholdClassifier(LOGISTIC, threshold=0.2)), "flag", True),
+    "SVC with probabilities": (SVC(probability=True, class_weight="balanced"), "paid", "yes"),
+    "SVC without": (SVC(class_weight="balanced"), "paid", "yes"),
+    "calibrated": (CalibratedClassifierCV(SVC(class_weight="balanced"), cv=2), "paid", "yes"),
+    "ties": (RandomForestClassifier(4, random_state=0), "paid", "yes"),
+    "three classes": (SVC(probability=True, random_state=0), "risk", "low"),
+    "an own class": (Own(), "flag", True),
+    "classes in another order": (Backwards(), "paid", "yes"),
+}
+
+
+@pytest.mark.parametrize("name", DECIDING)
+@pytest.mark.filterwarnings("ignore:The `probability` parameter:FutureWarning")
+def test_the_decision_about_people_and_counterparts_is_the_models_own(name: str, people: pd.DataFrame) -> None:
+    """By predict, asked about both sides of the best assignment of women to as many men."""
+    model, label, positive = DECIDING[name]
+    rng = np.random.default_rng(4)
+    even = people.assign(skill=rng.normal(size=300), flag=people["paid"] == "yes", code=1 + (people["paid"] == "yes"))
+    even = pd.concat([even[even["sex"] == sex][:130] for sex in "fm"]).reset_index(drop=True)
+    inputs = even[["income", "skill"]]
+    model = model.fit(inputs, even[label]) if hasattr(model, "fit") else model
+    z = ((inputs - inputs.mean()) / inputs.std(ddof=0)).to_numpy()
+    _, partner = linear_sum_assignment(cost_matrix(z[:130], z[130:]))
+    decided = np.asarray(model.predict(inputs)) == positive
+    women, men = decided[:130], decided[130:]
+    images = men[partner]
+    call: dict[str, Any] = {"y": even[label], "source": "f", "target": "m", "map": "exact", "null_draws": 0}
+    result = fa.fliptest(model, inputs, even["sex"], **call, positive=str(positive), reverse=True)
+    found, back = result.facts["results"]
+    assert found["positives"] == {"source": women.sum(), "target": men.sum(), "counterparts": images.sum()}
+    sizes = {"positive": (women & ~images).sum(), "negative": (~women & images).sum()}
+    assert {kind: one["size"] for kind, one in found["flipsets"].items()} == sizes
+    assert back["flipsets"]["positive"]["size"] == sizes["negative"]
+    table = result.to_frame("flipsets")
+    table = table[table["audit_direction"] == "forward"]
+    np.testing.assert_array_equal(table["audit_row"], np.flatnonzero(women != images))
+    np.testing.assert_array_equal(table["audit_decision"], women[women != images])
+    assert result.facts["accuracy"] == np.mean(decided == (even[label] == positive))
+    assert (result.facts["model"]["decided_by"], result.facts["model"]["threshold"]) == ("predict", None)
+    # How many rows a cut of the scores decides otherwise.
+    told = [one for one in result.caveats if one.condition == "predict_decides"]
+    if hasattr(model, "predict_proba") and label != "risk":
+        place = list(getattr(model, "classes_", (False, True))).index(positive)
+        otherwise = int(((model.predict_proba(inputs)[:, place] >= 0.5) != decided).sum())
+        assert result.facts["model"]["decided_otherwise"] == otherwise
+        assert len(told) == (otherwise > 0)
+        assert all(f"{otherwise} of 260 rows" in one.text for one in told)
+
+
+def test_a_threshold_overrides_the_models_own_decision_and_says_so(people: pd.DataFrame) -> None:
+    inputs, p = people[["town", "income"]], Own().predict_proba(people)[:, 1]
+    result = flips(Own(), people, threshold=0.4)
+    found, model = result.facts["results"][0]["positives"], result.facts["model"]
+    assert found["source"] + found["target"] == (p >= 0.4).sum()
+    assert (model["decided_by"], model["threshold"]) == ("threshold", 0.4)
+    assert model["decided_otherwise"] == ((p >= 0.4) != Own().predict(inputs)).sum() > 0
+    assert [one.condition for one in result.caveats].count("threshold_decides") == 1
+
+
+@pytest.mark.parametrize("model", [Dense(), Both()])
+def test_a_predict_that_returns_probabilities_is_no_decision(model: Any, people: pd.DataFrame) -> None:
+    result = flips(model, people)
+    found = result.facts["results"][0]["positives"]
+    assert found["source"] + found["target"] == (Own().predict_proba(people)[:, 1] >= 0.5).sum()
+    assert result.facts["model"]["threshold"] == 0.5
+
+
+def test_the_noise_floor_and_a_given_label_are_of_the_models_own_decisions(people: pd.DataFrame) -> None:
+    """The probability is the same for all, so a cut of it flips nobody."""
+    label = (people["paid"] == "yes").astype(int).rename("paid")
+    numbers = people.assign(paid=label)
+    floor = flips(Unsure(), numbers, null_draws=5).facts["results"][0]["noise"]
+    assert floor["either"]["range"][0] > 0
+    found = flips(Own(), numbers, given_label=1).facts["results"][0]["positives"]
+    assert found["source"] + found["target"] == Own().predict(people[label == 1]).sum()
+
+
+def test_predictions_that_are_no_single_decision_are_refused(people: pd.DataFrame) -> None:
+    inputs, paid = people[["income"]], (people["paid"] == "yes").astype(int)
+    both = np.column_stack([paid, 1 - paid])
+
+    class Wordy(Own):
+        def predict(self, inputs: pd.DataFrame) -> Any:
+            return np.where(super().predict(inputs), "yes", "no")
+
+    class Coin(Own):
+        def predict(self, inputs: pd.DataFrame) -> Any:
+            return np.random.default_rng().integers(0, 2, len(inputs))
+
+    call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0}
+    for model, told in (
+        (MultiOutputClassifier(LogisticRegression()).fit(inputs, both), "predicts 2 outputs"),
+        (DecisionTreeClassifier().fit(inputs, both), "predicts 2 outputs"),
+        (OneVsRestClassifier(LogisticRegression()).fit(inputs, both), "predicts 2 outputs"),
+        (DummyClassifier().fit(inputs, 0 * paid), "knows the class 0 alone"),
+        (Wordy(), r"predict returns (no, yes|yes, no), but it does not name its classes.*--classes A,B"),
+        (Coin(), "from call to call"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            fa.fliptest(model, inputs, people["sex"], **call)
+    named = fa.fliptest(Wordy(), inputs, people["sex"], classes=["no", "yes"], **call).facts["results"][0]["positives"]
+    assert named["source"] + named["target"] == Own().predict(inputs).sum()
+    named = flips(Wordy(), people, positive="no").facts["results"][0]["positives"]
+    assert named["source"] + named["target"] == 300 - Own().predict(inputs).sum()
 
 
 def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> None:

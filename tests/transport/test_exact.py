@@ -1,5 +1,6 @@
 """Exact maps and the plans that they are: the paper's propositions, least cost, and which rows a map knows."""
 
+from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
@@ -332,6 +333,33 @@ def test_distances_healthy_maps_and_nearest_values_by_hand() -> None:
     generated = np.array([[-3.0, 5.1], [0.6, 4.0], [2.4, 5.0], [2.6, 5.0], [99.0, 5.0]])
     expected = [[0, 5], [1, 5], [1, 5], [4, 5], [4, 5]]
     np.testing.assert_array_equal(quality.nearest_values(real, generated), expected)
+
+
+@pytest.mark.parametrize("cost", ["squared_l1", "squared_l2", "l1"])
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e8, 1e12])
+def test_a_plan_sees_every_column_or_says_which_it_does_not(cost: str, scale: float) -> None:
+    """Against the best assignment by rational numbers, less what every plan pays in each row and column."""
+    rng = np.random.default_rng(0)
+    x, y = (np.column_stack([rng.integers(0, 5, 40) * scale, rng.normal(size=40)]) for _ in range(2))
+
+    def paid(a: Array, b: Array) -> Fraction:
+        differences = [abs(Fraction(float(p)) - Fraction(float(q))) for p, q in zip(a, b, strict=True)]
+        whole = sum(differences, Fraction())
+        return {"squared_l1": whole**2, "l1": whole}.get(cost, sum((one**2 for one in differences), Fraction()))
+
+    costs = [[paid(a, b) for b in y] for a in x]
+    reduced = [[one - min(row) for one in row] for row in costs]
+    least = [min(column) for column in zip(*reduced, strict=True)]
+    small = [[float(one - low) for one, low in zip(row, least, strict=True)] for row in reduced]
+    best = sum((costs[i][j] for i, j in zip(*linear_sum_assignment(small), strict=True)), Fraction())
+    found = plan.best_plan(x, y, cost)
+    pairs = zip(found.source[found.row], found.target[found.column], found.mass.tolist(), strict=True)
+    excess = float(sum((paid(a, b) * mass for a, b, mass in pairs), Fraction()) / found.total - best / 40)
+    unseen = quality.unseen(x, y, cost, found.gap)
+    assert not unseen[0]
+    own = np.sqrt(x[:, 1].var() + y[:, 1].var()) ** (1 if cost == "l1" else 2)
+    assert unseen[1] or excess <= quality.SMALL_ERROR * own
+    assert unseen[1] == ((scale >= 1e8 and cost != "l1") or (scale == 1e12 and cost == "l1"))
 
 
 def test_images_that_are_not_finite_are_counted_in_the_error_and_a_regression_needs_rows() -> None:

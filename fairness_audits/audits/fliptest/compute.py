@@ -21,7 +21,7 @@ import pandas as pd
 from fairness_audits.audits.fliptest.flipsets import Deal, DealtSizes, Flipsets, deals
 from fairness_audits.audits.fliptest.intervals import SizeIntervals, size_intervals
 from fairness_audits.audits.fliptest.maps import Kind
-from fairness_audits.audits.fliptest.model import Decider
+from fairness_audits.audits.fliptest.model import Decider, Trial
 from fairness_audits.audits.fliptest.people import Group, Groups
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
@@ -29,7 +29,7 @@ from fairness_audits.audits.fliptest.transparency import TransparencyReport, tra
 from fairness_audits.progress import progress_bar
 from fairness_audits.results.formats import plural
 from fairness_audits.seeds import generators
-from fairness_audits.transport.quality import WORST_HEALTHY_KS, chance_ks, healthy, ks, mean_distance
+from fairness_audits.transport.quality import WORST_HEALTHY_KS, chance_ks, healthy, ks, mean_distance, unseen
 from fairness_audits.values import Array
 
 Direction = Literal["forward", "reverse"]
@@ -96,11 +96,11 @@ def null_of(
 
     Their sizes are those of ``people`` people, of shares of however many were dealt.
     """
-    points, decision, flips = space.points(everyone), model.decisions(model.scores(everyone)), []
+    points, decision, flips = space.points(everyone), model.decisions(everyone), []
     for deal, image in zip(dealt, images, strict=True):
         finite = np.isfinite(image).all(axis=1)
         found = counterparts(space, image[finite], Group("", everyone.iloc[deal.target], None), points[deal.target])
-        flips.append(Flipsets(decision[deal.source[finite]], model.decisions(model.scores(found.frame))))
+        flips.append(Flipsets(decision[deal.source[finite]], model.decisions(found.frame)))
     sizes = DealtSizes.of(flips)
     share = people / len(dealt[0].source)
     return sizes if share == 1 else DealtSizes(sizes.positive * share, sizes.negative * share)
@@ -112,21 +112,23 @@ class Quality:
 
     ``ks``: Kolmogorov-Smirnov distance of each moving column, and of the model's score: under a perfect map it has the
     target group's distribution, so this distance also sees how columns go together. ``distance``: mean L1 distance
-    between people and counterparts in the space of the map.
+    between people and counterparts in the space of the map. ``unseen`` are columns whose differences are lost in the
+    rounding and the optimality gap of the costs, in which counterparts are arbitrary.
     """
 
     ks: Mapping[str, float]
     distance: float
+    unseen: tuple[str, ...] = ()
 
     @property
     def healthy(self) -> bool:
-        """Whether the counterparts are distributed as the target group is, as far as is looked at."""
-        return healthy(np.array(list(self.ks.values())))
+        """Whether the map sees every column, and its counterparts are distributed as the target group is."""
+        return healthy(np.array(list(self.ks.values()))) and not self.unseen
 
 
 @dataclass(frozen=True)
 class Way:
-    """A direction: people of ``source``, ``points`` (n, d) and ``score`` (n,), and those of ``target`` (m)."""
+    """A direction: people of ``source``, ``points`` (n, d), ``score`` and ``decision`` (n,), and of ``target`` (m)."""
 
     direction: Direction
     source: Group
@@ -135,6 +137,8 @@ class Way:
     target_points: Array
     score: Array
     target_score: Array
+    decision: Array
+    target_decision: Array
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,6 @@ class Side:
     found: Counterparts
     score_image: Array
     flips: Flipsets
-    target_decision: Array
     intervals: SizeIntervals
     reports: Mapping[str, TransparencyReport]
     quality: Quality
@@ -177,7 +180,7 @@ class HeldOut:
 
 
 def gather_sound(
-    groups: Groups, space: Space, model: Decider, scores: Array, kinds: Sequence[tuple[Kind, int]], asked: Settings
+    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int]], asked: Settings
 ) -> tuple[list[Side], int, dict[str, HeldOut]]:
     """By the first of the ``kinds`` of map, each with its deals, that is sound; its place; and all that were tried.
 
@@ -185,14 +188,15 @@ def gather_sound(
     that does best on held-out people. One kind alone is not tried.
     """
     tried: dict[str, HeldOut] = {}
-    both = ways(groups, space, scores, asked)
+    both, model = ways(groups, space, trial, asked), trial.model
     for place, (kind, null_draws) in enumerate(kinds):
         if len(kinds) > 1:
             tried[kind.name] = found = held_out(both, space, model, kind, asked)
             if found.ks > found.limit:
                 continue
         sides = gather(both, space, model, kind, asked, null_draws)
-        if len(kinds) == 1 or all(side.quality.healthy for side in sides):
+        # What one map cannot see by its scale, no other can.
+        if len(kinds) == 1 or all(side.quality.healthy or side.quality.unseen for side in sides):
             return sides, place, tried
     place = int(np.argmin([one.ks / one.limit for one in tried.values()]))
     return gather(both, space, model, kinds[place][0], asked, kinds[place][1]), place, tried
@@ -234,13 +238,14 @@ def _distances(space: Space, target: Array, target_score: Array, points: Array, 
     return {**named, SCORE: float(ks(target_score[:, None], score[:, None])[0])}
 
 
-def ways(groups: Groups, space: Space, scores: Array, asked: Settings) -> list[Way]:
-    """The directions that are asked for; ``scores`` are those of the source group, then of the target group."""
-    here, there = ((group, space.points(group.features)) for group in (groups.source, groups.target))
-    score, other = np.split(scores, [len(here[1])])
-    found = [Way("forward", here[0], there[0], here[1], there[1], score, other)]
+def ways(groups: Groups, space: Space, trial: Trial, asked: Settings) -> list[Way]:
+    """The directions that are asked for; the ``trial`` is of the source group, then of the target group."""
+    source, target = groups.source, groups.target
+    here, there = (space.points(group.features) for group in (source, target))
+    (score, other), (decision, others) = (np.split(all_, [len(here)]) for all_ in (trial.scores, trial.decisions))
+    found = [Way("forward", source, target, here, there, score, other, decision, others)]
     if asked.reverse:
-        found.append(Way("reverse", there[0], here[0], there[1], here[1], other, score))
+        found.append(Way("reverse", target, source, there, here, other, score, others, decision))
     return found
 
 
@@ -269,7 +274,7 @@ def gather(
         if deal:
             alike = as_source(space, way.source.features, way.target.features)
             null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(way.points))
-        sides.append(_side(way, images[first], space, model, asked, facts, null))
+        sides.append(_side(way, images[first], space, model, kind, asked, facts, null))
     return sides
 
 
@@ -278,6 +283,7 @@ def _side(
     images: Array,
     space: Space,
     model: Decider,
+    kind: Kind,
     asked: Settings,
     facts: Mapping[str, float],
     null: DealtSizes | None,
@@ -289,21 +295,28 @@ def _side(
             f"the map has no finite image of any row of {way.source.level}: its fit failed; try --map exact"
         )
     points, found = way.points[kept], counterparts(space, images[kept], way.target, way.target_points)
-    score_image = model.scores(found.frame.set_axis(way.source.rows[kept]))
-    flips = Flipsets(model.decisions(way.score[kept]), model.decisions(score_image))
+    images_of = found.frame.set_axis(way.source.rows[kept])
+    score_image = model.scores(images_of)
+    flips = Flipsets(way.decision[kept], model.decisions(images_of, score_image))
     (rng,) = _rngs(asked, "intervals", way.direction)
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # How good the map is, in the space that it was fitted in.
     own, mapped = (space.to_map(side) for side in (points, found.points))
     distances = _distances(space, way.target_points, way.target_score, found.points, score_image)
-    quality = Quality(distances, mean_distance(own, mapped, "l1"))
+    lost = unseen(
+        space.to_map(way.points),
+        space.to_map(way.target_points),
+        getattr(kind.config, "cost", "squared_l1"),
+        max(facts.get("gap", 0.0), 0.0),
+    )
+    columns = tuple(space.labels[place] for place in np.asarray(space.moving)[lost])
+    quality = Quality(distances, mean_distance(own, mapped, "l1"), columns)
     return Side(
         way=way,
         kept=kept,
         found=found,
         score_image=score_image,
         flips=flips,
-        target_decision=model.decisions(way.target_score),
         intervals=size_intervals(int(flips.positive.sum()), int(flips.negative.sum()), len(kept), asked.alpha),
         reports={
             name: transparency_report(

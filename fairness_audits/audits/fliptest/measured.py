@@ -30,11 +30,11 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
             "source": side.way.source.level,
             "target": side.way.target.level,
             "n_source": n,
-            "n_target": len(side.target_decision),
+            "n_target": len(side.way.target_decision),
             "non_finite": len(side.way.points) - n,
             "positives": {
                 "source": positives,
-                "target": side.target_decision.sum(),
+                "target": side.way.target_decision.sum(),
                 "counterparts": flips.decision_image.sum(),
             },
             "flipsets": {
@@ -53,6 +53,7 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
                 "healthy": quality.healthy,
                 "worst_ks": max(quality.ks.values()),
                 "ks": dict(quality.ks),
+                "unseen": list(quality.unseen),
                 "real_people": side.real,
                 "distance": quality.distance,
                 "facts": dict(side.facts),

@@ -1,5 +1,6 @@
 """The user's model as a function from rows to scores and decisions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,15 @@ from scipy.special import softmax
 
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.inputs.model import Computing, Model
-from fairness_audits.inputs.probe import BLOCK_ROWS, array_of, check_alone, check_finite, row_form
+from fairness_audits.inputs.probe import (
+    BLOCK_ROWS,
+    array_of,
+    check_alone,
+    check_finite,
+    classes_by,
+    fractional,
+    row_form,
+)
 from fairness_audits.inputs.table import FILL, Source, missing_in, numeric
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.models.outputs import ROUNDING
@@ -20,26 +29,29 @@ WANTED = "a torch network, a fitted scikit-learn model, or a function of a data 
 HALF = 0.5
 """Where probabilities are cut unless --threshold says otherwise."""
 DECISION, PROBABILITY, SCORE = "decision", "probability", "score"
+TWO_CLASSES: Mapping[str, int] = {"0": 0, "1": 1, "-1": 0, "False": 0, "True": 1}
+"""The places of two classes that a model does not name, by what its predict calls them."""
 
 
 @dataclass(frozen=True)
 class Decider:
-    """Scores and decisions: 1 where the score is at least ``threshold``.
+    """Scores and decisions: by the model's own predict, else 1 where the score is at least ``threshold``.
 
     ``kind`` says what the scores are; ``columns`` is how many the model returns (0: one number a row), ``positive`` the
     one of the class that is decided positively, ``named`` so where it has a name. Of more than two, where no threshold
     was given, the score is the probability of that class less the largest of another: at least 0 where the class is
-    the likeliest.
+    the likeliest. ``classes`` are the places of the classes that predict returns; None where the threshold decides.
     """
 
     raw: Model
     kind: str
-    threshold: float
+    threshold: float | None
     columns: int = 0
     positive: int = 1
     named: str | None = None
     logits: bool = False
     likeliest: bool = False
+    classes: Mapping[str, int] | None = None
 
     @property
     def output(self) -> str:
@@ -71,9 +83,39 @@ class Decider:
         own = p[:, self.positive]
         return np.asarray(own - np.delete(p, self.positive, axis=1).max(axis=1) if self.likeliest else own)
 
-    def decisions(self, scores: Array) -> Array:
-        """Decisions (n,) in {0, 1}."""
+    def decisions(self, frame: pd.DataFrame, scores: Array | None = None) -> Array:
+        """Decisions (n,) in {0, 1} about rows of the model's inputs, whose ``scores`` (n,) may be known already.
+
+        Raises ValueError where the model fails on them or predicts something else than for the people themselves.
+        """
+        if self.classes is None:
+            return self.cut(self.scores(frame) if scores is None else scores)
+        found = predicted(self.raw, frame, "counterpart")
+        if strange := [name for name in names_in(found) if name not in self.classes]:
+            raise ValueError(
+                f"the model's predict returns {listed(strange, SHOWN)} for counterparts, expected "
+                f"{listed(list(self.classes), SHOWN)} as for people: mend it, or cut its scores, --threshold T"
+            )
+        return (placed(found, self.classes) == self.positive).astype(np.int64)
+
+    def cut(self, scores: Array) -> Array:
+        """Which scores (n,) reach the threshold, in {0, 1}."""
+        assert self.threshold is not None
         return (scores >= self.threshold).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The model, its ``scores`` and ``decisions`` (n,) of all audited rows.
+
+    ``otherwise`` counts the rows in which the model's own predict and the cut of its scores differ, None where the
+    model has one of them alone.
+    """
+
+    model: Decider
+    scores: Array
+    decisions: Array
+    otherwise: int | None
 
 
 def of_frames(model: Model, computing: Computing, path: str) -> Model:
@@ -87,17 +129,28 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
             return torch.cat([model.evaluate(block) for block in x.split(BLOCK_ROWS)])
 
     def of_another(frame: pd.DataFrame) -> Any:
-        onnx = model.kind == "onnx"
-        return model.evaluate(numeric(Source(path, frame), list(frame), gaps=True) if onnx else frame.copy())
+        return model.evaluate(given(frame))
 
-    return replace(model, evaluate=of_network if model.kind == "network" else of_another)
+    def of_its_own(frame: pd.DataFrame) -> Any:
+        assert model.predict is not None
+        return model.predict(given(frame))
+
+    def given(frame: pd.DataFrame) -> Any:
+        return numeric(Source(path, frame), list(frame), gaps=True) if model.kind == "onnx" else frame.copy()
+
+    return replace(
+        model,
+        evaluate=of_network if model.kind == "network" else of_another,
+        predict=model.predict and of_its_own,
+    )
 
 
-def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple[Decider, Array]:
-    """The model after a trial on all audited rows, and their scores (n,).
+def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> Trial:
+    """The model after a trial on all audited rows.
 
     Raises ValueError where it fails, returns another shape or values that are not finite, where rows influence each
-    other or chance decides, and where its numbers are neither decisions nor probabilities and no threshold was given.
+    other or chance decides, where it names a single class, and where its numbers are neither decisions nor
+    probabilities, it has no predict and no threshold was given.
     """
     source = Source(path, frame)
     if raw.kind == "network":
@@ -111,30 +164,97 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
     threshold, columns = asked.threshold, output.shape[1] if output.ndim == 2 else 0
     positive, named = _positive(raw, asked, columns)
+    classes = own = None
+    if raw.predict is not None:
+        found = predicted(raw, frame, "row")
+        classes = _classes(raw, asked, columns, found)
+        if classes is not None:
+            own = placed(found, classes)
+            check_alone(lambda some: placed(predicted(raw, some, "row"), classes), frame, own, row_form(frame.columns))
     if not columns:
         unit = bool((output >= 0).all() and (output <= 1).all())
         kind = DECISION if set(np.unique(output)) <= {0.0, 1.0} else PROBABILITY if unit else SCORE
         if raw.cut is not None:
             kind, threshold = SCORE, raw.cut if threshold is None else threshold
-        if kind == SCORE and threshold is None:
+        if kind == SCORE and threshold is None and own is None:
             raise ValueError(
                 f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, neither decisions 0 and 1 "
                 "nor probabilities: say from which number on the decision is positive, --threshold T (0 for logits)"
             )
-        made = Decider(raw, kind, HALF if threshold is None else threshold, 0, positive, named)
+        cut = HALF if threshold is None and kind != SCORE else threshold
+        made = Decider(raw, kind, cut, 0, positive, named)
     else:
         logits = not ((output >= 0).all() and (np.abs(output.sum(axis=1) - 1) < ROUNDING).all())
         likeliest = columns > 2 and threshold is None
         cut = 0.0 if likeliest else HALF if threshold is None else threshold
         made = Decider(raw, PROBABILITY, cut, columns, positive, named or str(positive), logits, likeliest)
-    return made, made.score_of(output)
+    scores = made.score_of(output)
+    if own is None:
+        return Trial(made, scores, made.cut(scores), None)
+    itself = (own == positive).astype(np.int64)
+    if made.threshold is None:
+        return Trial(replace(made, classes=classes), scores, itself, None)
+    cut_off = made.cut(scores)
+    otherwise = int((itself != cut_off).sum())
+    if asked.threshold is not None:
+        return Trial(made, scores, cut_off, otherwise)
+    return Trial(replace(made, classes=classes), scores, itself, otherwise)
+
+
+def _classes(raw: Model, asked: Settings, columns: int, found: Array) -> Mapping[str, int] | None:
+    """The places among the model's outputs of the classes that its predict returns; None where these are scores.
+
+    Raises ValueError for classes that the model does not name, where they decide.
+    """
+    if fractional(found):
+        return None
+    names = names_in(found)
+    itself = {level_name(value): place for place, value in enumerate(raw.classes)}
+    told = {name: place for place, name in enumerate(asked.classes or ())}
+    unnamed = {str(place): place for place in range(columns)} if columns > 2 else TWO_CLASSES
+    # The value of the label that the model calls class 1; 0 and 1 are numbers of the classes.
+    first = asked.positive if columns <= 2 and not set(names) <= {"0", "1"} and asked.positive in names else None
+    stated = {name: int(name == first) for name in names} if first else {}
+    for known in [itself] if itself else [told, stated, unnamed]:
+        if set(names) <= set(known) and len(names) <= max(columns, 2):
+            return known
+    if asked.threshold is not None:
+        return None
+    wanted = f"its classes are {listed(list(itself), SHOWN)}" if itself else "it does not name its classes"
+    remedy = "mend it" if itself else "name them in the order of its scores, --classes A,B"
+    raise ValueError(
+        f"the model's predict returns {listed(names, SHOWN)}, but {wanted}: {remedy}, or cut its scores, --threshold T"
+    )
+
+
+def predicted(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
+    """The classes (n,) that the model decides on by itself."""
+    assert raw.predict is not None
+    return classes_by(raw.predict, frame, row_form(frame.columns, unit))
+
+
+def names_in(found: Array) -> list[str]:
+    """The names of the classes in (n,)."""
+    return list(dict.fromkeys(map(level_name, pd.unique(found.ravel()).tolist())))
+
+
+def placed(found: Array, classes: Mapping[str, int]) -> Array:
+    """Classes (n,) as their places."""
+    codes, values = pd.factorize(found)
+    return np.array([classes[level_name(value)] for value in values.tolist()])[codes]
 
 
 def _positive(raw: Model, asked: Settings, columns: int) -> tuple[int, str | None]:
     """The place among the model's outputs of the class that is decided positively, and its name where it has one."""
     names = list(asked.classes or map(level_name, raw.classes))
-    if names and columns and len(names) != columns:
-        raise ValueError(f"--classes names {len(names)} classes, but the model returns scores of {columns}: name all")
+    if len(raw.classes) == 1:
+        raise ValueError(
+            f"the model knows the class {names[0]} alone, so it decides alike about everybody: fit it on both classes"
+        )
+    if names and len(names) != (columns or 2):
+        raise ValueError(
+            f"--classes names {len(names)} classes, but the model returns scores of {columns or 2}: name all"
+        )
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
     if asked.positive in names:
         return names.index(asked.positive), asked.positive

@@ -11,7 +11,7 @@ import pandas as pd
 from fairness_audits.audits.fliptest.compute import FLIPSETS, Side, gather_sound
 from fairness_audits.audits.fliptest.maps import candidates, null_draws
 from fairness_audits.audits.fliptest.measured import flipsets, result, transparency
-from fairness_audits.audits.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
+from fairness_audits.audits.fliptest.model import PROBABILITY, WANTED, Trial, of_frames, probed
 from fairness_audits.audits.fliptest.people import read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
@@ -50,6 +50,9 @@ LINES = (
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
   is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
+unseen <= 0: Differences in {{columns}} are lost in the rounding of the costs beside columns of much larger scale, so
+  counterparts are arbitrary there: measure all columns in standard deviations, --standardize continuous, or leave
+  out the large ones, --drop.
 held_out <= 1: No map is sound beyond the people whom it was fitted on: the best of {{tried}} has a Kolmogorov-Smirnov
   distance of {{held[ks]:.2f}} on others, and {{held[limit]:.2f}} is the most that is trusted.
 without_image <= 10: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
@@ -79,6 +82,10 @@ unmoved_columns: Each group has a single value in {unmoved}: counterparts take t
   the model's direct use of it.
 no_noise_floor: The intervals take the map as given. How many flips the map makes by itself is seen with
   --null-draws 39, at the price of so many more fits.
+predict_decides: The model's own predict decides. It differs from {cut} in {count:,} of {rows:,} rows. Scores rank
+  people, and decide nothing; --threshold T makes them decide.
+threshold_decides: --threshold {threshold:g} decides. The model's own predict decides otherwise about {count:,} of
+  {rows:,} rows; without --threshold it decides.
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
   cuts elsewhere.
 """
@@ -108,14 +115,14 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
     sizes = (len(first.rows), len(second.rows))
     kinds = [(kind, null_draws(asked, kind)) for kind in candidates(asked, sizes)]
     raw = of_frames(model, Computing(asked.device, asked.dtype), source.name)
-    decider, scores = probed(raw, pd.concat([first.features, second.features]), asked, source.name)
-    sides, used, tried = gather_sound(groups, space, decider, scores, kinds, asked)
+    trial = probed(raw, pd.concat([first.features, second.features]), asked, source.name)
+    sides, used, tried = gather_sound(groups, space, trial, kinds, asked)
     kind = kinds[used][0]
     results = [result(side, space, asked.alpha) for side in sides]
     accuracy = balanced = None
     if first.label is not None and second.label is not None:
         label = np.concatenate([first.label, second.label])
-        right = decider.decisions(scores) == label
+        right = trial.decisions == label
         by_class = [float(right[label == one].mean()) for one in (0, 1) if (label == one).any()]
         accuracy, balanced = float(right.mean()), sum(by_class) / 2 if len(by_class) == 2 else None
     facts: dict[str, Any] = {
@@ -131,7 +138,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
             "unmoved": list(space.unmoved),
             "label_levels": None if groups.label_levels is None else list(groups.label_levels),
         },
-        "model": {**model_facts(raw), "output": decider.output, "threshold": decider.threshold},
+        "model": {**model_facts(raw), **read_as(trial)},
         "map": {
             "name": kind.name,
             "poor": [name for name in tried if name != kind.name],
@@ -146,7 +153,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         title="FlipTest",
         subject=f"{model.given} on {source.name}",
         verdict=verdict(facts, decided, asked.alpha),
-        caveats=tuple(words.caveats(CAVEATS, conditions(sides, space, decider, asked))),
+        caveats=tuple(words.caveats(CAVEATS, conditions(sides, space, trial, asked))),
         sections=tuple(_sections(sides, space, facts, asked)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
@@ -166,6 +173,7 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     quantities = {
         "held_out": held and (math.inf if held["ks"] is None else held["ks"] / held["limit"]),
         **{"tried": listed(list(tried)), "held": held},
+        **{"unseen": len(first["map"]["unseen"]), "columns": listed(first["map"]["unseen"], SHOWN)},
         "worst_ks": first["map"]["worst_ks"],
         "where": max(first["map"]["ks"], key=first["map"]["ks"].get),
         "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
@@ -205,7 +213,9 @@ def _tested(facts: Mapping[str, Any], asked: Settings) -> Iterator[tuple[str, st
     yield "null", "the map finds no more flips between the groups than between groups that are dealt at random"
     left_out = (f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
     yield "rows", ", without ".join([f"{data['rows']:,}", *left_out])
-    yield "read as", f"{model['origin']}; {model['output']}, positive from {model['threshold']:g} on"
+    cut = model["threshold"]
+    by = "decided by the model's own predict" if cut is None else f"positive from {cut:g} on"
+    yield "read as", f"{model['origin']}; {model['output']}, {by}"
     if facts["accuracy"] is not None:
         balanced = facts["balanced_accuracy"]
         yield "accuracy", f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
@@ -288,7 +298,22 @@ def _report(report: Sequence[Entry]) -> Table:
     return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")
 
 
-def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Settings) -> dict[str, Any]:
+def read_as(trial: Trial) -> dict[str, Any]:
+    """How the model's outputs were read, for the JSON; there is no threshold where the model's own predict decides."""
+    model = trial.model
+    return {
+        "output": model.output,
+        "threshold": model.threshold if model.classes is None else None,
+        "decided_by": "threshold" if model.classes is None else "predict",
+        "decided_otherwise": trial.otherwise,
+    }
+
+
+def conditions(sides: Sequence[Side], space: Space, trial: Trial, asked: Settings) -> dict[str, Any]:
+    model = trial.model
+    cut = "the largest score" if model.likeliest else f"a cut of the scores ({model.output}) at {model.threshold}"
+    told = {"count": trial.otherwise, "rows": len(trial.scores), "cut": cut, "threshold": model.threshold}
+    differing = bool(trial.otherwise) and told
     poor, lost = [], []
     for side in sides:
         source, target = side.way.source.level, side.way.target.level
@@ -311,5 +336,8 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         "missing_values": bool(space.gaps) and {"missing": listed(space.gaps, SHOWN)},
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
         "no_noise_floor": sides[0].null is None,
-        "read_as_probabilities": model.kind == PROBABILITY and not model.columns and asked.threshold is None,
+        "predict_decides": model.classes is not None and differing,
+        "threshold_decides": model.classes is None and differing,
+        "read_as_probabilities": (model.kind, model.columns, model.classes, asked.threshold)
+        == (PROBABILITY, 0, None, None),
     }

@@ -71,8 +71,8 @@ class Predict(Options, title="model"):
         "A,B,C",
     )
     threshold: Number | None = option(
-        "the decision is positive where the score is at least T (default: 0.5 for decisions and probabilities; of more "
-        "than two classes, the largest score decides)",
+        "the decision is positive where the score is at least T (default: the model's own predict decides; without "
+        "one, 0.5 for decisions and probabilities, and of more than two classes the largest score)",
         None,
         "T",
     )

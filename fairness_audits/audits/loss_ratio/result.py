@@ -24,14 +24,19 @@ from fairness_audits.values import Array
 # From where on a caveat is due.
 GROWTH = 0.01
 HEAVY_SHARE, HEAVY_AMONG = 0.1, 100
-LIMITS = """
-rows >= 30: Only {value} rows have a finite ratio, and the test needs {limit:.0f}.
-left_out <= 10: {value:.0f} % of the audited rows have no finite ratio, more than {limit:.0f} %: the test is of the
+MOST_APART = 1000
+"""Columns whose scales differ by a larger factor cannot be moved by one step size."""
+LIMITS = f"""
+rows >= 30: Only {{value}} rows have a finite ratio, and the test needs {{limit:.0f}}.
+left_out <= 10: {{value:.0f}} % of the audited rows have no finite ratio, more than {{limit:.0f}} %: the test is of the
   others alone.
-saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the rows, more than {limit:.0f} %: the
-  attack has no gradient to follow there.
-gain > 0: The model's balanced accuracy is {balanced:.3f}, no better than the {trivial:.3g} of a model that always says
-  the same: check the order of --features and which class is which ({classes}).
+saturated <= 10: The model's probability is exactly 0 or 1 in {{value:.0f}} % of the rows, more than {{limit:.0f}} %:
+  the attack has no gradient to follow there.
+scales <= {MOST_APART} unless rejected: The standard deviations of the columns differ by a factor of {{value:.2g}},
+  and the step size and the penalty take one unit of each alike, so the attack hardly moves some of them: say
+  --standardize continuous.
+gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the {{trivial:.3g}} of a model that
+  always says the same: check the order of --features and which class is which ({{classes}}).
 """
 CAVEATS = f"""
 part_of_rows: These are the rows of part {{part}} alone; the results of all parts, joined, are the audit of all rows.
@@ -123,6 +128,7 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
             "label": asked.label,
             "label_levels": list(levels),
             "standardized": list(scale.standardized),
+            "scales_apart": apart_by(scale.inward(everyone.features)),
         },
         "model": {**model_facts(model, scores), "device": device},
         "fair_metric": {**alike, "units": by_feature(everyone.names, scale.shift, scale.scale)},
@@ -153,6 +159,12 @@ def measured(
     return {"results": {**last, **shares, "classes": list(classes), **counts}, "course": {"steps": list(steps), **way}}
 
 
+def apart_by(points: Array) -> float:
+    """The largest standard deviation of a column (n, d) of more than two values over the smallest; 1 without any."""
+    spread = [column.std() for column in points.T if len(np.unique(column)) > 2]
+    return float(max(spread) / min(spread)) if spread else 1.0
+
+
 def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | None]]:
     """The entries of arrays (d,) by the names of the features; None is an end without a bound."""
     return dict(zip(names, plain(np.column_stack(columns)), strict=True))
@@ -178,6 +190,7 @@ def result_of(facts: Entry, asked: Entry, course: RatioTest) -> Result:
                 "rows": test["n"],
                 "left_out": 100 * test["non_finite"] / data["audited"],
                 "saturated": 100 * found["saturated"] / data["audited"],
+                "scales": data["scales_apart"],
                 "gain": None if balanced is None else balanced - trivial,
                 **{"balanced": balanced, "trivial": trivial, "classes": numbered(data["label_levels"])},
             },
