@@ -21,7 +21,7 @@ from fairness_audits.audits.join.settings import Settings as JoinSettings
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
-from fairness_audits.calls import Columns, keyworded
+from fairness_audits.calls import keyworded
 from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
 
@@ -89,16 +89,15 @@ def permutation_test(
     """
     from fairness_audits.audits.permutation.compute import planned
     from fairness_audits.audits.permutation.result import audited
+    from fairness_audits.columns import Columns
     from fairness_audits.tables import opened
 
-    columns = Columns()
+    single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster}
+    columns = Columns(single, several={"group": group, "attribute": attribute})
     named: dict[str, Any] = {
-        "label": columns.add("y", y),
-        "score": columns.add("score", score),
-        "prediction": columns.add("prediction", prediction),
-        "cluster": columns.add("cluster", cluster),
-        "group": columns.several("group", group),
-        "attribute": columns.several("attribute", attribute),
+        "label": columns.one("y"),
+        **{name: columns.one(name) for name in ("score", "prediction", "cluster")},
+        **{name: columns.several(name) for name in ("group", "attribute")},
     }
     plan = planned(PermutationSettings(predictions="the predictions", **named, **settings))
     with opened(columns.frame(), "duckdb") as table:
@@ -157,15 +156,16 @@ def loss_ratio(
         raise ValueError(
             "the fair metric is learned from sensitive attributes, or given by directions: say one of them"
         )
-    columns = Columns()
+    from fairness_audits.columns import Columns
+
+    columns = Columns({"y": y}, several={"sensitive": sensitive}, X=X)
     named = {
-        "features": columns.all("X", X),
-        "label": columns.add("y", y),
-        "sensitive": columns.several("sensitive", sensitive),
+        "features": columns.several("X"),
+        "label": columns.one("y"),
+        "sensitive": columns.several("sensitive"),
     }
-    return columns.audited(
-        "loss_ratio", "X", model, {"data": "X", "model": "", **named, **settings}, directions=directions
-    )
+    asked = {"data": "X", "model": "", **named, **settings}
+    return columns.audited("loss_ratio", "X", model, asked, directions=columns.directions(directions))
 
 
 @keyworded(JoinSettings)
@@ -256,12 +256,15 @@ def fliptest(
     >>> result.outcome
     'rejected'
     """
-    columns = Columns()
+    from fairness_audits.columns import Columns
+
+    of_inputs = isinstance(group, str)
+    columns = Columns({"group": None if of_inputs else group, "y": y, "ids": ids}, several={}, X=X)
     named = {
-        "features": columns.all("X", X),
-        "group": group if isinstance(group, str) else columns.add("group", group),
-        "label": columns.add("y", y),
-        "id": columns.add("id", ids),
+        "features": columns.several("X"),
+        "group": columns.input("group", str(group)) if of_inputs else columns.one("group"),
+        "label": columns.one("y"),
+        "id": columns.one("ids"),
     }
     return columns.audited("fliptest", "X", model, {"data": "X", "predict": "", **named, **settings})
 
@@ -306,7 +309,10 @@ def robustness_bias(
     >>> result.outcome, result.verdict.facts["closer"]
     ('rejected', [{'partition': 'dark', 'level': 'True'}])
     """
-    columns = Columns()
-    named = {"group": columns.several("group", groups), "label": columns.add("y", y)}
-    given = {"images": "images", "partition": "groups", "model": "", **named, **settings}
-    return columns.audited("robustness_bias", "groups", model, given, array=images)
+    from fairness_audits.arrays import array_of
+    from fairness_audits.columns import Columns
+
+    columns = Columns({"y": y}, several={"groups": groups}, beside=["images"])
+    named = {"group": columns.several("groups"), "label": columns.one("y")}
+    asked = {"images": "images", "partition": "groups", "model": "", **named, **settings}
+    return columns.audited("robustness_bias", "groups", model, asked, array=array_of("images", images))
