@@ -38,8 +38,11 @@ class Given:
         return self.shape[0]
 
 
-def given(argument: str, values: Any) -> Given:
-    """Read an argument. Raises ValueError for what has not one or two axes, and for columns of the same name."""
+def given(argument: str, values: Any, expected: str = "to be one value a row") -> Given:
+    """Read an argument, which is ``expected`` to be what an error then says.
+
+    Raises ValueError for what has not one or two axes, or no columns, and for columns of the same name.
+    """
     labelled = framed = isinstance(values, pd.Series | pd.DataFrame)
     table: Table | None = values if labelled else None
     if table is None and (found := _of_another_make(argument, values)) is not None:
@@ -47,7 +50,7 @@ def given(argument: str, values: Any) -> Given:
     if table is None:
         array = array_of(argument, values)
         if _axes(array) not in (1, 2):
-            raise ValueError(f"expected {argument} to be one value a row or a table, found {shown(values)}")
+            raise ValueError(f"expected {argument} {expected}, found {shown(values)}")
         table, framed = _of_array(array), getattr(array, "dtype", np.dtype(object)).names is not None
     labels = table.index if labelled else None
     if isinstance(table, pd.DataFrame) and any(isinstance(kind, pd.SparseDtype) for kind in table.dtypes):

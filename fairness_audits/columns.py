@@ -19,6 +19,8 @@ from fairness_audits.values import Array
 
 INPUTS = "X"
 """The argument of the model's inputs."""
+TABLE, SEVERAL, SINGLE = "of shape (rows, columns)", "to be a data frame or one value a row", "to be one value a row"
+"""What an argument is expected to be."""
 LABELS = 3
 """How many index labels a message names."""
 
@@ -38,10 +40,11 @@ class Columns:
         self, single: Mapping[str, Any], several: Mapping[str, Any], X: Any = None, beside: Sequence[str] = ()
     ) -> None:
         inputs = {} if X is None else {INPUTS: X}
+        forms = {**dict.fromkeys(inputs, TABLE), **dict.fromkeys(single, SINGLE), **dict.fromkeys(several, SEVERAL)}
         found = {**inputs, **single, **several}
-        read = [given(argument, values) for argument, values in found.items() if values is not None]
+        read = [given(argument, values, forms[argument]) for argument, values in found.items() if values is not None]
         for one in read:
-            _check_shape(one, table=one.argument in inputs, columns=one.argument in several)
+            _check_shape(one, forms[one.argument])
         rows = {one.argument: one for one in aligned(read, beside)}
         self._header = rows[INPUTS].header if inputs else None
         self._columns: dict[str, pd.Series] = {}
@@ -134,7 +137,7 @@ def aligned(arguments: Sequence[Given], beside: Sequence[str] = ()) -> list[Give
     labelled = {one.argument: one for one in arguments if one.labels is not None}
     first = next(iter(labelled.values()), None)
     places = {name: place for name, one in labelled.items() if first and (place := _places(first, one)) is not None}
-    arrays = [*(one for one in arguments if one.labels is None), *beside]
+    arrays: list[Given | str] = [*(one for one in arguments if one.labels is None), *beside]
     if places and arrays and first:
         raise ValueError(_of_no_known_order(first.argument, list(places), arrays))
     return [_in_order(one, places.get(one.argument)) for one in arguments]
@@ -149,7 +152,7 @@ def _places(first: Given, other: Given) -> Array | None:
         return None
     for one, index in ((first, labels), (other, others)):
         if not index.is_unique:
-            label = index[index.duplicated()][0]
+            label = index[index.duplicated()].tolist()[0]
             raise ValueError(
                 f"the index labels of {first.argument} and {other.argument} differ, and {one.argument} has several "
                 f"rows of label {label!r}, so that rows cannot be matched by label: if {other.argument} has the rows "
@@ -201,14 +204,13 @@ def _in_order(one: Given, places: Array | None) -> Given:
     return replace(one, columns=tuple(column.reset_index(drop=True) for column in columns), labels=None)
 
 
-def _check_shape(one: Given, table: bool, columns: bool) -> None:
-    """ValueError for inputs that are no ``table``, and for several columns where there can be no ``columns``."""
-    found = f"found an array of shape {one.shape}" if one.header is None else f"found a frame of shape {one.shape}"
-    if table and (len(one.shape) != 2 or not one.columns):
-        raise ValueError(f"expected {one.argument} of shape (rows, columns), {found}")
-    if not one.columns or (len(one.columns) > 1 and not table and not (columns and one.header is not None)):
-        many = ", or a data frame" if columns else ""
-        raise ValueError(f"expected {one.argument} to be one value a row{many}, {found}")
+def _check_shape(one: Given, expected: str) -> None:
+    """ValueError where an argument has other columns than are ``expected``; only a data frame may have several."""
+    axes, framed = len(one.shape), one.header is not None
+    fits = {TABLE: axes == 2, SEVERAL: framed or len(one.columns) == 1, SINGLE: len(one.columns) == 1}
+    if not fits[expected] or not one.columns:
+        kind = "a data frame" if framed else "an array"
+        raise ValueError(f"expected {one.argument} {expected}, found {kind} of shape {one.shape}")
 
 
 def _alike(known: pd.Series, column: pd.Series) -> bool:
