@@ -7,6 +7,21 @@ A fifth, :func:`join`, makes one loss-ratio audit of those of parts of the rows.
 >>> result.outcome
 'not rejected'
 
+Arguments are lists, arrays (NumPy, torch, SciPy's sparse ones, which become dense), and series or data frames of
+pandas, polars, Arrow, DuckDB or any other make that narwhals reads. Their rows belong together by one rule: *series and
+frames of pandas with the same index labels are aligned by label; all else goes by position; anything ambiguous is
+refused*. In particular:
+
+- With the same labels in different orders, everything is put into the order of X, else y, else the first such argument.
+- An array beside labels in two orders is refused, since it may follow either: ``pd.Series(score, index=X.index)``
+tells.
+- Labels that agree only in part are refused. After a split of the rows, predictions need the index of the rows that
+  they are of: ``pd.Series(model.predict(X_test), index=X_test.index)``.
+
+Columns keep their names. A name that occurs twice has the argument behind it in results, ``age (y)``. NaN, None, NaT
+and pandas' NA are missing values, and so are their texts in a NumPy array of text: ``np.array(["a", np.nan])`` holds
+"nan".
+
 A result has ``.outcome`` (``"rejected"``, ``"not rejected"`` or ``"inconclusive"``), ``.summary()`` in words,
 ``.to_frame()``, ``.to_dict()``, ``.figure()``, and ``.save(folder)``; in a notebook it shows its page. The same audits
 run on files from the shell: ``fairness-audits --help``.
@@ -134,7 +149,8 @@ def loss_ratio(
     sensitive : array-like (n,) or data frame (n, k)
         Attributes of two levels that should make no difference; the fair metric is learned from them.
     directions : array-like (m, d), optional
-        In place of ``sensitive``: displacements of X that should make no difference.
+        In place of ``sensitive``: displacements of X that should make no difference. A frame is read by the names of
+        its columns, an array in the order of the columns of X.
     %(settings)s
 
     Returns
@@ -230,7 +246,8 @@ def fliptest(
     model : fitted scikit-learn model, torch.nn.Module, or function of a data frame
         A decision, a probability or a score for each row, or scores (n, K) of the classes.
     X : array-like or data frame (n, d)
-        The model's inputs; text columns are categories.
+        The model's inputs; text columns are categories. A model of a frame gets one of pandas, with the names of X,
+        whatever the make of X.
     group : array-like (n,), or the name of a column of X
         The protected attribute.
     y : array-like (n,), optional

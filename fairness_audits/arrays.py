@@ -59,9 +59,8 @@ def given(argument: str, values: Any, expected: str = "to be one value a row") -
         return Given(argument, (_plain(argument, table),), table.shape, labels)
     if framed:
         check_distinct([str(name) for name in table.columns], argument)
-    columns = [_plain(argument, table.iloc[:, place]) for place in range(table.shape[1])]
-    if not framed:
-        columns = [column.rename(None) for column in columns]
+    names = table.columns.tolist() if framed else [None] * table.shape[1]
+    columns = [_plain(argument, table.iloc[:, place]).rename(name) for place, name in enumerate(names)]
     return Given(argument, tuple(columns), table.shape, labels, table.columns if framed else None)
 
 
