@@ -13,8 +13,8 @@ frames of pandas with the same index labels are aligned by label; all else goes 
 refused*. In particular:
 
 - With the same labels in different orders, everything is put into the order of X, else y, else the first such argument.
-- An array beside labels in two orders is refused, since it may follow either: ``pd.Series(score, index=X.index)``
-tells.
+- An array beside labels in two orders is refused, since it may follow either. Say which by an index:
+  ``pd.Series(score, index=X.index)``.
 - Labels that agree only in part are refused. After a split of the rows, predictions need the index of the rows that
   they are of: ``pd.Series(model.predict(X_test), index=X_test.index)``.
 

@@ -286,7 +286,7 @@ def test_columns_of_any_names_are_kept_apart(names: list[str]) -> None:
 def test_groups_may_be_called_as_an_audit_calls_them() -> None:
     decision = (SCORE > 0.5).astype(int)
 
-    def true_rate(inside: np.ndarray) -> tuple[int, float]:
+    def true_rate(inside: np.ndarray) -> tuple[int, Any]:
         return int(inside.sum()), pytest.approx(decision[inside & (HIRED == 1)].mean())
 
     for levels in (("a", "not a", "b"), ("True", "all", "nan"), ("group", "label", "y"), ("rows", "not rows", "x")):
