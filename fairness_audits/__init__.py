@@ -7,6 +7,21 @@ A fifth, :func:`join`, makes one loss-ratio audit of those of parts of the rows.
 >>> result.outcome
 'not rejected'
 
+Arguments are lists, arrays (NumPy, torch, SciPy's sparse ones, which become dense), and series or data frames of
+pandas, polars, Arrow, DuckDB or any other make that narwhals reads. Their rows belong together by one rule: *series and
+frames of pandas with the same index labels are aligned by label; all else goes by position; anything ambiguous is
+refused*. In particular:
+
+- With the same labels in different orders, everything is put into the order of X, else y, else the first such argument.
+- An array beside labels in two orders is refused, since it may follow either. Say which by an index:
+  ``pd.Series(score, index=X.index)``.
+- Labels that agree only in part are refused. After a split of the rows, predictions need the index of the rows that
+  they are of: ``pd.Series(model.predict(X_test), index=X_test.index)``.
+
+Columns keep their names. A name that occurs twice has the argument behind it in results, ``age (y)``. NaN, None, NaT
+and pandas' NA are missing values, and so are their texts in a NumPy array of text: ``np.array(["a", np.nan])`` holds
+"nan".
+
 A result has ``.outcome`` (``"rejected"``, ``"not rejected"`` or ``"inconclusive"``), ``.summary()`` in words,
 ``.to_frame()``, ``.to_dict()``, ``.figure()``, and ``.save(folder)``; in a notebook it shows its page. The same audits
 run on files from the shell: ``fairness-audits --help``.
@@ -21,7 +36,7 @@ from fairness_audits.audits.join.settings import Settings as JoinSettings
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
-from fairness_audits.calls import Columns, keyworded
+from fairness_audits.calls import keyworded
 from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
 
@@ -89,16 +104,15 @@ def permutation_test(
     """
     from fairness_audits.audits.permutation.compute import planned
     from fairness_audits.audits.permutation.result import audited
+    from fairness_audits.columns import Columns
     from fairness_audits.tables import opened
 
-    columns = Columns()
+    single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster}
+    columns = Columns(single, several={"group": group, "attribute": attribute})
     named: dict[str, Any] = {
-        "label": columns.add("y", y),
-        "score": columns.add("score", score),
-        "prediction": columns.add("prediction", prediction),
-        "cluster": columns.add("cluster", cluster),
-        "group": columns.several("group", group),
-        "attribute": columns.several("attribute", attribute),
+        "label": columns.one("y"),
+        **{name: columns.one(name) for name in ("score", "prediction", "cluster")},
+        **{name: columns.several(name) for name in ("group", "attribute")},
     }
     plan = planned(PermutationSettings(predictions="the predictions", **named, **settings))
     with opened(columns.frame(), "duckdb") as table:
@@ -135,7 +149,8 @@ def loss_ratio(
     sensitive : array-like (n,) or data frame (n, k)
         Attributes of two levels that should make no difference; the fair metric is learned from them.
     directions : array-like (m, d), optional
-        In place of ``sensitive``: displacements of X that should make no difference.
+        In place of ``sensitive``: displacements of X that should make no difference. A frame is read by the names of
+        its columns, an array in the order of the columns of X.
     %(settings)s
 
     Returns
@@ -157,15 +172,16 @@ def loss_ratio(
         raise ValueError(
             "the fair metric is learned from sensitive attributes, or given by directions: say one of them"
         )
-    columns = Columns()
+    from fairness_audits.columns import Columns
+
+    columns = Columns({"y": y}, several={"sensitive": sensitive}, X=X)
     named = {
-        "features": columns.all("X", X),
-        "label": columns.add("y", y),
-        "sensitive": columns.several("sensitive", sensitive),
+        "features": columns.several("X"),
+        "label": columns.one("y"),
+        "sensitive": columns.several("sensitive"),
     }
-    return columns.audited(
-        "loss_ratio", "X", model, {"data": "X", "model": "", **named, **settings}, directions=directions
-    )
+    asked = {"data": "X", "model": "", **named, **settings}
+    return columns.audited("loss_ratio", "X", model, asked, directions=columns.directions(directions))
 
 
 @keyworded(JoinSettings)
@@ -230,7 +246,8 @@ def fliptest(
     model : fitted scikit-learn model, torch.nn.Module, or function of a data frame
         A decision, a probability or a score for each row, or scores (n, K) of the classes.
     X : array-like or data frame (n, d)
-        The model's inputs; text columns are categories.
+        The model's inputs; text columns are categories. A model of a frame gets one of pandas, with the names of X,
+        whatever the make of X.
     group : array-like (n,), or the name of a column of X
         The protected attribute.
     y : array-like (n,), optional
@@ -256,12 +273,15 @@ def fliptest(
     >>> result.outcome
     'rejected'
     """
-    columns = Columns()
+    from fairness_audits.columns import Columns
+
+    of_inputs = isinstance(group, str)
+    columns = Columns({"group": None if of_inputs else group, "y": y, "ids": ids}, several={}, X=X)
     named = {
-        "features": columns.all("X", X),
-        "group": group if isinstance(group, str) else columns.add("group", group),
-        "label": columns.add("y", y),
-        "id": columns.add("id", ids),
+        "features": columns.several("X"),
+        "group": columns.input("group", str(group)) if of_inputs else columns.one("group"),
+        "label": columns.one("y"),
+        "id": columns.one("ids"),
     }
     return columns.audited("fliptest", "X", model, {"data": "X", "predict": "", **named, **settings})
 
@@ -306,7 +326,10 @@ def robustness_bias(
     >>> result.outcome, result.verdict.facts["closer"]
     ('rejected', [{'partition': 'dark', 'level': 'True'}])
     """
-    columns = Columns()
-    named = {"group": columns.several("group", groups), "label": columns.add("y", y)}
-    given = {"images": "images", "partition": "groups", "model": "", **named, **settings}
-    return columns.audited("robustness_bias", "groups", model, given, array=images)
+    from fairness_audits.arrays import array_of
+    from fairness_audits.columns import Columns
+
+    columns = Columns({"y": y}, several={"groups": groups}, beside=["images"])
+    named = {"group": columns.several("groups"), "label": columns.one("y")}
+    asked = {"images": "images", "partition": "groups", "model": "", **named, **settings}
+    return columns.audited("robustness_bias", "groups", model, asked, array=array_of("images", images))

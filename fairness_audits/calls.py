@@ -1,21 +1,17 @@
-"""A call with arrays as an audit of a table: columns are given names, and options are keywords."""
+"""A call with arrays as an audit of a table: its options as keywords."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import MISSING
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
-from fairness_audits.messages import check_distinct, listed, nearest, not_installed
+from fairness_audits.messages import listed, nearest, not_installed
 from fairness_audits.options import Options, documented, keywords
 from fairness_audits.results.result import Result
 from fairness_audits.validation import fits
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Audit = TypeVar("Audit", bound=Callable[..., Result])
 
@@ -63,80 +59,3 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
         return audit  # type: ignore[return-value]
 
     return decorate
-
-
-class Columns:
-    """Columns of one table, of arrays that come one by one."""
-
-    def __init__(self) -> None:
-        self._columns: dict[str, pd.Series] = {}
-
-    def add(self, argument: str, values: Any) -> str | None:
-        """The name of a column of these values (n,): their own, or one after the argument; None without values.
-
-        Raises ValueError for values that are not one a row, or of the same rows in another order.
-        """
-        import numpy as np
-        import pandas as pd
-
-        if values is None:
-            return None
-        if isinstance(values, str) or np.ndim(values) != 1:
-            raise ValueError(f"expected {argument} to be one value a row, found {_shown(values)}")
-        column = values if isinstance(values, pd.Series) else pd.Series(values)
-        for other, known in self._columns.items():
-            if len(column) != len(known):
-                raise ValueError(f"expected {argument} of {len(known)} rows as {other} has, found {len(column)}")
-            if not column.index.equals(known.index) and set(column.index) == set(known.index):
-                raise ValueError(f"{argument} has the rows of {other} in another order: put them into one, by .reindex")
-        name = argument if column.name is None else str(column.name)
-        while name in self._columns and self._columns[name].tolist() != column.tolist():
-            if column.name is not None:
-                raise ValueError(f"two columns are called {name!r}: rename the one in {argument}")
-            name += "_"
-        self._columns.setdefault(name, column)
-        return name
-
-    def several(self, argument: str, values: Any) -> tuple[str, ...]:
-        """The names of the columns of a data frame, or of one array."""
-        import pandas as pd
-
-        if values is None:
-            return ()
-        return self.all(argument, values) if isinstance(values, pd.DataFrame) else (str(self.add(argument, values)),)
-
-    def all(self, argument: str, values: Any) -> tuple[str, ...]:
-        """The names of the columns of a table: those of a data frame, else ``x0``, ``x1``, ..."""
-        import numpy as np
-        import pandas as pd
-
-        if not isinstance(values, pd.DataFrame):
-            if np.ndim(values) != 2:
-                raise ValueError(f"expected {argument} of shape (rows, columns), found {_shown(values)}")
-            array = np.asarray(values)
-            values = pd.DataFrame(array, columns=[f"x{place}" for place in range(array.shape[1])])
-        check_distinct([str(name) for name in values.columns], argument)
-        return tuple(str(self.add(argument, values[name])) for name in values.columns)
-
-    def audited(self, audit: str, source: str, model: Any, given: Mapping[str, Any], **others: Any) -> Result:
-        """The audit of a model on these columns, which messages call ``source``; ``others`` is what it takes beside."""
-        from fairness_audits.inputs.model import Computing, load_model
-        from fairness_audits.inputs.table import Source
-
-        home = import_module(f"fairness_audits.audits.{audit}.result")
-        asked = home.Settings(**given)
-        computing = Computing(asked.device, getattr(asked, "dtype", "float32"))
-        loaded = load_model(model, False, computing, wanted=home.WANTED)
-        return home.audited(asked, Source(source, self.frame()), loaded, **others)
-
-    def frame(self) -> pd.DataFrame:
-        """All columns, rows counted from 0."""
-        import pandas as pd
-
-        return pd.DataFrame({name: column.reset_index(drop=True) for name, column in self._columns.items()})
-
-
-def _shown(values: Any) -> str:
-    import numpy as np
-
-    return f"an array of shape {np.shape(values)}" if np.ndim(values) else f"{values!r:.40}"

@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
+from itertools import chain, count
 from typing import Any
 
 SHOWN = 5
@@ -32,6 +33,21 @@ def check_distinct(names: Sequence[str], source: object) -> None:
     """ValueError where columns of the ``source`` have the same name."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{source}: more than one column is called {listed(repeated)}: give each its own name")
+
+
+def unlike(name: str, taken: Container[str], note: str) -> str:
+    """The name; with the note behind it where it is taken: ``sex``, ``sex (group)``, ``sex (group 2)``."""
+    noted = (f"{name} ({note} {number})" for number in count(2))
+    return next(one for one in chain([name, f"{name} ({note})"], noted) if one not in taken)
+
+
+def apart(names: Sequence[str], taken: Collection[str], note: str) -> list[str]:
+    """The names, all different, those that are taken with the note behind them."""
+    used, found = {*taken, *names}, list[str]()
+    for name in names:
+        found.append(unlike(name, used, note) if name in taken else name)
+        used.add(found[-1])
+    return found
 
 
 def listed(values: Sequence[object], shown: int = 40) -> str:

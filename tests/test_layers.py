@@ -16,6 +16,7 @@ READ_PUBLISHED = ("load_published", "load_claims")
 READERS = {"open", "read_csv", "read_parquet", "read_table", "read_text", "read_bytes", "load", "loadtxt", "genfromtxt"}
 HEAVY = (
     "torch", "torchvision", "fairlearn", "sklearn", "numba", "matplotlib", "wandb", "hydra", "statsmodels", "jax", "ot",
+    "narwhals", "polars",
 )  # fmt: skip
 
 

@@ -104,7 +104,8 @@ class Rows:
     """Arrays of n rows: ``features`` (n, d) float64, ``label`` (n,) int64 from 0 (empty without a label).
 
     ``sensitive[name]`` (n,) int64 in {0, 1}. ``label_levels`` and ``levels[name]`` say what the numbers stand for.
-    ``sensitive_inputs`` are the positions of the features that are themselves sensitive columns.
+    ``sensitive_inputs`` are the positions of the features that are themselves sensitive columns, or these by another
+    name or with other values.
     """
 
     features: Array
@@ -127,14 +128,24 @@ def rows(source: Source, names: Sequence[str], sensitive: Sequence[Attribute]) -
     The label is left to :func:`classes_of`, which has to know how many classes the model tells apart.
     """
     coded = {one.name: two_levels(source, one) for one in sensitive}
-    columns = {one.column for one in sensitive}
+    columns, features = {one.column for one in sensitive}, numeric(source, names)
     return Rows(
-        features=numeric(source, names),
+        features=features,
         names=tuple(names),
         sensitive={name: code for name, (code, _) in coded.items()},
         levels={name: levels for name, (_, levels) in coded.items()},
-        sensitive_inputs=tuple(position for position, name in enumerate(names) if name in columns),
+        sensitive_inputs=tuple(
+            position
+            for position, name in enumerate(names)
+            if name in columns or any(_recoded(features[:, position], code) for code, _ in coded.values())
+        ),
     )
+
+
+def _recoded(feature: Array, code: Array) -> bool:
+    """Whether a feature has the one value where the code is 0 and another where it is 1."""
+    values = [np.unique(feature[code == level]) for level in (0, 1)]
+    return all(len(one) == 1 for one in values) and values[0] != values[1]
 
 
 def feature_names(

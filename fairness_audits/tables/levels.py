@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.messages import SHOWN, check_columns, listed, unlike
 from fairness_audits.tables.table import (
     DISTINGUISHED,
     FAULTS,
@@ -76,7 +76,8 @@ def group_names(table: Placed, column: str, values: Mapping[Any, int], against: 
     names = {value: level_name(value) for value in values}
     if against is not None:
         one = level_asked(table, column, names.values(), against, "group")
-        names = {value: against if name == one else f"not {against}" for value, name in names.items()}
+        rest = rest_of(against, names.values())
+        names = {value: against if name == one else rest for value, name in names.items()}
     if len(set(names.values())) == 1:
         only, count = next(iter(names.values())), sum(values.values())
         raise ValueError(
@@ -90,6 +91,11 @@ def group_names(table: Placed, column: str, values: Mapping[Any, int], against: 
             f"{column}={in_order(values)[0]}"
         )
     return names
+
+
+def rest_of(level: str, levels: Iterable[str]) -> str:
+    """What all the other levels together are called: as none of the levels is."""
+    return unlike(f"not {level}", set(levels), "all others")
 
 
 def in_order(values: Iterable[Any]) -> list[str]:

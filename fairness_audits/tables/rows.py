@@ -73,7 +73,7 @@ def counted(table: Table, request: Request, positive: str | None, against: str |
 
 def group_order(names: Mapping[Any, str], against: str | None) -> tuple[str, ...]:
     """The groups in order; the one that is set against the others is the first."""
-    return tuple(in_order(names.values())) if against is None else (against, f"not {against}")
+    return tuple(in_order(names.values()) if against is None else sorted(set(names.values()), key=against.__ne__))
 
 
 def tally(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:

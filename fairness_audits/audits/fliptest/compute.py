@@ -26,6 +26,7 @@ from fairness_audits.audits.fliptest.people import Group, Groups
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import TransparencyReport, transparency_report
+from fairness_audits.messages import unlike
 from fairness_audits.progress import progress_bar
 from fairness_audits.results.formats import plural
 from fairness_audits.seeds import generators
@@ -235,7 +236,7 @@ def _distances(space: Space, target: Array, target_score: Array, points: Array, 
     """The Kolmogorov-Smirnov distance of each moving column, and of the score, from those of the target group."""
     columns = ks(space.to_map(target), space.to_map(points))
     named = dict(zip((space.labels[place] for place in space.moving), columns.tolist(), strict=True))
-    return {**named, SCORE: float(ks(target_score[:, None], score[:, None])[0])}
+    return {**named, unlike(SCORE, named, "output"): float(ks(target_score[:, None], score[:, None])[0])}
 
 
 def ways(groups: Groups, space: Space, trial: Trial, asked: Settings) -> list[Way]:

@@ -10,6 +10,7 @@ from fairness_audits.audits.fliptest.compute import FLIPSETS, Side
 from fairness_audits.audits.fliptest.flipsets import DealtSizes
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import TransparencyReport, standing
+from fairness_audits.messages import apart
 from fairness_audits.results.formats import fixed, percent, plain, span
 
 LINE = (
@@ -136,8 +137,8 @@ def flipsets(sides: Sequence[Side]) -> pd.DataFrame:
     """One row for each person who flips: who it is, the decisions about both, and the counterpart's features.
 
     The counterpart's features stand under their own names in their own units, so that a row can be given to the model
-    again; the audit's columns begin with ``audit_``. ``audit_counterpart_row`` is empty where a
-    counterpart is no person of the file.
+    again; the audit's columns begin with ``audit_``, and a feature of the same name has ``(input)`` behind it.
+    ``audit_counterpart_row`` is empty where a counterpart is no person of the file.
     """
     parts = []
     for side in sides:
@@ -163,6 +164,7 @@ def flipsets(sides: Sequence[Side]) -> pd.DataFrame:
             known = dict(zip(side.way.target.rows.tolist(), side.way.target.ids.tolist(), strict=True))
             columns["audit_counterpart_id"] = [known.get(row) for row in person.tolist()]
         features = side.found.frame.iloc[members].reset_index(drop=True)
+        features = features.set_axis(apart(list(features), columns, "input"), axis="columns")
         parts.append(pd.concat([pd.DataFrame(columns, index=range(len(members))), features], axis=1))
     return pd.concat(parts, ignore_index=True)
 

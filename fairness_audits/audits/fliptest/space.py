@@ -4,10 +4,12 @@ Points of it are what a transport map sees of a data frame, and become rows of a
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
+from fairness_audits.messages import unlike
 from fairness_audits.transport.plan import assigned
 from fairness_audits.values import Array
 
@@ -104,10 +106,17 @@ class Space:
     moving: Array
     standardized: tuple[str, ...]
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The names of the d columns."""
-        return tuple(label for one in self.inputs for label in one.labels)
+        """The names of the d columns, all different: numbers have their own."""
+        taken = {one.name for one in self.inputs if one.levels is None}
+        labels: list[str] = []
+        for one in self.inputs:
+            for label in one.labels:
+                note = "gap" if one.gap_of else "level"
+                labels.append(label if one.levels is None else unlike(label, taken, note))
+                taken.add(labels[-1])
+        return tuple(labels)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -127,13 +136,13 @@ class Space:
     @property
     def snapping(self) -> tuple[str, ...]:
         """The inputs that :meth:`snapped` changes, as long as a map moves them."""
-        return tuple(one.name for one in self.inputs if one.snaps and one.name not in self.unmoved)
+        return tuple(one.name for one in self.inputs if one.snaps and (one.gap_of or one.name) not in self.unmoved)
 
     @property
     def unmoved(self) -> tuple[str, ...]:
-        """The inputs that no map moves: each group has one value."""
-        moved = {self.labels[place] for place in self.moving}
-        return tuple(one.name for one in self.inputs if not moved & set(one.labels))
+        """The columns of the model's inputs that no map moves: each group has one value."""
+        moved = set(np.repeat(np.arange(len(self.inputs)), [len(one.labels) for one in self.inputs])[self.moving])
+        return tuple(one.name for place, one in enumerate(self.inputs) if place not in moved and not one.gap_of)
 
     def points(self, frame: pd.DataFrame) -> Array:
         """Rows of the model's inputs as points (n, d)."""

@@ -16,7 +16,7 @@ from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categ
 from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
-from fairness_audits.messages import SHOWN, check_columns, listed, nearest
+from fairness_audits.messages import SHOWN, apart, check_columns, listed, nearest
 from fairness_audits.progress import progress_bar
 from fairness_audits.values import Array
 
@@ -44,7 +44,8 @@ def fair_metric(
     facts: dict[str, Any]
     if path is None and directions is None:
         metric, separation = learned(rows, units)
-        called = [*rows.sensitive, *(f"input {names[position]}" for position in rows.sensitive_inputs)]
+        inputs = [f"input {names[position]}" for position in rows.sensitive_inputs]
+        called = [*rows.sensitive, *apart(inputs, rows.sensitive, "column")]
         facts = {"source": "learned", "path": source.name, "sha256": source.sha256}
         facts |= {"rows": len(rows.features), "levels": {name: list(pair) for name, pair in rows.levels.items()}}
     else:
@@ -285,7 +286,8 @@ def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units
 
     Three lines for each: ``original``; ``comparable``, the point at which the attack ended; ``possible``, the nearest
     person who could exist. The features stand under their own names in their own units, so that a line can be given to
-    the model again; the audit's columns begin with ``audit_``.
+    the model again; the audit's columns begin with ``audit_``, and a feature that is called like one of them has
+    ``(input)`` behind its name.
     """
     order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
     worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
@@ -303,23 +305,23 @@ def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units
         ends = [(some.names[j], points["original"][k, j], points["comparable"][k, j]) for j in largest]
         told = [f"{name.partition('=')[0]} {values[k]}" for name, values in groups.items()]
         changes.append("; ".join([*told, *(f"{name} {start:.4g} -> {end:.4g}" for name, start, end in ends)]))
-    parts = [
-        pd.DataFrame(
-            {
-                "audit_rank": np.arange(len(worst)) + 1,
-                "audit_row": row_numbers[worst],
-                "audit_version": version,
-                "audit_loss_ratio": evidence.ratio[worst],
-                "audit_fair_distance": distance[version],
-                "audit_loss": loss[version],
-                f"audit_probability_of_{'1' if two else 'label'}": p[version],
-                "audit_label": some.label[worst],
-                **{f"audit_{name}": values for name, values in groups.items()},
-                "audit_changes": changes,
-            }
-        ).join(pd.DataFrame(points[version], columns=list(some.names)))
-        for version in loss
-    ]
+    parts = []
+    for version in loss:
+        own = {
+            "audit_rank": np.arange(len(worst)) + 1,
+            "audit_row": row_numbers[worst],
+            "audit_version": version,
+            "audit_loss_ratio": evidence.ratio[worst],
+            "audit_fair_distance": distance[version],
+            "audit_loss": loss[version],
+            f"audit_probability_of_{'1' if two else 'label'}": p[version],
+            "audit_label": some.label[worst],
+        }
+        last = {"audit_changes": changes}
+        named = apart([f"audit_{name}" for name in groups], {*own, *last}, "sensitive")
+        columns = {**own, **dict(zip(named, groups.values(), strict=True)), **last}
+        features = pd.DataFrame(points[version], columns=apart(some.names, columns, "input"))
+        parts.append(pd.DataFrame(columns).join(features))
     return pd.concat(parts).sort_values("audit_rank", kind="stable", ignore_index=True)
 
 

@@ -28,6 +28,7 @@ from fairness_audits.results.formats import plural
 from fairness_audits.results.sentences import caveats
 from fairness_audits.seeds import generators
 from fairness_audits.tables import contingency, numbers, predictions
+from fairness_audits.tables.levels import rest_of
 from fairness_audits.tables.table import Table
 
 CORRELATION = "correlation"
@@ -341,7 +342,7 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Pre
 
 
 def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
-    names = (content.groups[place], f"not {content.groups[place]}")
+    names = (content.groups[place], rest_of(content.groups[place], content.groups))
     if isinstance(content, Predictions):
         return replace(content, group=(content.group != place).astype(np.int64), groups=names)
     own = content.table[place]

@@ -19,7 +19,7 @@ from fairness_audits.audits.robustness_bias.subjects import Subjects, check_size
 from fairness_audits.inputs.model import Computing, Model, load_model
 from fairness_audits.inputs.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions
 from fairness_audits.inputs.table import Source, check_classes
-from fairness_audits.messages import SHOWN, listed
+from fairness_audits.messages import SHOWN, apart, listed
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import fixed, level, p_text, percent, plural, span
@@ -316,7 +316,7 @@ def table_of_images(subjects: Subjects, attacks: Sequence[Measured], classes: Se
 
     ``distance_<attack>`` is empty where the image is classified wrongly or the attack failed; ``length_<attack>`` is
     what the paper's denominator takes: 0 where the image is classified wrongly, empty where the attack failed. So any
-    partition is a group-by of these rows.
+    partition is a group-by of these rows; one that is called as a column of the audit has ``(group)`` behind its name.
     """
     some, right = subjects.points, subjects.correct
     columns: dict[str, Any] = {"audit_image": some.names, "audit_row": some.rows}
@@ -328,8 +328,9 @@ def table_of_images(subjects: Subjects, attacks: Sequence[Measured], classes: Se
         columns[f"distance_{one.chosen.name}"] = one.points.distance
         columns[f"length_{one.chosen.name}"] = np.where(right, one.points.distance, 0.0)
         columns[f"failed_{one.chosen.name}"] = one.points.failed
-    for partition in some.partitions:
-        columns[partition.name] = np.array([*partition.levels, ""], dtype=object)[partition.codes]
+    named = apart([one.name for one in some.partitions], columns, "group")
+    for name, partition in zip(named, some.partitions, strict=True):
+        columns[name] = np.array([*partition.levels, ""], dtype=object)[partition.codes]
     return pd.DataFrame(columns)
 
 

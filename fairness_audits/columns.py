@@ -1,0 +1,218 @@
+"""The arrays of a call as columns of one table: rows that belong together, names that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.arrays import Given, given
+from fairness_audits.inputs.model import Computing, Model, load_model
+from fairness_audits.inputs.table import Source
+from fairness_audits.messages import check_columns, enumerated, listed, unlike
+from fairness_audits.results.result import Result
+from fairness_audits.values import Array
+
+INPUTS = "X"
+"""The argument of the model's inputs."""
+TABLE, SEVERAL, SINGLE = "of shape (rows, columns)", "to be a data frame or one value a row", "to be one value a row"
+"""What an argument is expected to be."""
+LABELS = 3
+"""How many index labels a message names."""
+
+
+class Columns:
+    """The arguments of a call that have a value for each row, as one table.
+
+    ``X`` is a table of the model's inputs. Each of ``several`` is a table or one value a row, each of ``single`` one
+    value a row; None is left out. ``beside`` names arrays that have as many rows and stay outside the table.
+
+    Rows are :func:`aligned`, to X or else to the first that is ``single``. X and then ``several`` keep the names of
+    their columns; a name that is taken gets the argument behind it. A column that has the name and the values of one
+    of X is that one.
+    """
+
+    def __init__(
+        self, single: Mapping[str, Any], several: Mapping[str, Any], X: Any = None, beside: Sequence[str] = ()
+    ) -> None:
+        inputs = {} if X is None else {INPUTS: X}
+        forms = {**dict.fromkeys(inputs, TABLE), **dict.fromkeys(single, SINGLE), **dict.fromkeys(several, SEVERAL)}
+        found = {**inputs, **single, **several}
+        read = [given(argument, values, forms[argument]) for argument, values in found.items() if values is not None]
+        for one in read:
+            _check_shape(one, forms[one.argument])
+        rows = {one.argument: one for one in aligned(read, beside)}
+        self._header = rows[INPUTS].header if inputs else None
+        self._columns: dict[str, pd.Series] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
+        for argument in (*inputs, *several, *single):
+            columns = rows[argument].columns if argument in rows else ()
+            self._names[argument] = tuple(self._added(argument, *column) for column in enumerate(columns))
+
+    def _added(self, argument: str, place: int, column: pd.Series) -> str:
+        """The name that a column has in the table, which it is put into."""
+        own = None if column.name in (None, "") else str(column.name)
+        if self._header is not None and own in self._names.get(INPUTS, ()) and _alike(self._columns[own], column):
+            return own
+        name = unlike(own or (f"x{place}" if argument == INPUTS else argument), self._columns, argument)
+        self._columns[name] = column
+        return name
+
+    def several(self, argument: str) -> tuple[str, ...]:
+        """The names of an argument's columns."""
+        return self._names[argument]
+
+    def one(self, argument: str) -> str | None:
+        """The name of an argument's column; None where it was not given."""
+        return next(iter(self._names[argument]), None)
+
+    def input(self, argument: str, name: str) -> str:
+        """The name of a column of X. Raises ValueError where it has none of that name."""
+        check_columns(self.frame()[list(self._names[INPUTS])], [name], argument, INPUTS)
+        return name
+
+    def frame(self) -> pd.DataFrame:
+        """All columns, rows counted from 0."""
+        return pd.DataFrame(self._columns)
+
+    def directions(self, values: Any) -> Array | None:
+        """Directions (m, d) in the order of the columns of X: a frame's by its columns, a series' by its index.
+
+        An array goes by position, and so does what has numbers from 0 in place of names. Raises ValueError for names
+        that are not those of X.
+        """
+        if values is None:
+            return None
+        found, names = given("directions", values), self._names[INPUTS]
+        array = np.array([column.to_numpy(dtype=float, na_value=np.nan) for column in found.columns])
+        header, array = (found.labels, array) if len(found.shape) == 1 else (found.header, array.T)
+        own = [] if header is None else [str(name) for name in header]
+        unnamed = header is None or (isinstance(header, pd.RangeIndex) and set(own) != set(names))
+        if unnamed:
+            return array
+        if sorted(own) != sorted(names):
+            raise ValueError(
+                f"directions name {listed(own)}, but the columns of {INPUTS} are {listed(names)}: name these, or give "
+                "an array with the entries in their order"
+            )
+        return array[:, [own.index(name) for name in names]]
+
+    def audited(self, audit: str, source: str, model: Any, asked: Mapping[str, Any], **others: Any) -> Result:
+        """The audit of a model on these columns, which messages call ``source``; ``others`` is what it takes beside."""
+        home = import_module(f"fairness_audits.progress.{audit}.document")
+        settings = home.Settings(**asked)
+        computing = Computing(settings.device, getattr(settings, "dtype", "float32"))
+        loaded = self._named_as_given(load_model(model, False, computing, wanted=home.WANTED))
+        return home.audited(settings, Source(source, self.frame()), loaded, **others)
+
+    def _named_as_given(self, model: Model) -> Model:
+        """The model; a function of a frame gets one whose columns have the caller's own names, whatever their type."""
+        header = self._header
+        if header is None or model.kind != "function" or all(isinstance(name, str) for name in header):
+            return model
+        place = {str(name): place for place, name in enumerate(header)}
+
+        def evaluate(frame: Any) -> Any:
+            if not isinstance(frame, pd.DataFrame):
+                return model.evaluate(frame)
+            return model.evaluate(frame.set_axis(header.take([place[name] for name in frame]), axis="columns"))
+
+        return replace(model, evaluate=evaluate)
+
+
+def aligned(arguments: Sequence[Given], beside: Sequence[str] = ()) -> list[Given]:
+    """The arguments with their rows in one order, counted from 0.
+
+    Series and frames with the same index labels are aligned by label, to the order of the first of them. Arrays, and
+    the arrays ``beside``, go by position. Raises ValueError for another number of rows, for labels that are not those
+    of the first, and for an array beside labels in two orders, since it may follow the one or the other.
+    """
+    for one in arguments[1:]:
+        if len(one) != len(arguments[0]):
+            raise ValueError(_of_another_length(arguments[0], one))
+    labelled = {one.argument: one for one in arguments if one.labels is not None}
+    first = next(iter(labelled.values()), None)
+    places = {name: place for name, one in labelled.items() if first and (place := _places(first, one)) is not None}
+    arrays: list[Given | str] = [*(one for one in arguments if one.labels is None), *beside]
+    if places and arrays and first:
+        raise ValueError(_of_no_known_order(first.argument, list(places), arrays))
+    return [_in_order(one, places.get(one.argument)) for one in arguments]
+
+
+def _places(first: Given, other: Given) -> Array | None:
+    """Where the rows of the first are among those of the other, by their labels; None where they are in one order."""
+    labels, others = first.labels, other.labels
+    assert labels is not None
+    assert others is not None
+    if labels.equals(others):
+        return None
+    for one, index in ((first, labels), (other, others)):
+        if not index.is_unique:
+            label = index[index.duplicated()].tolist()[0]
+            raise ValueError(
+                f"the index labels of {first.argument} and {other.argument} differ, and {one.argument} has several "
+                f"rows of label {label!r}, so that rows cannot be matched by label: if {other.argument} has the rows "
+                f"of {first.argument} in the same order, {_relabelled(first, other)}"
+            )
+    place = others.get_indexer(labels)
+    if (absent := labels[place < 0]).size:
+        raise ValueError(
+            f"{other.argument} lacks {absent.size:,} of the {len(labels):,} index labels of {first.argument}, such as "
+            f"{listed(list(map(repr, absent[:LABELS].tolist())))}, so that rows cannot be matched by label: if it has "
+            f"the same rows in the same order, {_relabelled(first, other)}; else select the same rows of both"
+        )
+    return np.asarray(place)
+
+
+def _relabelled(first: Given, other: Given) -> str:
+    return f"give it the same index: {other.argument}.set_axis({first.argument}.index)"
+
+
+def _of_another_length(first: Given, other: Given) -> str:
+    told = f"expected {other.argument} of {len(first):,} rows as {first.argument} has, found {len(other):,}"
+    if first.labels is None or other.labels is None or not first.labels.isin(other.labels).all():
+        return told
+    return f"{told}: {other.argument}.loc[{first.argument}.index] selects the same rows"
+
+
+def _of_no_known_order(first: str, others: Sequence[str], arrays: Sequence[Given | str]) -> str:
+    other, names = others[0], [one if isinstance(one, str) else one.argument for one in arrays]
+    array, name = arrays[0], names[0]
+    if isinstance(array, Given):
+        make = "pd.Series" if len(array.shape) == 1 else "pd.DataFrame"
+        remedy = (
+            f"say which by an index, {make}({name}, index={first}.index) where {name} is in the order of {first}, or "
+            f"index={other}.index where it is in that of {other}"
+        )
+    else:
+        remedy = (
+            f"give {other}.loc[{first}.index] where {name} is in the order of {first}, or {first}.loc[{other}.index] "
+            f"where it is in that of {other}"
+        )
+    return (
+        f"{enumerated(others)} and {first} have the same index labels in different orders, and {enumerated(names)} "
+        f"{'has' if len(names) == 1 else 'have'} none, so either order is possible: {remedy}"
+    )
+
+
+def _in_order(one: Given, places: Array | None) -> Given:
+    columns = [column if places is None else column.iloc[places] for column in one.columns]
+    return replace(one, columns=tuple(column.reset_index(drop=True) for column in columns), labels=None)
+
+
+def _check_shape(one: Given, expected: str) -> None:
+    """ValueError where an argument has other columns than are ``expected``; only a data frame may have several."""
+    axes, framed = len(one.shape), one.header is not None
+    fits = {TABLE: axes == 2, SEVERAL: framed or len(one.columns) == 1, SINGLE: len(one.columns) == 1}
+    if not fits[expected] or not one.columns:
+        kind = "a data frame" if framed else "an array"
+        raise ValueError(f"expected {one.argument} {expected}, found {kind} of shape {one.shape}")
+
+
+def _alike(known: pd.Series, column: pd.Series) -> bool:
+    """Whether two columns have the same values, whatever their types; what is missing is alike."""
+    return known.equals(column) or known.astype(object).equals(column.astype(object))
