@@ -9,6 +9,7 @@ from dataclasses import MISSING
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
+from fairness_audits.inputs.state import unchanged_program
 from fairness_audits.messages import check_distinct, listed, nearest, not_installed
 from fairness_audits.options import Options, documented, keywords
 from fairness_audits.results.result import Result
@@ -52,7 +53,8 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
                 if name in given and not fits(given[name], hint) and fits([given[name]], hint):
                     given[name] = [given[name]]
             try:
-                return function(*positional, **given)
+                with unchanged_program():
+                    return function(*positional, **given)
             except ModuleNotFoundError as error:
                 told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
                 raise ModuleNotFoundError(told, name=error.name) from error
@@ -126,8 +128,8 @@ class Columns:
         home = import_module(f"fairness_audits.audits.{audit}.result")
         asked = home.Settings(**given)
         computing = Computing(asked.device, getattr(asked, "dtype", "float32"))
-        loaded = load_model(model, False, computing, wanted=home.WANTED)
-        return home.audited(asked, Source(source, self.frame()), loaded, **others)
+        with load_model(model, False, computing, wanted=home.WANTED) as loaded:
+            return home.audited(asked, Source(source, self.frame()), loaded, **others)
 
     def frame(self) -> pd.DataFrame:
         """All columns, rows counted from 0."""

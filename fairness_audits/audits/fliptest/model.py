@@ -19,6 +19,7 @@ from fairness_audits.values import Array
 WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"
 HALF = 0.5
 """Where probabilities are cut unless --threshold says otherwise."""
+TORCH = ("network", "quantised")
 DECISION, PROBABILITY, SCORE = "decision", "probability", "score"
 
 
@@ -90,7 +91,7 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
         onnx = model.kind == "onnx"
         return model.evaluate(numeric(Source(path, frame), list(frame), gaps=True) if onnx else frame.copy())
 
-    return replace(model, evaluate=of_network if model.kind == "network" else of_another)
+    return replace(model, evaluate=of_network if model.kind in TORCH else of_another)
 
 
 def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple[Decider, Array]:
@@ -100,7 +101,7 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple
     other or chance decides, and where its numbers are neither decisions nor probabilities and no threshold was given.
     """
     source = Source(path, frame)
-    if raw.kind == "network":
+    if raw.kind in TORCH:
         numeric(source, list(frame))  # says which columns are text; any other failure is the network's
     try:
         output = checked(raw, frame, "row")

@@ -88,7 +88,8 @@ def from_files(asked: Settings) -> Result:
     """Read, check, map, ask the model, compare. Raises ValueError for everything that the user can mend."""
     source = Source.read(asked.data, asked.text, asked.missing)
     computing = Computing(asked.device, asked.dtype)
-    return audited(asked, source, load_model(asked.predict, asked.trust_pickle, computing, "--predict", WANTED))
+    with load_model(asked.predict, asked.trust_pickle, computing, "--predict", WANTED) as model:
+        return audited(asked, source, model)
 
 
 def audited(asked: Settings, source: Source, model: Model) -> Result:
