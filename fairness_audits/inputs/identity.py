@@ -18,6 +18,7 @@ import hashlib
 import importlib
 import importlib.util
 import io
+import itertools
 import pickletools
 import re
 import struct
@@ -78,7 +79,9 @@ UNCOUNTED = (
     "_flat_weights", "_flat_weight_refs",
 )  # fmt: skip
 """Attributes of a torch module that compute nothing, or are its parameters again."""
-MANGLED = re.compile(rb"(\.?___torch_mangle_\d+)")
+UNWRITTEN = (".debug_pkl", "/version", "/serialization_id", "/byteorder")
+"""Files of a TorchScript archive that say nothing of what it computes."""
+MANGLED = re.compile(rb"[./]?___torch_mangle_\d+")
 
 
 class Opaque(ValueError):
@@ -632,21 +635,21 @@ def _scripted(torch: Any, thing: Any) -> bytes:
         warnings.simplefilter("ignore")
         torch.jit.save(thing, buffer)
     with zipfile.ZipFile(buffer) as archive:
-        entries = [
-            (
-                name.partition("/")[2].encode(),
-                _spelled(archive.read(name)) if name.endswith(".pkl") else archive.read(name),
-            )
-            for name in archive.namelist()
-            if not name.endswith((".debug_pkl", "/version", "/serialization_id", "/byteorder"))
-        ]
-    plain = sorted((MANGLED.sub(b"", name), MANGLED.sub(b"", content)) for name, content in entries)
+        names = [name for name in archive.namelist() if not name.endswith(UNWRITTEN)]
+        entries = [(name.partition("/")[2].encode(), _spelled(name, archive.read(name))) for name in names]
+    plain = sorted((MANGLED.sub(b"", name), content) for name, content in entries)
     for operator in re.findall(rb"\bops\.(\w+)\.", b"".join(content for name, content in plain if name[-3:] == b".py")):
         if operator.decode() not in OPERATORS:
             raise _compiled(f"the operator {operator.decode()}", "a part of the scripted network")
     return _digest("script", _version("torch").encode(), *(part for pair in plain for part in pair))
 
 
-def _spelled(content: bytes) -> bytes:
-    """A pickle in words: there, no text's length depends on how classes are called."""
-    return "\n".join(f"{code.name} {argument!r}" for code, argument, _ in pickletools.genops(content)).encode()
+def _spelled(name: str, content: bytes) -> bytes:
+    """A file of a TorchScript archive without what depends on the process: numbers in names, the order of constants."""
+    if name.endswith(".pkl"):  # in words, where no length of a name is written
+        words = (f"{code.name} {argument!r}" for code, argument, _ in pickletools.genops(content))
+        return MANGLED.sub(b"", "\n".join(words).encode())
+    if name.endswith(".py"):
+        parts = itertools.groupby(MANGLED.sub(b"", content).splitlines(), lambda line: b" : Final[" in line)
+        return b"\n".join(line for final, lines in parts for line in (sorted(lines) if final else lines))
+    return content

@@ -139,7 +139,9 @@ def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: C
         if quantised:
             alone = any("dynamic" in home for home in quantised)
             return Model(_of_quantised(loaded, alone), origin, file, "quantised", given)
-        network = loaded.to(device=computing.device, dtype=computing.dtype).requires_grad_(False)
+        network = loaded.to(device=computing.device, dtype=computing.dtype)
+        for values in network.parameters():
+            values.requires_grad_(False)
         return Model(network, origin, file, "network", given)
     if isinstance(loaded, Onnx):
         return Model(loaded, origin, file, "onnx", given)
