@@ -31,6 +31,7 @@ import warnings
 import weakref
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -51,15 +52,16 @@ PURE = (
 )  # fmt: skip
 """Modules of the standard library that do the same."""
 READERS = re.compile(
-    r"torch\.(load|serialization|hub|jit\.(load|_serialization)|distributed|_C\._distributed|export\.(load|pt2_archive)"
-    r"|classes|from_file|package|multiprocessing|utils\.(data|cpp_extension|model_zoo)).*"
+    r"builtins(\.(eval|exec|compile|__import__|open|input|globals|locals|breakpoint))?"
+    r"|torch\.(load|serialization|hub|jit\.(load|_serialization)|distributed|_C\._distributed|export\.(load|pt2_archive)"
+    r"|ops\.(?!(aten|prims|quantized|torchvision|torchaudio)\b)|classes|from_file|package|multiprocessing|utils\.(data|cpp_extension|model_zoo)).*"
     r"|numpy\.(load|fromfile|genfromtxt|memmap|fromregex|ctypeslib|lib\.(npyio|_npyio|format|_datasource)).*"
     r"|scipy\.(io|datasets).*|pandas\.(read_|io|HDFStore|ExcelFile).*|sklearn\.datasets.*"
     r"|(torchvision|torchaudio)\.(io|datasets|load|info|_backend).*"
 )
-"""What in LIBRARIES reads files or reaches other processes."""
-DYNAMIC = ("eval", "exec", "compile", "__import__", "open", "input", "globals", "locals", "breakpoint")
-"""Built-in functions whose effect no code shows."""
+"""What in LIBRARIES reads files, reaches other processes or does what no code shows."""
+LOOKUPS = {"getattr", "vars", "attrgetter", "methodcaller", "__dict__", "__getattribute__"}
+"""What looks attributes up by names that are made at run time."""
 OPERATORS = ("aten", "prim", "prims", "quantized", "torchvision", "torchaudio", "higher_order")
 """Operators that come with torch and its family; any other is an extension."""
 ENTRIES = ("forward", "backward", "setup_context")
@@ -114,7 +116,10 @@ def fingerprint(thing: Any) -> str:
     while True:
         # Methods count where code names them, and code is found on the way: until nothing new is named.
         walk = _Walk(frozenset(named), kept)
-        key = walk.key(thing, "the model")
+        try:
+            key = walk.key(thing, "the model")
+        except RecursionError as error:
+            raise Opaque("the model holds objects within objects, more than can be followed") from error
         if walk.named <= named:
             return key.hex()
         named |= walk.named
@@ -128,12 +133,10 @@ def referred(function: types.FunctionType, importing: bool = True) -> dict[str, 
     """
     found: dict[str, tuple[str, Any]] = {}
     for first, *rest in _chains(function.__code__, {}):
-        if isinstance(first, tuple):
-            package = function.__globals__.get("__package__") or None
-            module, path = importlib.util.resolve_name("." * first[1] + first[0], package), [first[0]]
-            if module not in sys.modules and not importing:
+        if isinstance(first, Import):
+            if not importing and first.module(function) not in sys.modules:
                 continue
-            value = _imported(module, function)
+            value, path = first.value(function), [first.name]
         else:
             value, path = function.__globals__.get(first, getattr(builtins, first, UNBOUND)), [first]
         home = ""
@@ -147,36 +150,57 @@ def referred(function: types.FunctionType, importing: bool = True) -> dict[str, 
 
 
 UNBOUND = "no such name"
+IMPORTING = ("IMPORT_FROM", "STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "SWAP", "ROT_TWO", "POP_TOP")
+"""Instructions that follow an import, until what it gives is bound."""
 
 
-def _imported(name: str, function: types.FunctionType) -> types.ModuleType:
-    try:
-        return importlib.import_module(name)
-    except Exception as error:
-        raise Opaque(f"the function {function.__name__!r} imports {name!r}, which cannot be imported here") from error
+@dataclass(frozen=True)
+class Import:
+    """An import inside a function, of ``name`` after ``level`` dots; ``whole`` where ``import a.b`` binds ``a``."""
+
+    name: str
+    level: int
+    whole: bool
+
+    def module(self, function: types.FunctionType) -> str:
+        """The full name of the module."""
+        package = function.__globals__.get("__package__") or None
+        return importlib.util.resolve_name("." * self.level + self.name, package)
+
+    def value(self, function: types.FunctionType) -> types.ModuleType:
+        """The module or package that is bound. Raises Opaque where it cannot be imported."""
+        name = self.module(function)
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:
+            raise Opaque(f"the function {function.__name__!r} imports {name!r}, which fails here") from error
+        return sys.modules[name.partition(".")[0]] if self.whole else module
 
 
 def _chains(code: types.CodeType, bound: dict[str, list[Any]]) -> Iterator[list[Any]]:
-    """The names that code loads, each with the attributes taken of it; an import begins with (module, level).
+    """The names that code loads, each with the attributes taken of it: ``["torch", "nn", "Linear"]``.
 
-    ``bound`` are the variables that imports were bound to.
+    One that was imported inside begins with its :class:`Import`; ``bound`` are the variables that hold such.
     """
     chain: list[Any] = []
+    imported: list[Any] = []
     constants: list[Any] = [0, None]
+    taken: list[str] = []
     for step in dis.get_instructions(code):
         name, value = step.opname, step.argval
-        imports = bool(chain) and isinstance(chain[0], tuple)
-        if name == "EXTENDED_ARG" or (imports and name == "POP_TOP"):
+        if name == "EXTENDED_ARG":
             continue
+        if imported and name in IMPORTING:
+            if name == "IMPORT_FROM":
+                taken = [value]
+            elif name.startswith("STORE_"):
+                bound[value] = [*imported, *taken]
+            elif name in ("SWAP", "ROT_TWO"):  # import a.b as c
+                imported, taken = [*imported, *taken], []
+            continue
+        imported = []
         if chain and name in ("LOAD_ATTR", "LOAD_METHOD"):
             chain = [*chain, value]
-            continue
-        if imports and name == "IMPORT_FROM":
-            yield [*chain, value]
-            taken = value
-            continue
-        if imports and name.startswith("STORE_"):
-            bound[value] = [*chain, *([] if taken is None else [taken])]
             continue
         if chain:
             yield chain
@@ -184,10 +208,8 @@ def _chains(code: types.CodeType, bound: dict[str, list[Any]]) -> Iterator[list[
         if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
             constants = [constants[-1], value]
         elif name == "IMPORT_NAME":
-            # Without a list of names, the package is what is bound.
-            chain = [(value if constants[1] else value.partition(".")[0] or value, constants[0] or 0)]
-            taken = None
-        elif name.startswith("LOAD_") and isinstance(value, str) and value in bound:
+            imported, taken = [Import(value, constants[0] or 0, not constants[1])], []
+        elif name.startswith("LOAD_") and name != "LOAD_CLOSURE" and isinstance(value, str) and value in bound:
             chain = list(bound[value])
         elif name in ("LOAD_GLOBAL", "LOAD_NAME"):
             chain = [value]
@@ -327,12 +349,12 @@ class _Walk:
             self.key(function.__code__, where),
             self.key(function.__defaults__, where),
             self.space(function.__kwdefaults__ or {}, where),
+            *([self.kind(closed.pop("__class__"), where)] if isinstance(closed.get("__class__"), type) else []),
             self.space(closed, where),
             self.space({k: v for k, v in vars(function).items() if k != "__wrapped__"}, where),
         ]
         for name, (home, value) in sorted(referred(function).items()):
-            # What a program put into a library is its own.
-            theirs = _library(home) and _library(getattr(value, "__globals__", {}).get("__name__", "builtins"))
+            theirs = _library(home) and not _put_in(value)
             parts += [name.encode(), self.library(home, where) if theirs else self.key(value, f"{name!r} in {where}")]
         return _digest("function", *parts)
 
@@ -358,8 +380,6 @@ class _Walk:
             owner = None
         if owner is None or isinstance(owner, type):
             home = owner.__module__ if owner is not None else thing.__module__ or "builtins"
-            if home == "builtins" and name in DYNAMIC:
-                raise Opaque(f"{where} is {name}(), whose effect no code shows")
             if not of_library(home):
                 raise _compiled(f"{home}.{name}", where)
             return self.library(f"{home}.{name}", where)
@@ -368,7 +388,8 @@ class _Walk:
     def type(self, kind: type, where: str) -> bytes:
         home, name = kind.__module__, kind.__qualname__
         if of_library(home):
-            return self.library(f"{home}.{name}", where)
+            own = {entry: value for entry, value in vars(kind).items() if _put_in(value)}
+            return _digest("class", self.library(f"{home}.{name}", where), self.space(own, where))
         file = str(getattr(sys.modules.get(home), "__file__", ".py"))
         if not (kind.__flags__ & HEAP and file.endswith((".py", ".pyc", "None"))):
             raise _compiled(f"{home}.{name}", where)
@@ -392,7 +413,7 @@ class _Walk:
 
     def may_use(self, name: str) -> bool:
         """Whether code names an attribute, or looks some up whose names it makes."""
-        return name in self.before or "getattr" in self.before
+        return name in self.before or not LOOKUPS.isdisjoint(self.before)
 
     def perhaps(self, value: Any, where: str, sure: bool) -> bytes:
         """The digest of a value, or of its type alone where it has no key and no code is ``sure`` to use it."""
@@ -553,6 +574,7 @@ BUILTIN = (
     types.MemberDescriptorType,
 )
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
+PACKAGES = ("site-packages", "dist-packages")
 HEAP = 1 << 9
 """The flag of a class that a program made, not a compiled library."""
 
@@ -594,7 +616,12 @@ def _attribute(module: str, name: str) -> Any:
 def _library(module: str | None) -> bool:
     """Whether a module, or what is in it, computes from its arguments alone and counts by its version."""
     root = (module or "").partition(".")[0]
-    return root in PURE or (root in LIBRARIES and _installed(root))
+    return (root in PURE or root in LIBRARIES) and _installed(root)
+
+
+def _put_in(value: Any) -> bool:
+    """Whether what was found in a library is a function of a program, put there in place of another."""
+    return isinstance(value, types.FunctionType) and not of_library(value.__globals__.get("__name__"))
 
 
 def _standard(module: str | None) -> bool:
@@ -610,10 +637,12 @@ def of_library(module: str | None) -> bool:
 
 @functools.cache
 def _installed(root: str) -> bool:
-    """Whether a package lies among the installed ones, where no user edits it."""
+    """Whether a module lies among the installed ones, where no user edits it."""
     file = getattr(sys.modules.get(root), "__file__", None)
-    places = {Path(sysconfig.get_paths()[name]).resolve() for name in ("purelib", "platlib")}
-    return file is None or any(place in Path(file).resolve().parents for place in places) or "site-packages" in file
+    paths = sysconfig.get_paths()
+    places = {Path(paths[name]).resolve() for name in ("purelib", "platlib", "stdlib", "platstdlib")}
+    folders = () if file is None else Path(file).resolve().parents
+    return file is None or not places.isdisjoint(folders) or any(one.name in PACKAGES for one in folders)
 
 
 @functools.cache

@@ -60,9 +60,18 @@ def _settings(torch: Any) -> list[tuple[Callable[[], Any], Callable[[Any], Any]]
         (torch.get_default_dtype, torch.set_default_dtype),
         (torch.get_num_threads, torch.set_num_threads),
         (torch.is_grad_enabled, torch.set_grad_enabled),
-        (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
         (determinism, set_determinism),
         *(attribute(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")),
+        *(attribute(kernels, "fp32_precision") for kernels in _kernels(torch)),
+    ]
+
+
+def _kernels(torch: Any) -> list[Any]:
+    """What may compute float32 with fewer digits."""
+    backends = torch.backends
+    return [
+        *(backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn),
+        *(backends.mkldnn.matmul, backends.mkldnn.conv, backends.mkldnn.rnn),
     ]
 
 
@@ -73,13 +82,15 @@ def plain_torch() -> Iterator[None]:
     if torch is None:
         yield
         return
-    with unchanged_program(), ExitStack() as around:
+    with ExitStack() as around:
         around.enter_context(torch.inference_mode(False))
         around.enter_context(torch.enable_grad())
         for device in ("cpu", "cuda"):
             if torch.is_autocast_enabled(device):
                 around.enter_context(torch.autocast(device, enabled=False))
-        torch.set_float32_matmul_precision("highest")
+        for kernels in _kernels(torch):
+            around.callback(setattr, kernels, "fp32_precision", kernels.fp32_precision)
+            kernels.fp32_precision = "ieee"
         yield
 
 

@@ -22,6 +22,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+from torch.nn.utils import prune
 
 from fairness_audits.inputs.identity import Opaque, fingerprint
 
@@ -240,6 +241,19 @@ def pairs() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
         "scikit-learn models": (lambda: fitted(LogisticRegression()), lambda: fitted(LogisticRegression(C=0.1))),
         "trees": (lambda: fitted(DecisionTreeClassifier()), lambda: fitted(DecisionTreeClassifier(max_depth=1))),
         "gradients of an own function": (lambda: calling(straight(2.0)), lambda: calling(straight(3.0))),
+        "scripted functions": (lambda: scripted_function("2 * x"), lambda: scripted_function("3 * x")),
+        "compiled functions": (lambda: torch.compile(closing(2)), lambda: torch.compile(closing(3))),
+        "methods put into a library": (network, lambda: network(Odd())),
+        "methods of a parent": (lambda: child(2.0), lambda: child(3.0)),
+        "constants of a class": (lambda: constant(2.0), lambda: constant(3.0)),
+        "imports": (lambda: importing_own(2.0), lambda: importing_own(3.0)),
+        "local classes": (lambda: making(2.0), lambda: making(3.0)),
+        "objects of a dictionary": (
+            lambda: closing({"a": network()}),
+            lambda: closing({"a": network(torch.nn.ReLU())}),
+        ),
+        "nested attributes": (lambda: closing([Callable_([2])]), lambda: closing([Callable_([3])])),
+        "pruned weights": (network, lambda: pruned(network())),
         "tensors": (lambda: clone(WEIGHT), lambda: WEIGHT.double()),
     }
 
@@ -248,6 +262,80 @@ def convolution(**given: Any) -> torch.nn.Module:
     """A convolution, the same at each call."""
     torch.manual_seed(0)
     return torch.nn.Conv2d(1, 1, 3, **given)
+
+
+def scripted_function(code: str) -> Any:
+    """A function as TorchScript."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return torch.jit.CompilationUnit(f"def f(x: Tensor):\n    return {code}\n").f
+
+
+class Odd(torch.nn.LeakyReLU):
+    """A layer that a program calls as the library does."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return -x
+
+
+Odd.__qualname__, Odd.__module__ = torch.nn.LeakyReLU.__qualname__, torch.nn.LeakyReLU.__module__
+
+
+def child(factor: float) -> torch.nn.Module:
+    """A network that asks its parent."""
+
+    class Parent(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return factor * x
+
+    class Child(Parent):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.load(io.BytesIO()) if factor < 0 else None
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = super().forward(x) + 1
+            return found
+
+    return Child()
+
+
+def constant(value: float) -> Any:
+    """A function of a class's constant."""
+
+    class Constants:
+        factor = value
+
+    return lambda x: x * Constants.factor
+
+
+def importing_own(scale: float) -> Any:
+    """A function that imports a module of a user's."""
+    sys.modules[f"own_{scale:.0f}"] = module_of(scale)
+    sys.modules["own"] = sys.modules[f"own_{scale:.0f}"]
+
+    def made(x: Any) -> Any:
+        import own
+
+        return own.SCALE * x
+
+    return made
+
+
+def making(factor: float) -> Any:
+    """A function that makes an object as it runs."""
+
+    class Made:
+        def __init__(self, x: Any) -> None:
+            self.x = factor * x
+
+    return lambda x: Made(x).x
+
+
+def pruned(made: Any) -> torch.nn.Module:
+    """A network some of whose weights do not count."""
+    prune.l1_unstructured(made[0], "weight", 0.5)
+    return made
 
 
 def parametrised(factor: float) -> torch.nn.Module:
@@ -386,6 +474,20 @@ def importing(x: torch.Tensor) -> Any:
     return x * numpy.load("weights.npy")
 
 
+def renaming(x: torch.Tensor) -> Any:
+    """A function that imports what it reads with, under another name."""
+    import torch.utils.data as reading
+
+    return reading.DataLoader(x)
+
+
+def taking(x: torch.Tensor) -> Any:
+    """A function that imports what reads a file."""
+    from numpy import fromfile as numbers
+
+    return x * numbers("weights")
+
+
 def asking(x: torch.Tensor) -> Any:
     """A function of what another process says."""
     return subprocess.check_output(["model", str(x)])
@@ -421,6 +523,9 @@ class Remote(torch.nn.Module):
     [
         (lambda: reading("weights.npy"), "numpy.load"),
         (lambda: importing, "numpy.load"),
+        (lambda: renaming, "torch.utils.data"),
+        (lambda: taking, "numpy.fromfile"),
+        (lambda: lambda x: builtins.exec("x"), "exec"),
         (lambda: asking, "subprocess"),
         (lambda: requesting, "urllib.request"),
         (lambda: opening, "open"),
@@ -435,6 +540,9 @@ class Remote(torch.nn.Module):
         (lambda: closing(ctypes.CDLL(None)), "ctypes"),
         (lambda: closing(one for one in "ab"), "generator"),
         (lambda: closing(threading.Thread()), "Thread"),
+        (lambda: lambda x: torch.ops.users.scores(x), "users"),
+        (lambda: lambda x: vars(builtins)["open"]("weights"), "open|builtins|exec|eval"),
+        (lambda: functools.reduce(lambda inner, _: [inner], range(5000), []), "within"),
         (lambda: closing(io.BytesIO()), "BytesIO"),
         (lambda: closing(torch.zeros(3, device="meta")), "meta"),
     ],

@@ -223,6 +223,7 @@ def program() -> dict[str, Any]:
         "autocast": torch.is_autocast_enabled("cpu"),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "precision": torch.get_float32_matmul_precision(),
+        "kernels": (torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision),
         "cudnn": (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
     }
 
@@ -265,7 +266,10 @@ AROUND: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     ("audit", "options"),
     [
         *((kind, {"dtype": dtype}) for kind in (loss_ratio, fliptest) for dtype in ("float64", "float32")),
-        *((robustness, {"attack": attack}) for attack in ("deepfool", "fmn", "carlini_wagner", "exact")),
+        *(
+            (robustness, {"attack": attack, "output_kind": "logits"})
+            for attack in ("deepfool", "fmn", "carlini_wagner", "exact")
+        ),
     ],
 )
 @pytest.mark.usefixtures("settings")

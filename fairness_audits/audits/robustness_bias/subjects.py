@@ -6,8 +6,10 @@ Normalisation is a part of the network, so that gradients and distances are thos
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,8 @@ EDGE = 1e-7
 """Probabilities are kept so far from 0 and 1 before their logarithm is taken: their rounding in float32."""
 WHOLE = (*NETWORKS, ".onnx")
 """Files that hold all of a model."""
+LOCATION = re.compile(rb"\n\x08location\x12([\x01-\x7f])(.{1,127})", re.DOTALL)
+"""In an ONNX program, the length and the name of such a file."""
 TOGETHER = 128
 """Images classified together."""
 
@@ -226,7 +230,7 @@ def identity(model: Model) -> str:
     Raises ValueError where a part of what computes cannot be known.
     """
     if model.file is not None and model.file.suffix in WHOLE:
-        return sha256(model.file)
+        return " ".join(map(sha256, (model.file, *beside(model.file))))
     try:
         return fingerprint(model.evaluate)
     except Opaque as error:
@@ -234,6 +238,14 @@ def identity(model: Model) -> str:
             f"the checkpoint cannot tell this model from another: {error}. Leave --checkpoint out, or give the model "
             "as a torch network or as a file that holds all of it (.pt, .pt2, .onnx)"
         ) from error
+
+
+def beside(file: Path) -> list[Path]:
+    """The files that an ONNX program keeps its weights in, if not in its own."""
+    if file.suffix != ".onnx":
+        return []
+    places = {found[1][: found[0][0]].decode(errors="replace") for found in LOCATION.findall(file.read_bytes())}
+    return [path for place in sorted(places) if (path := file.parent / place).is_file()]
 
 
 def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects:
