@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairness_audits.inputs.identity import of_library, referred
+from fairness_audits.models.device import float32_kernels, full_precision
 
 if TYPE_CHECKING:
     import torch
@@ -62,16 +63,7 @@ def _settings(torch: Any) -> list[tuple[Callable[[], Any], Callable[[Any], Any]]
         (torch.is_grad_enabled, torch.set_grad_enabled),
         (determinism, set_determinism),
         *(attribute(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")),
-        *(attribute(kernels, "fp32_precision") for kernels in _kernels(torch)),
-    ]
-
-
-def _kernels(torch: Any) -> list[Any]:
-    """What may compute float32 with fewer digits."""
-    backends = torch.backends
-    return [
-        *(backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn),
-        *(backends.mkldnn.matmul, backends.mkldnn.conv, backends.mkldnn.rnn),
+        *(attribute(kernels, "fp32_precision") for kernels in float32_kernels()),
     ]
 
 
@@ -88,9 +80,7 @@ def plain_torch() -> Iterator[None]:
         for device in ("cpu", "cuda"):
             if torch.is_autocast_enabled(device):
                 around.enter_context(torch.autocast(device, enabled=False))
-        for kernels in _kernels(torch):
-            around.callback(setattr, kernels, "fp32_precision", kernels.fp32_precision)
-            kernels.fp32_precision = "ieee"
+        around.enter_context(full_precision())
         yield
 
 
@@ -175,9 +165,10 @@ def _restore(module: torch.nn.Module, own: Mapping[str, tuple[Any, Any]]) -> Non
 
 def networks_in(thing: Any) -> list[torch.nn.Module]:
     """The torch modules that a model is, or holds: in its attributes, its closure, the globals that its code names."""
-    torch = sys.modules.get("torch")
-    if torch is None:
+    if "torch" not in sys.modules:
         return []
+    import torch
+
     found: list[torch.nn.Module] = []
     seen: dict[int, Any] = {}
     pending = [thing]

@@ -474,7 +474,7 @@ def importing(x: torch.Tensor) -> Any:
     return x * numpy.load("weights.npy")
 
 
-def renaming(x: torch.Tensor) -> Any:
+def renaming(x: Any) -> Any:
     """A function that imports what it reads with, under another name."""
     import torch.utils.data as reading
 
@@ -518,6 +518,14 @@ class Remote(torch.nn.Module):
         return self.connection.write(str(x))
 
 
+def deep(levels: int) -> Any:
+    """A list in a list, and so on."""
+    made: list[Any] = []
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
 @pytest.mark.parametrize(
     ("made", "named"),
     [
@@ -542,7 +550,7 @@ class Remote(torch.nn.Module):
         (lambda: closing(threading.Thread()), "Thread"),
         (lambda: lambda x: torch.ops.users.scores(x), "users"),
         (lambda: lambda x: vars(builtins)["open"]("weights"), "open|builtins|exec|eval"),
-        (lambda: functools.reduce(lambda inner, _: [inner], range(5000), []), "within"),
+        (lambda: deep(5000), "within"),
         (lambda: closing(io.BytesIO()), "BytesIO"),
         (lambda: closing(torch.zeros(3, device="meta")), "meta"),
     ],

@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits.audits.robustness_bias import attacking
+from fairness_audits.models.device import float32_kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 RNG = np.random.default_rng(0)
@@ -74,8 +75,9 @@ class Net(torch.nn.Module):
         self.drop, self.last = torch.nn.Dropout(0.5), torch.nn.Linear(8, 1)
         self.weighted = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(8, 8))
         self.shift = torch.nn.Parameter(torch.tensor([1.1, 1.2], dtype=torch.bfloat16))
-        self.register_buffer("scale", torch.ones(1), persistent=False)
-        self.calls, self.kept, self.cache = 0, [1], None
+        self.scale = torch.nn.Buffer(torch.ones(1), persistent=False)
+        self.calls, self.kept = 0, [1]
+        self.cache: torch.Tensor | None = None
         self.drop.eval()
         self.seed = torch.tensor(3)
 
@@ -211,9 +213,8 @@ def test_statistics_that_a_function_would_move_stay_though_it_is_refused(audit: 
 
 def program() -> dict[str, Any]:
     """The settings of the program that an audit may not leave changed."""
-    kind, keys, *rest = np.random.get_state()  # noqa: NPY002
     return {
-        "numpy": (kind, keys.tolist(), *rest),
+        "numpy": repr(np.random.get_state()[1:]),  # noqa: NPY002
         "python": random.getstate(),
         "torch": torch.get_rng_state().tolist(),
         "dtype": torch.get_default_dtype(),
@@ -222,8 +223,7 @@ def program() -> dict[str, Any]:
         "inference": torch.is_inference_mode_enabled(),
         "autocast": torch.is_autocast_enabled("cpu"),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "precision": torch.get_float32_matmul_precision(),
-        "kernels": (torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision),
+        "kernels": [kernels.fp32_precision for kernels in float32_kernels()],
         "cudnn": (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
     }
 
@@ -231,15 +231,16 @@ def program() -> dict[str, Any]:
 @pytest.fixture
 def settings() -> Iterator[None]:
     """Settings that a test may change."""
-    dtype, precision, threads = torch.get_default_dtype(), torch.get_float32_matmul_precision(), torch.get_num_threads()
+    dtype, precisions = torch.get_default_dtype(), [kernels.fp32_precision for kernels in float32_kernels()]
     yield
     torch.set_default_dtype(dtype)
-    torch.set_float32_matmul_precision(precision)
-    torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.benchmark = False
+    for kernels, precision in zip(float32_kernels(), precisions, strict=True):
+        kernels.fp32_precision = precision
 
 
-def smooth() -> torch.nn.Module:
+def smooth() -> torch.nn.Sequential:
     """A network that is smooth, in evaluation mode."""
     torch.manual_seed(0)
     layers = (torch.nn.Flatten(), torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
@@ -258,6 +259,7 @@ AROUND: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "float64": nullcontext,
     "float16": nullcontext,
     "medium": nullcontext,
+    "tf32": nullcontext,
 }
 
 
@@ -283,6 +285,9 @@ def test_an_audit_gives_the_same_in_any_surroundings(around: str, options: Any, 
     if around == "medium":
         torch.set_float32_matmul_precision("medium")
         torch.backends.cudnn.benchmark = True
+    if around == "tf32":
+        torch.backends.cudnn.conv.fp32_precision = "ieee"  # type: ignore[attr-defined]
+        torch.backends.cuda.matmul.fp32_precision = "tf32"  # type: ignore[attr-defined]
     with AROUND[around]():
         before = program()
         result = audit(net, **options)
@@ -409,7 +414,7 @@ def test_a_lazy_network_is_refused_before_it_draws_weights(audit: Audit) -> None
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("form", ["scripted", "compiled", "weight norm", "data parallel", "flat", "recurrent"])
 def test_networks_of_every_make_come_back(form: str, audit: Audit) -> None:
-    net = smooth().train()
+    net: Any = smooth().train()
     flat = torch.arange(8.0)
     if form == "flat":
         net[3].weight.data = flat[None]
@@ -493,7 +498,8 @@ def test_arrays_of_any_memory_are_read_and_stay(form: str) -> None:
 
 def test_frames_and_estimators_come_back() -> None:
     frame = pd.DataFrame(ROWS, columns=list("pqrs"), index=np.arange(60)[::-1])
-    label, options = pd.Series(LABEL, index=frame.index, name="y"), {"map": "exact", "null_draws": 0}
+    label = pd.Series(LABEL, index=frame.index, name="y")
+    options: dict[str, Any] = {"map": "exact", "null_draws": 0}
     estimator = LogisticRegression().fit(frame, label)
     kept, before = frame.copy(deep=True), pickle.dumps(estimator)
     fa.fliptest(estimator, frame, pd.Series(GROUP, index=frame.index), y=label, source="a", target="b", **options)
@@ -505,7 +511,7 @@ def test_frames_and_estimators_come_back() -> None:
 def results() -> dict[str, Callable[[], fa.Result]]:
     """One result of each audit, and one joined."""
     net = smooth()
-    split = {"directions": [1, 0, 0, 0], "steps": 5}
+    split: dict[str, Any] = {"directions": [1, 0, 0, 0], "steps": 5}
     return {
         "loss ratio": lambda: loss_ratio(net),
         "fliptest": lambda: fliptest(net, reverse=True),
