@@ -9,7 +9,6 @@ from dataclasses import MISSING
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from fairness_audits.inputs.state import unchanged_program
 from fairness_audits.messages import check_distinct, listed, nearest, not_installed
 from fairness_audits.options import Options, documented, keywords
 from fairness_audits.results.result import Result
@@ -42,6 +41,8 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
 
         @functools.wraps(function)
         def audit(*positional: Any, **given: Any) -> Result:
+            from fairness_audits.inputs.state import unchanged_program
+
             for name in given:
                 if name not in names:
                     raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest(name, names)}")

@@ -70,7 +70,7 @@ def full_precision(deterministic: bool = False) -> Iterator[None]:
     import torch
 
     cudnn = torch.backends.cudnn
-    wanted = [(kernels, "fp32_precision", "ieee") for kernels in float32_kernels()]
+    wanted: list[tuple[Any, str, Any]] = [(kernels, "fp32_precision", "ieee") for kernels in float32_kernels()]
     if deterministic:
         wanted += [(cudnn, "enabled", True), (cudnn, "benchmark", False), (cudnn, "deterministic", True)]
     before = [(home, name, getattr(home, name)) for home, name, _ in wanted]

@@ -33,13 +33,14 @@ def detected_kind(output: torch.Tensor) -> Kind:
 
 def resolution(output: np.ndarray) -> float:
     """The unit in the last place at 1 of a half-precision type that holds all values exactly; 0 where none does."""
-    single = np.asarray(output, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        single = np.asarray(output, dtype=np.float32)
+        half = single.astype(np.float16)
     if not np.array_equal(single, output):
         return 0.0
     if not (np.ascontiguousarray(single).view(np.uint32) & 0xFFFF).any():
         return 2.0**-7  # bfloat16
-    with np.errstate(over="ignore"):
-        return 2.0**-10 if np.array_equal(single.astype(np.float16), single) else 0.0
+    return 2.0**-10 if np.array_equal(half, single) else 0.0
 
 
 def class_scores(kind: Kind, edge: float = 0.0) -> Callable[[torch.Tensor], torch.Tensor]:

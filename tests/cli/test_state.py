@@ -86,7 +86,7 @@ class Net(torch.nn.Module):
         self.calls += 1
         self.kept.append(self.calls)
         self.cache = x
-        self.scale = self.scale * 1
+        self.scale = torch.nn.Buffer(self.scale * 1, persistent=False)
         self.last.weight.data.clamp_(-1e-3, 1e-3)
         h = self.weighted(self.tied(self.frozen(self.norm(self.first(x.flatten(1))).relu())))
         return 1e3 * self.last(self.drop(h)) * self.scale + self.shift.sum()
@@ -214,7 +214,7 @@ def test_statistics_that_a_function_would_move_stay_though_it_is_refused(audit: 
 def program() -> dict[str, Any]:
     """The settings of the program that an audit may not leave changed."""
     return {
-        "numpy": repr(np.random.get_state()[1:]),  # noqa: NPY002
+        "numpy": repr(np.random.get_state()),  # noqa: NPY002
         "python": random.getstate(),
         "torch": torch.get_rng_state().tolist(),
         "dtype": torch.get_default_dtype(),
@@ -557,7 +557,7 @@ def measured(model: Any, file: Path | None, **given: Any) -> np.ndarray:
 
 def ensemble(shift: float) -> Any:
     """The mean of networks, one of them shifted."""
-    nets = [smooth(), smooth()]
+    nets: list[Any] = [smooth(), smooth()]
     with torch.no_grad():
         nets[1][3].bias.add_(shift)
     return lambda x: torch.stack([net(x) for net in nets]).mean(0)
@@ -566,7 +566,7 @@ def ensemble(shift: float) -> Any:
 MODELS: dict[str, Callable[[float], Any]] = {
     "functions": lambda shift: (lambda net: lambda x: net(x) + shift)(smooth()),
     "ensembles": ensemble,
-    "activations": lambda shift: torch.nn.Sequential(*smooth()[:2], torch.nn.LeakyReLU(1 - shift), smooth()[3]),
+    "activations": lambda shift: torch.nn.Sequential(smooth()[:2], torch.nn.LeakyReLU(1 - shift), smooth()[3:]),
 }
 
 
