@@ -75,6 +75,12 @@ def full_precision(deterministic: bool = False) -> Iterator[None]:
         wanted += [(cudnn, "enabled", True), (cudnn, "benchmark", False), (cudnn, "deterministic", True)]
     before = [(home, name, getattr(home, name)) for home, name, _ in wanted]
     try:
+        before.insert(0, (cudnn, "allow_tf32", cudnn.allow_tf32))
+    except RuntimeError:
+        pass  # a caller has set kernels one by one, and this one setting of all says nothing
+    else:
+        wanted.insert(0, (cudnn, "allow_tf32", False))
+    try:
         for home, name, value in wanted:
             setattr(home, name, value)
         yield
