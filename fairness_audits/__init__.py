@@ -104,7 +104,7 @@ def permutation_test(
     """
     from fairness_audits.audits.permutation.compute import planned
     from fairness_audits.audits.permutation.result import audited
-    from fairness_audits.columns import Columns
+    from fairness_audits.inputs.columns import Columns
     from fairness_audits.tables import opened
 
     single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster}
@@ -172,7 +172,7 @@ def loss_ratio(
         raise ValueError(
             "the fair metric is learned from sensitive attributes, or given by directions: say one of them"
         )
-    from fairness_audits.columns import Columns
+    from fairness_audits.inputs.columns import Columns
 
     columns = Columns({"y": y}, several={"sensitive": sensitive}, X=X)
     named = {
@@ -273,7 +273,7 @@ def fliptest(
     >>> result.outcome
     'rejected'
     """
-    from fairness_audits.columns import Columns
+    from fairness_audits.inputs.columns import Columns
 
     of_inputs = isinstance(group, str)
     columns = Columns({"group": None if of_inputs else group, "y": y, "ids": ids}, several={}, X=X)
@@ -326,8 +326,8 @@ def robustness_bias(
     >>> result.outcome, result.verdict.facts["closer"]
     ('rejected', [{'partition': 'dark', 'level': 'True'}])
     """
-    from fairness_audits.arrays import array_of
-    from fairness_audits.columns import Columns
+    from fairness_audits.inputs.arrays import array_of
+    from fairness_audits.inputs.columns import Columns
 
     columns = Columns({"y": y}, several={"groups": groups}, beside=["images"])
     named = {"group": columns.several("groups"), "label": columns.one("y")}

@@ -37,6 +37,8 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
 
         @functools.wraps(function)
         def audit(*positional: Any, **given: Any) -> Result:
+            from fairness_audits.inputs.state import unchanged_program
+
             for name in given:
                 if name not in names:
                     raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest(name, names)}")
@@ -48,7 +50,8 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
                 if name in given and not fits(given[name], hint) and fits([given[name]], hint):
                     given[name] = [given[name]]
             try:
-                return function(*positional, **given)
+                with unchanged_program():
+                    return function(*positional, **given)
             except ModuleNotFoundError as error:
                 told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
                 raise ModuleNotFoundError(told, name=error.name) from error

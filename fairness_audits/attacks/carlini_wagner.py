@@ -145,7 +145,7 @@ def started(x: Tensor, label: Tensor, settings: Settings) -> Points:
     """All points at their first iteration of their first search."""
 
     def each(value: float) -> Tensor:
-        return torch.full((len(x),), value, device=x.device)
+        return torch.full((len(x),), value, dtype=x.dtype, device=x.device)
 
     def counter() -> Tensor:
         return torch.zeros(len(x), dtype=torch.int64, device=x.device)

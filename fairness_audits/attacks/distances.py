@@ -62,7 +62,7 @@ class Closest:
     def __init__(self, x: Tensor) -> None:
         self.x = x
         self.adversarial = x.clone()
-        self.distance = torch.full((len(x),), torch.inf, device=x.device)
+        self.distance = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
 
     def offer(self, rows: Tensor, candidate: Tensor, fooled: Tensor) -> None:
         """Keep the candidates (m, c, h, w) of points ``rows`` (m,) that fool the network from less far away."""

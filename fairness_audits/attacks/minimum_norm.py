@@ -73,7 +73,7 @@ def crossed(
     """The first iterate of every point of a batch that is of another class; only active points are computed."""
     closest = Closest(x0)
     x, rows = x0, torch.arange(len(x0), device=x0.device)
-    steepest = torch.zeros(len(x0), device=x0.device)
+    steepest = torch.zeros(len(x0), dtype=x0.dtype, device=x0.device)
     for step in range(steps + 1):
         if step == steps:
             # The last iterate needs no gradient.

@@ -156,7 +156,7 @@ class Votes:
         words = np.random.SeedSequence([self.plan.seed, int(self.streams[point]), phase, block]).generate_state(2)
         generator = torch.Generator(self.device).manual_seed(int(words[0]) << 32 | int(words[1]))
         shape = (BLOCK, *self.x.shape[1:])
-        noise = torch.randn(shape, generator=generator, device=self.device)
+        noise = torch.randn(shape, generator=generator, dtype=self.x.dtype, device=self.device)
         return noise.mul_(self.scale).add_(self.x[point].to(self.device))
 
 

@@ -1,7 +1,8 @@
 """A user's model, of any of the forms that people have: found, opened, and made a function of its inputs.
 
-A torch network (moved to its device, in evaluation mode), a fitted scikit-learn estimator or pipeline, an ONNX program,
-or any function: named by a file, by ``path/to/file.py:name`` or ``package.module:name``, or handed over itself.
+A torch network (on the audit's device, in its precision and in evaluation mode as long as the audit lasts), a fitted
+scikit-learn estimator or pipeline, an ONNX program, or any function: named by a file, by ``path/to/file.py:name`` or
+``package.module:name``, or handed over itself.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import importlib
 import importlib.util
 import inspect
 import logging
+import re
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fairness_audits.inputs.state import lent, networks_in, plain_torch
 from fairness_audits.messages import check_columns, listed, not_installed, reason
 from fairness_audits.options import TAKES
 from fairness_audits.values import Array
@@ -34,8 +38,10 @@ MODULE_NAME = "user_code"
 NETWORKS = (".pt", ".pth", ".pt2")
 PICKLES = (".joblib", ".pkl", ".pickle")
 ARCHIVES = (*NETWORKS, *PICKLES, ".skops", ".onnx")
+QUANTISED = re.compile(r"torch\.ao\.nn\.(intrinsic\.)?quantized\b")
 WHAT = {
     "network": "a torch network",
+    "quantised": "a quantised torch network",
     "estimator": "a scikit-learn model",
     "onnx": "an ONNX program",
     "function": "a function",
@@ -87,7 +93,7 @@ class Model:
     evaluate: Callable[[Any], Any]
     origin: str
     file: Path | None
-    kind: Literal["network", "estimator", "onnx", "function"] = "function"
+    kind: Literal["network", "quantised", "estimator", "onnx", "function"] = "function"
     given: str = ""
     classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()
@@ -95,13 +101,15 @@ class Model:
     predict: Callable[[Any], Any] | None = None
 
 
+@contextmanager
 def load_model(
     model: Any, trust_pickle: bool, computing: Computing, option: str = "--model", wanted: str = "a model"
-) -> Model:
-    """The model that a text names (see TAKES), as given to ``option``, or that an object is.
+) -> Iterator[Model]:
+    """Lend the model that a text names (see TAKES), as given to ``option``, or that an object is.
 
-    A torch network is converted and put into evaluation mode; a plain function is taken as it is. Raises ValueError for
-    anything that is not to be found or opened, and for what is nothing that was ``wanted``.
+    A torch network is converted and put into evaluation mode; a plain function is taken as it is. Afterwards every
+    network in it is as it was before. Raises ValueError for anything that is not to be found or opened, and for what is
+    nothing that was ``wanted``.
     """
     file: Path | None = None
     if not isinstance(model, str):
@@ -118,24 +126,46 @@ def load_model(
         given = model
     else:
         raise ValueError(f"expected {option} to be {TAKES}; found {model!r}")
-    made = _model(loaded, origin, file, given, computing)
-    if not callable(made.evaluate):
-        found = f"found an object of type {type(loaded).__name__}"
-        raise ValueError(f"{option} {model}: expected {wanted}, {found}" if file else f"expected {wanted}, {found}")
-    return made
+    with plain_torch(), lent(networks_in(loaded)):
+        made = _model(loaded, origin, file, given, computing)
+        if not callable(made.evaluate):
+            found = f"found an object of type {type(loaded).__name__}"
+            raise ValueError(f"{option} {model}: expected {wanted}, {found}" if file else f"expected {wanted}, {found}")
+        yield made
 
 
 def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: Computing) -> Model:
     torch = sys.modules.get("torch")  # whoever gives a network has imported it
     if torch is not None and isinstance(loaded, torch.nn.Module):
-        loaded = loaded.to(device=computing.device, dtype=computing.dtype)
-        # An exported program is fixed in the mode that it was exported in.
-        return Model(loaded if hasattr(loaded, "_guards_fn") else loaded.eval(), origin, file, "network", given)
+        quantised = [home for one in loaded.modules() if QUANTISED.match(home := type(one).__module__)]
+        if not hasattr(loaded, "_guards_fn"):  # an exported program is fixed in the mode that it was exported in
+            loaded.eval()
+        if quantised:
+            alone = any("dynamic" in home for home in quantised)
+            return Model(_of_quantised(loaded, alone), origin, file, "quantised", given)
+        network = loaded.to(device=computing.device, dtype=computing.dtype)
+        for values in network.parameters():
+            values.requires_grad_(False)
+        return Model(network, origin, file, "network", given)
     if isinstance(loaded, Onnx):
         return Model(loaded, origin, file, "onnx", given, predict=loaded.predict if loaded.decides else None)
     if hasattr(loaded, "predict") and not inspect.isroutine(loaded):
         return _of_estimator(Model(loaded.predict, origin, file, "estimator", given), loaded)
     return Model(loaded, origin, file, "function", given)
+
+
+def _of_quantised(network: torch.nn.Module, alone: bool) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The network in the precision that it computes in, float32 on the CPU.
+
+    One input at a time where it is ``alone``: dynamic quantisation takes its scale from the whole batch.
+    """
+    import torch
+
+    def evaluate(x: torch.Tensor) -> torch.Tensor:
+        own = x.cpu().float()
+        return torch.cat([network(one) for one in own.split(1)]) if alone else network(own)
+
+    return evaluate
 
 
 SCORES = ("predict_proba", "decision_function")

@@ -14,7 +14,7 @@ import numpy as np
 from fairness_audits.inputs.model import Model
 from fairness_audits.inputs.table import sha256
 from fairness_audits.messages import SHOWN, listed, reason
-from fairness_audits.models.outputs import ROUNDING, Kind, class_scores, detected_kind
+from fairness_audits.models.outputs import ROUNDING, Kind, class_scores, detected_kind, resolution
 from fairness_audits.options import OutputKind
 from fairness_audits.values import Array
 
@@ -25,6 +25,8 @@ Inputs = TypeVar("Inputs")
 BLOCK_ROWS = 8192
 CHANGE = 1e-3
 """A relative change of an output beyond this is no rounding, not even in float32."""
+ROUNDED = 4
+"""In half precision, an output may differ by so many units in its last place."""
 REMEDIES = (
     (("same dtype", "Double"), "The model computes in another precision: {precision}"),
     (("on the same device",), "The model keeps tensors on another device: try --device cpu"),
@@ -90,7 +92,7 @@ def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: Out
         check_finite(output.numpy(), range(len(output)), form)
         first = features[:BLOCK_ROWS]
         check_alone(lambda x: tensor_of(model.evaluate, x, form).detach().cpu().numpy(), first, output.numpy(), form)
-    scores = read(output, model.evaluate, kind)
+    scores = read(output, lambda x: tensor_of(model.evaluate, x, form), kind)
     check_gradient(scores.evaluate, features.split(BLOCK_ROWS), form)
     return scores
 
@@ -99,7 +101,7 @@ def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Fo
     """One evaluation of a network: floating-point scores of the form. Raises ValueError for anything else."""
     import torch
 
-    output = _output(evaluate, x, form)
+    output = _output(evaluate, x.clone(), form)  # which the model may change
     if not isinstance(output, torch.Tensor):
         raise ValueError(
             f"expected the model to return a torch tensor, found an object of type {type(output).__name__}: return the "
@@ -110,7 +112,7 @@ def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Fo
         raise ValueError(
             f"expected the model to return floating-point scores, found {output.dtype}: return scores, not classes"
         )
-    return output
+    return _wide(output)
 
 
 def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
@@ -165,7 +167,8 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
     """
     some = -(-len(inputs) // 3)
     alone, before = evaluate(inputs[:some]), together[:some]
-    if bool((np.abs(alone - before) > CHANGE * (1 + np.abs(before))).any()):
+    change = max(CHANGE, ROUNDED * resolution(together))
+    if bool((np.abs(alone - before) > change * (1 + np.abs(before))).any()):
         article = "an" if form.unit[0] in "aeiou" else "a"
         raise ValueError(
             f"the model's output for {article} {form.unit} changes with the other {form.unit}s of its batch, or from "
@@ -206,11 +209,11 @@ def check_gradient(
         x = block.detach().requires_grad_(True)
         with torch.enable_grad():
             largest = evaluate(x).topk(2, dim=1).values
-            margin = largest[:, 0] - largest[:, 1]
+            margin = (largest[:, 0] - largest[:, 1]).sum()
         gradient = None
         if margin.requires_grad:
             try:
-                (gradient,) = torch.autograd.grad(margin.sum(), x, allow_unused=True)
+                (gradient,) = torch.autograd.grad(margin, x, allow_unused=True)
             except RuntimeError as error:
                 raise ValueError(f"the model's gradient cannot be computed: {reason(error)}") from error
         if gradient is None:
@@ -292,4 +295,9 @@ def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
 
 def _plain(output: Any) -> Any:
     """A torch tensor as an array; anything else as it is."""
-    return output.detach().cpu().numpy() if hasattr(output, "detach") else output
+    return _wide(output).detach().cpu().numpy() if hasattr(output, "detach") else output
+
+
+def _wide(output: torch.Tensor) -> torch.Tensor:
+    """Half precision, of autocast for one, as float32: what is computed from it is not rounded again."""
+    return output.float() if output.is_floating_point() and output.itemsize < 4 else output

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,6 +59,42 @@ def own_operations(threads: int, deterministic: bool = True) -> Iterator[None]:
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])
         if workspace is None:
             os.environ.pop(WORKSPACE, None)
+
+
+@contextmanager
+def full_precision(deterministic: bool = False) -> Iterator[None]:
+    """Float32 with all its digits on every device and, if asked for, cuDNN's deterministic kernels.
+
+    On leaving, everything is as it was before.
+    """
+    import torch
+
+    cudnn = torch.backends.cudnn
+    wanted: list[tuple[Any, str, Any]] = [(kernels, "fp32_precision", "ieee") for kernels in float32_kernels()]
+    if deterministic:
+        wanted += [(cudnn, "enabled", True), (cudnn, "benchmark", False), (cudnn, "deterministic", True)]
+    before = [(home, name, getattr(home, name)) for home, name, _ in wanted]
+    try:
+        before.insert(0, (cudnn, "allow_tf32", cudnn.allow_tf32))
+    except RuntimeError:
+        pass  # a caller has set kernels one by one, and this one setting of all says nothing
+    else:
+        wanted.insert(0, (cudnn, "allow_tf32", False))
+    try:
+        for home, name, value in wanted:
+            setattr(home, name, value)
+        yield
+    finally:
+        for home, name, value in before:
+            setattr(home, name, value)
+
+
+def float32_kernels() -> list[Any]:
+    """The kernels that may compute float32 with fewer digits, each with its ``fp32_precision``."""
+    from torch.backends import cuda, cudnn, mkldnn
+
+    homes: list[Any] = [cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn]  # type: ignore[attr-defined]
+    return homes
 
 
 def _determinism() -> tuple[bool, bool]:

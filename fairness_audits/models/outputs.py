@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
     import torch
 
@@ -20,12 +22,25 @@ def detected_kind(output: torch.Tensor) -> Kind:
     sum to 1: ``log-probabilities``. Anything else: ``logits``.
     """
     output = output.double()
+    rounding = max(ROUNDING, resolution(output.numpy(force=True)))
     unit = bool(((output >= 0) & (output <= 1)).all())
     if output.ndim == 1 or output.shape[1] == 1:
         return "probability" if unit else "logits"
-    if unit and bool(((output.sum(1) - 1).abs() < ROUNDING).all()):
+    if unit and bool(((output.sum(1) - 1).abs() < rounding).all()):
         return "probability"
     return "log-probabilities" if bool((output.logsumexp(1).abs() < ROUNDING).all()) else "logits"
+
+
+def resolution(output: np.ndarray) -> float:
+    """The unit in the last place at 1 of a half-precision type that holds all values exactly; 0 where none does."""
+    with np.errstate(over="ignore"):
+        single = np.asarray(output, dtype=np.float32)
+        half = single.astype(np.float16)
+    if not np.array_equal(single, output):
+        return 0.0
+    if not (np.ascontiguousarray(single).view(np.uint32) & 0xFFFF).any():
+        return 2.0**-7  # bfloat16
+    return 2.0**-10 if np.array_equal(half, single) else 0.0
 
 
 def class_scores(kind: Kind, edge: float = 0.0) -> Callable[[torch.Tensor], torch.Tensor]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -81,6 +81,10 @@ class Table:
     rows: tuple[Row, ...]
     leading: int | None = None
     file: str = ""
+
+    def __post_init__(self) -> None:
+        # What a cell says is in the rows; how it was said can be no part of a pickle.
+        object.__setattr__(self, "columns", tuple(replace(column, cell=str) for column in self.columns))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import fairness_audits as fa
-from fairness_audits import arrays, columns
+from fairness_audits.inputs import arrays, columns
 
 N = 120
 RNG = np.random.default_rng(3)

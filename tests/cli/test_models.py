@@ -1,7 +1,8 @@
 """Every way to hand over a model gives the same model, and whatever it returns is read as what it means."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, get_args
 
@@ -83,10 +84,10 @@ def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(
         ("own_nets.py:formula", "formula of own_nets.py"),
         ("own_nets:network", "network of own_nets"),
     ):
-        loaded = load_model(model, True, CPU)
-        assert loaded.origin == origin
-        assert loaded.file == (None if model.startswith("own_nets:") else Path(model.partition(":")[0]))
-        output = loaded.evaluate(X)
+        with load_model(model, True, CPU) as loaded:
+            assert loaded.origin == origin
+            assert loaded.file == (None if model.startswith("own_nets:") else Path(model.partition(":")[0]))
+            output = loaded.evaluate(X)
         assert output.dtype == torch.float64
         torch.testing.assert_close(output, expected)
     assert CPU.device.type == "cpu"
@@ -158,20 +159,22 @@ def test_a_trial_reads_probabilities_and_counts_those_that_are_certain() -> None
 
 
 @pytest.fixture
-def load(folder: Path) -> Callable[..., Decider]:
+def load(folder: Path) -> Iterator[Callable[..., Decider]]:
     """Load a model of a data frame and try it."""
     Path("models.py").write_text(MODELS)
+    lent = ExitStack()
 
     def made(name: str, threshold: float | None = None, frame: pd.DataFrame = FRAME) -> Decider:
         text = name if "." in name else f"models.py:{name}"
-        raw = of_frames(load_model(text, False, CPU, "--predict"), CPU, "t.csv")
+        raw = of_frames(lent.enter_context(load_model(text, False, CPU, "--predict")), CPU, "t.csv")
         asked = Settings(data=Path(), predict="", group="g", source="a", target="b", threshold=threshold)
         trial = tried(raw, frame, asked, "t.csv")
         model, scores = trial.model, trial.scores
         np.testing.assert_array_equal(model.scores(frame), scores)
         return model
 
-    return made
+    with lent:
+        yield made
 
 
 @pytest.mark.parametrize(

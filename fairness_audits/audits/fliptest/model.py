@@ -28,6 +28,7 @@ from fairness_audits.values import Array
 WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"
 HALF = 0.5
 """Where probabilities are cut unless --threshold says otherwise."""
+TORCH = ("network", "quantised")
 DECISION, PROBABILITY, SCORE = "decision", "probability", "score"
 TWO_CLASSES: Mapping[str, int] = {"0": 0, "1": 1, "-1": 0, "False": 0, "True": 1}
 """The places of two classes that a model does not name, by what its predict calls them."""
@@ -140,7 +141,7 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
 
     return replace(
         model,
-        evaluate=of_network if model.kind == "network" else of_another,
+        evaluate=of_network if model.kind in TORCH else of_another,
         predict=model.predict and of_its_own,
     )
 
@@ -153,7 +154,7 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> Trial
     probabilities, it has no predict and no threshold was given.
     """
     source = Source(path, frame)
-    if raw.kind == "network":
+    if raw.kind in TORCH:
         numeric(source, list(frame))  # says which columns are text; any other failure is the network's
     try:
         output = checked(raw, frame, "row")

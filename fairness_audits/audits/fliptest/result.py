@@ -11,7 +11,7 @@ import pandas as pd
 from fairness_audits.audits.fliptest.compute import FLIPSETS, Side, gather_sound
 from fairness_audits.audits.fliptest.maps import candidates, null_draws
 from fairness_audits.audits.fliptest.measured import flipsets, result, transparency
-from fairness_audits.audits.fliptest.model import PROBABILITY, WANTED, Trial, of_frames, probed
+from fairness_audits.audits.fliptest.model import PROBABILITY, TORCH, WANTED, Trial, of_frames, probed
 from fairness_audits.audits.fliptest.people import read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
@@ -95,7 +95,8 @@ def from_files(asked: Settings) -> Result:
     """Read, check, map, ask the model, compare. Raises ValueError for everything that the user can mend."""
     source = Source.read(asked.data, asked.text, asked.missing)
     computing = Computing(asked.device, asked.dtype)
-    return audited(asked, source, load_model(asked.predict, asked.trust_pickle, computing, "--predict", WANTED))
+    with load_model(asked.predict, asked.trust_pickle, computing, "--predict", WANTED) as model:
+        return audited(asked, source, model)
 
 
 def audited(asked: Settings, source: Source, model: Model) -> Result:
@@ -157,7 +158,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         sections=tuple(_sections(sides, space, facts, asked)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
-        libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
+        libraries=("numpy", "torch") if model.kind in TORCH else ("numpy",),
         settings=asked,
     )
 

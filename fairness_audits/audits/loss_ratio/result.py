@@ -72,13 +72,14 @@ def from_files(asked: Settings) -> Result:
         raise ValueError(
             "the fair metric is learned from --sensitive columns, or given by --directions: say one of them"
         )
-    model = load_model(asked.model, asked.trust_pickle, Computing(asked.device, asked.dtype), wanted=WANTED)
-    return audited(asked, Source.read(asked.data, asked.text, asked.missing), model)
+    source = Source.read(asked.data, asked.text, asked.missing)
+    with load_model(asked.model, asked.trust_pickle, Computing(asked.device, asked.dtype), wanted=WANTED) as model:
+        return audited(asked, source, model)
 
 
 def audited(asked: Settings, source: Source, model: Model, directions: Array | None = None) -> Result:
     """Learn the metric from the rows or take the ``directions``; attack, test."""
-    if model.kind in ("estimator", "onnx"):
+    if model.kind in ("estimator", "onnx", "quantised"):
         raise no_gradient(model)
     sensitive = [attribute(text, tuple(source.table.columns)) for text in asked.sensitive]
     apart = [one.column for one in sensitive]

@@ -48,7 +48,7 @@ CERTIFIED_TOGETHER = 16
 """Images that are certified between two looks at the clock: each may take thousands of samples."""
 LINEARITY = 1e-3
 """A network whose margins differ from an affine map by more than this share of their size is not linear."""
-FORMAT = 1
+FORMAT = 2
 SECONDS = 5.0
 """The file is written after a part of the points, at most so often, and at the end."""
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from fairness_audits.attacks import Distances, Execution
 from fairness_audits.attacks.linear_distance import linear_distance
-from fairness_audits.models.device import own_operations
+from fairness_audits.models.device import full_precision, own_operations
 from fairness_audits.values import Array, Checkpoint, ImageDataset
 
 if TYPE_CHECKING:
@@ -197,8 +197,5 @@ def exact_arithmetic(threads: int) -> Iterator[None]:
     ``threads`` of the CPU. An operation without a deterministic form is named in a warning. On leaving, everything is
     as it was before.
     """
-    import torch
-
-    flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False)
-    with flags, own_operations(threads):
+    with full_precision(deterministic=True), own_operations(threads):
         yield

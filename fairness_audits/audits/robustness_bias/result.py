@@ -15,7 +15,14 @@ from fairness_audits.audits.robustness_bias.attacking import SMOOTHING, Kept, ch
 from fairness_audits.audits.robustness_bias.distances import exact_arithmetic
 from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, measured, settings_text
 from fairness_audits.audits.robustness_bias.settings import Settings
-from fairness_audits.audits.robustness_bias.subjects import Subjects, check_sizes, looked, normalised, read_points
+from fairness_audits.audits.robustness_bias.subjects import (
+    Subjects,
+    check_sizes,
+    identity,
+    looked,
+    normalised,
+    read_points,
+)
 from fairness_audits.inputs.model import Computing, Model, load_model
 from fairness_audits.inputs.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions
 from fairness_audits.inputs.table import Source, check_classes
@@ -25,6 +32,7 @@ from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import fixed, level, p_text, percent, plural, span
 from fairness_audits.results.result import Column, Figure, Result, Section, Table, Text, Verdict, rows_of, under
 from fairness_audits.values import Array
+from fairness_audits.version import __version__
 
 SHOWN_LEVELS = 12
 SMALL = 0.01
@@ -68,8 +76,8 @@ unknown_group: {{count:,}} images have no {{partition}}: they are in none of its
 def from_files(asked: Settings) -> Result:
     """Read, check, classify, attack, compare. Raises ValueError for everything that the user can mend."""
     source = Source.read(asked.partition, asked.text, asked.missing)
-    model = load_model(asked.model, asked.trust_pickle, Computing(asked.device, "float32"), wanted=WANTED)
-    return audited(asked, source, model)
+    with load_model(asked.model, asked.trust_pickle, Computing(asked.device, "float32"), wanted=WANTED) as model:
+        return audited(asked, source, model)
 
 
 def audited(asked: Settings, source: Source, model: Model, array: Array | None = None) -> Result:
@@ -83,8 +91,9 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
     normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
     # What kept distances are of, besides the images; the noise of smoothing depends on the seed too.
     made_of = {
-        **{"model": raw.digest or model.given, **normalisation},
+        **{"model": "" if asked.checkpoint is None else identity(model), **normalisation},
         **{"output kind": asked.output_kind, "shape": list(shape)},
+        **{"program": __version__, "torch": torch.__version__, "numpy": np.__version__},
     }
     made_by = {one.name: {**one.settings, **({"seed": asked.seed} if one.name == SMOOTHING else {})} for one in wanted}
     with exact_arithmetic(torch.get_num_threads()):

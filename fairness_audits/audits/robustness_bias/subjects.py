@@ -6,8 +6,10 @@ Normalisation is a part of the network, so that gradients and distances are thos
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,8 @@ from torch import Tensor
 from fairness_audits.audits.robustness_bias.images import Images, Shape, Unreadable, in_array, in_folder
 from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.audits.robustness_bias.settings import Settings
-from fairness_audits.inputs.model import Computing, Model, no_gradient
+from fairness_audits.inputs.identity import Opaque, fingerprint
+from fairness_audits.inputs.model import NETWORKS, Computing, Model, no_gradient
 from fairness_audits.inputs.probe import Form, Scores, check_alone, check_finite, check_gradient, read, tensor_of
 from fairness_audits.inputs.table import Source, class_numbers, sha256
 from fairness_audits.messages import SHOWN, check_columns, listed
@@ -34,6 +37,10 @@ FEW_LEVELS = 20
 MOST_LEVELS = 1000
 EDGE = 1e-7
 """Probabilities are kept so far from 0 and 1 before their logarithm is taken: their rounding in float32."""
+WHOLE = (*NETWORKS, ".onnx")
+"""Files that hold all of a model."""
+LOCATION = re.compile(rb"\n\x08location\x12([\x01-\x7f])(.{1,127})", re.DOTALL)
+"""In an ONNX program, the length and the name of such a file."""
 TOGETHER = 128
 """Images classified together."""
 
@@ -140,14 +147,13 @@ def check_sizes(partitions: Sequence[Partition], least: int) -> None:
 
 @dataclass(frozen=True)
 class Raw:
-    """``output`` maps pixels (m, c, h, w) to what the model returns; ``digest`` identifies the model.
+    """``output`` maps pixels (m, c, h, w) to what the model returns.
 
     ``mean`` and ``std`` are the normalisation, a number for each channel or one for all.
     """
 
     output: Callable[[Tensor], Tensor]
     device: torch.device
-    digest: str
     form: Form
     mean: tuple[float, ...]
     std: tuple[float, ...]
@@ -189,12 +195,9 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
     """
     if model.kind == "estimator":
         raise no_gradient(model)
-    if model.kind == "onnx" and with_gradient:
+    if model.kind in ("onnx", "quantised") and with_gradient:
         raise no_gradient(model, "take --attack smoothing alone, which needs none")
     device = Computing(asked.device, "float32").device
-    if model.kind == "network":
-        for values in model.evaluate.parameters():  # type: ignore[attr-defined]
-            values.requires_grad_(False)
     mean, std = (tuple(np.atleast_1d(values).tolist()) for values in (asked.mean, asked.std))
     for name, values in (("mean", mean), ("std", std)):
         if len(values) not in (1, shape[0]):
@@ -218,19 +221,31 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
     def output(x: Tensor) -> Tensor:
         return tensor_of(model.evaluate, (x - centre) / scale, form)
 
-    return Raw(output, device, _digest(model), form, mean, std)
+    return Raw(output, device, form, mean, std)
 
 
-def _digest(model: Model) -> str:
-    """Of the parameters where the model has any, and of its file; empty for a function of a module."""
-    file = "" if model.file is None else sha256(model.file)
-    if model.kind != "network":
-        return file
-    found = hashlib.sha256()
-    for name, values in sorted(model.evaluate.state_dict().items()):  # type: ignore[attr-defined]
-        found.update(f"{name} {tuple(values.shape)} ".encode())
-        found.update(values.detach().cpu().contiguous().numpy().tobytes())
-    return hashlib.sha256((found.hexdigest() + file).encode()).hexdigest() if file else found.hexdigest()
+def identity(model: Model) -> str:
+    """What tells a model from any other: its file where that is all of it, else what computes.
+
+    Raises ValueError where a part of what computes cannot be known.
+    """
+    if model.file is not None and model.file.suffix in WHOLE:
+        return " ".join(map(sha256, (model.file, *beside(model.file))))
+    try:
+        return fingerprint(model.evaluate)
+    except Opaque as error:
+        raise ValueError(
+            f"the checkpoint cannot tell this model from another: {error}. Leave --checkpoint out, or give the model "
+            "as a torch network or as a file that holds all of it (.pt, .pt2, .onnx)"
+        ) from error
+
+
+def beside(file: Path) -> list[Path]:
+    """The files that an ONNX program keeps its weights in, if not in its own."""
+    if file.suffix != ".onnx":
+        return []
+    places = {found[1][: found[0][0]].decode(errors="replace") for found in LOCATION.findall(file.read_bytes())}
+    return [path for place in sorted(places) if (path := file.parent / place).is_file()]
 
 
 def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.arrays import Given, given
+from fairness_audits.inputs.arrays import Given, given
 from fairness_audits.inputs.model import Computing, Model, load_model
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, unlike
@@ -103,11 +103,11 @@ class Columns:
 
     def audited(self, audit: str, source: str, model: Any, asked: Mapping[str, Any], **others: Any) -> Result:
         """The audit of a model on these columns, which messages call ``source``; ``others`` is what it takes beside."""
-        home = import_module(f"fairness_audits.progress.{audit}.document")
+        home = import_module(f"fairness_audits.audits.{audit}.result")
         settings = home.Settings(**asked)
         computing = Computing(settings.device, getattr(settings, "dtype", "float32"))
-        loaded = self._named_as_given(load_model(model, False, computing, wanted=home.WANTED))
-        return home.audited(settings, Source(source, self.frame()), loaded, **others)
+        with load_model(model, False, computing, wanted=home.WANTED) as loaded:
+            return home.audited(settings, Source(source, self.frame()), self._named_as_given(loaded), **others)
 
     def _named_as_given(self, model: Model) -> Model:
         """The model; a function of a frame gets one whose columns have the caller's own names, whatever their type."""

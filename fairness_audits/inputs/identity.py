@@ -1,0 +1,684 @@
+"""A key of what a model computes: two models with one key give the same outputs.
+
+The key covers parameters, buffers, attributes, hooks and the code that runs: bytecode with its constants, default
+arguments, closures, and the globals that the code names. A name, an address in memory or the order of a set never
+counts, so another process finds the same key. Code of the standard library and of LIBRARIES counts by its version.
+
+What a process cannot see has no key: code in C of another library, open files, connections, names that are made at run
+time. Such a model raises :class:`Opaque`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copyreg
+import dis
+import functools
+import hashlib
+import importlib
+import importlib.util
+import io
+import itertools
+import pickletools
+import re
+import struct
+import sys
+import sysconfig
+import threading
+import types
+import typing
+import warnings
+import weakref
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LIBRARIES = (
+    "torch", "torchvision", "torchaudio", "functorch", "numpy", "scipy", "sklearn", "pandas", "einops", "timm",
+    "kornia", "opt_einsum", "xgboost", "lightgbm", "catboost",
+)  # fmt: skip
+"""Packages that compute from their arguments alone, but for READERS."""
+PURE = (
+    "__future__", "abc", "argparse", "array", "bisect", "builtins", "cmath", "collections", "contextlib", "copy",
+    "copyreg", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "heapq", "itertools", "logging",
+    "math", "numbers", "operator", "random", "re", "statistics", "string", "struct", "textwrap", "types", "typing",
+    "warnings", "weakref", "_abc", "_bisect", "_collections", "_collections_abc", "_decimal", "_functools", "_heapq",
+    "_operator", "_random", "_sre", "_struct", "_weakref", "_weakrefset",
+)  # fmt: skip
+"""Modules of the standard library that do the same."""
+READERS = re.compile(
+    r"builtins(\.(eval|exec|compile|__import__|open|input|globals|locals|breakpoint))?"
+    r"|torch\.(load|serialization|hub|jit\.(load|_serialization)|distributed|_C\._distributed|export\.(load|pt2_archive)"
+    r"|ops\.(?!(aten|prims|quantized|torchvision|torchaudio)\b)|classes|from_file|package|multiprocessing|utils\.(data|cpp_extension|model_zoo)).*"
+    r"|numpy\.(load|fromfile|genfromtxt|memmap|fromregex|ctypeslib|lib\.(npyio|_npyio|format|_datasource)).*"
+    r"|scipy\.(io|datasets).*|pandas\.(read_|io|HDFStore|ExcelFile).*|sklearn\.datasets.*"
+    r"|(torchvision|torchaudio)\.(io|datasets|load|info|_backend).*"
+)
+"""What in LIBRARIES reads files, reaches other processes or does what no code shows."""
+LOOKUPS = {"getattr", "vars", "attrgetter", "methodcaller", "__dict__", "__getattribute__"}
+"""What looks attributes up by names that are made at run time."""
+OPERATORS = ("aten", "prim", "prims", "quantized", "torchvision", "torchaudio", "higher_order")
+"""Operators that come with torch and its family; any other is an extension."""
+ENTRIES = ("forward", "backward", "setup_context")
+"""Methods that torch calls by itself."""
+LIFE = (
+    "__init__", "__new__", "__post_init__", "__init_subclass__", "__class_getitem__", "__del__", "__repr__", "__str__",
+    "__dir__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__",
+    "__copy__", "__deepcopy__", "__sizeof__", "__dict__", "__weakref__", "__doc__", "__module__", "__qualname__",
+    "__annotations__", "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__", "__slots__",
+    "__dataclass_params__", "__dataclass_fields__", "__match_args__", "__abstractmethods__", "_abc_impl",
+    "__annotations_cache__", "__annotate_func__", "__annotate__",
+)  # fmt: skip
+"""Entries of a class that count where it makes objects, or never."""
+UNCOUNTED = (
+    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+    "_non_persistent_buffers_set", "_is_full_backward_hook", "_compiled_call_impl", "call_super_init", "dump_patches",
+    "_flat_weights", "_flat_weight_refs",
+)  # fmt: skip
+"""Attributes of a torch module that compute nothing, or are its parameters again."""
+UNWRITTEN = (".debug_pkl", "/version", "/serialization_id", "/byteorder")
+"""Files of a TorchScript archive that say nothing of what it computes."""
+MANGLED = re.compile(rb"[./]?___torch_mangle_\d+")
+
+
+class Opaque(ValueError):
+    """Something has no key; the text says what, and where."""
+
+
+def fingerprint(thing: Any) -> str:
+    """Return the key of what a model, a function or a value computes: 64 hexadecimal digits.
+
+    Parameters
+    ----------
+    thing : object
+        A torch module (also scripted, exported or compiled), a function, a callable object, or a value of plain Python,
+        NumPy, torch or scikit-learn.
+
+    Raises
+    ------
+    Opaque
+        Where a part of it cannot be known.
+
+    Examples
+    --------
+    >>> fingerprint(lambda x: 2 * x) == fingerprint(lambda x: 2 * x)
+    True
+    >>> fingerprint(lambda x: 2 * x) == fingerprint(lambda x: 3 * x)
+    False
+    """
+    named: set[Any] = set()
+    kept: dict[int, tuple[Any, bytes]] = {}
+    while True:
+        # Methods count where code names them, and code is found on the way: until nothing new is named.
+        walk = _Walk(frozenset(named), kept)
+        try:
+            key = walk.key(thing, "the model")
+        except RecursionError as error:
+            raise Opaque("the model holds objects within objects, more than can be followed") from error
+        if walk.named <= named:
+            return key.hex()
+        named |= walk.named
+
+
+def referred(function: types.FunctionType, importing: bool = True) -> dict[str, tuple[str, Any]]:
+    """What the names in a function's code stand for: globals, and of modules their attributes, ``module.name``.
+
+    Beside each value stands its name in the module that it was taken from; empty for a global. What the function itself
+    imports is imported now; or is left out, unless it is there.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    for first, *rest in _chains(function.__code__, {}):
+        if isinstance(first, Import):
+            if not importing and first.module(function) not in sys.modules:
+                continue
+            value, path = first.value(function), [first.name]
+        else:
+            value, path = function.__globals__.get(first, getattr(builtins, first, UNBOUND)), [first]
+        home = ""
+        for name in rest:
+            if not isinstance(value, types.ModuleType) or not hasattr(value, name):
+                break
+            home, value = f"{value.__name__}.{name}", getattr(value, name)
+            path.append(name)
+        found[".".join(path)] = (home, value)
+    return found
+
+
+UNBOUND = "no such name"
+IMPORTING = ("IMPORT_FROM", "STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "SWAP", "ROT_TWO", "POP_TOP")
+"""Instructions that follow an import, until what it gives is bound."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """An import inside a function, of ``name`` after ``level`` dots; ``whole`` where ``import a.b`` binds ``a``."""
+
+    name: str
+    level: int
+    whole: bool
+
+    def module(self, function: types.FunctionType) -> str:
+        """The full name of the module."""
+        package = function.__globals__.get("__package__") or None
+        return importlib.util.resolve_name("." * self.level + self.name, package)
+
+    def value(self, function: types.FunctionType) -> types.ModuleType:
+        """The module or package that is bound. Raises Opaque where it cannot be imported."""
+        name = self.module(function)
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:
+            raise Opaque(f"the function {function.__name__!r} imports {name!r}, which fails here") from error
+        return sys.modules[name.partition(".")[0]] if self.whole else module
+
+
+def _chains(code: types.CodeType, bound: dict[str, list[Any]]) -> Iterator[list[Any]]:
+    """The names that code loads, each with the attributes taken of it: ``["torch", "nn", "Linear"]``.
+
+    One that was imported inside begins with its :class:`Import`; ``bound`` are the variables that hold such.
+    """
+    chain: list[Any] = []
+    imported: list[Any] = []
+    constants: list[Any] = [0, None]
+    taken: list[str] = []
+    for step in dis.get_instructions(code):
+        name, value = step.opname, step.argval
+        if name == "EXTENDED_ARG":
+            continue
+        if imported and name in IMPORTING:
+            if name == "IMPORT_FROM":
+                taken = [value]
+            elif name.startswith("STORE_"):
+                bound[value] = [*imported, *taken]
+            elif name in ("SWAP", "ROT_TWO"):  # import a.b as c
+                imported, taken = [*imported, *taken], []
+            continue
+        imported = []
+        if chain and name in ("LOAD_ATTR", "LOAD_METHOD"):
+            chain = [*chain, value]
+            continue
+        if chain:
+            yield chain
+        chain = []
+        if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
+            constants = [constants[-1], value]
+        elif name == "IMPORT_NAME":
+            imported, taken = [Import(value, constants[0] or 0, not constants[1])], []
+        elif name.startswith("LOAD_") and name != "LOAD_CLOSURE" and isinstance(value, str) and value in bound:
+            chain = list(bound[value])
+        elif name in ("LOAD_GLOBAL", "LOAD_NAME"):
+            chain = [value]
+    if chain:
+        yield chain
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _chains(constant, bound)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """All names and texts in code: what it may call, also by ``getattr``."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+        elif isinstance(constant, str):
+            yield constant
+
+
+class _Walk:
+    """One pass over all that a thing refers to. ``named`` collects the names in code, and the classes that are called.
+
+    ``before`` are those of the pass before, ``kept`` the digests of arrays.
+    """
+
+    def __init__(self, before: frozenset[Any], kept: dict[int, tuple[Any, bytes]]) -> None:
+        self.before, self.kept = before, kept
+        self.named: set[Any] = set()
+        self.seen: dict[int, tuple[int, Any]] = {}
+
+    def key(self, thing: Any, where: str) -> bytes:
+        """The digest of a thing; ``where`` it was found, in words."""
+        if type(thing) in ATOMS or isinstance(thing, np.generic):
+            return _digest(type(thing).__name__, _bytes(thing))
+        if type(thing) is tuple:
+            return _digest("tuple", *self.each(thing, where))
+        if type(thing) in (set, frozenset):
+            # Each by itself: the order of a set is another in each process.
+            walks = [(_Walk(self.before, self.kept), one) for one in thing]
+            alone = sorted(walk.key(one, where) for walk, one in walks)
+            self.named = self.named.union(*(walk.named for walk, _ in walks))
+            return _digest(type(thing).__name__, *alone)
+        if isinstance(thing, types.CodeType):
+            return self.code(thing, where)
+        if isinstance(thing, type):
+            self.named.add(thing)
+            return self.kind(thing, where)
+        return self.once(thing, where, self.object)
+
+    def once(self, thing: Any, where: str, make: Callable[[Any, str], bytes]) -> bytes:
+        """The digest of what is met for the first time, else when it was."""
+        if id(thing) in self.seen:
+            return _digest("again", str(self.seen[id(thing)][0]).encode())
+        self.seen[id(thing)] = (len(self.seen), thing)
+        return make(thing, where)
+
+    def kind(self, kind: type, where: str) -> bytes:
+        """The digest of the class of an object: what it does once it is made."""
+        return self.once(kind, where, self.type)
+
+    def each(self, things: Iterable[Any], where: str) -> list[bytes]:
+        return [self.key(one, where) for one in things]
+
+    def space(self, values: Mapping[str, Any], where: str) -> bytes:
+        """The digest of names with their values, in any order."""
+        names = sorted(values)
+        keys = [self.key(values[name], f"{name!r} of {where}") for name in names]
+        return _digest("space", *(name.encode() for name in names), *keys)
+
+    def object(self, thing: Any, where: str) -> bytes:
+        torch = sys.modules.get("torch")
+        if isinstance(thing, types.ModuleType):
+            return self.module(thing, where)
+        if isinstance(thing, types.FunctionType):
+            return self.function(thing, where)
+        if isinstance(thing, types.MethodType):
+            return _digest("method", self.key(thing.__func__, where), self.key(thing.__self__, where))
+        if isinstance(thing, BUILTIN):
+            return self.builtin(thing, where)
+        if isinstance(thing, weakref.ref):
+            return _digest("weak", self.key(thing(), where))
+        if isinstance(thing, LOCKS):
+            return _digest("lock")
+        if isinstance(thing, property):
+            return _digest("property", *self.each((thing.fget, thing.fset), where))
+        if isinstance(thing, (staticmethod, classmethod)):
+            return _digest(type(thing).__name__, self.key(thing.__func__, where))
+        if isinstance(thing, functools.partial):
+            parts = self.each((thing.func, thing.args), where)
+            return _digest("partial", *parts, self.space(thing.keywords, where))
+        if isinstance(thing, np.ndarray):
+            return self.array(thing, where)
+        if isinstance(thing, np.ufunc):
+            if _attribute("numpy", thing.__name__) is thing or _attribute("scipy.special", thing.__name__) is thing:
+                return _digest("ufunc", thing.__name__.encode())
+            raise _unknown(thing, where)
+        if torch is not None:
+            found = self.of_torch(torch, thing, where)
+            if found is not None:
+                return found
+        if type(thing) is list:
+            return _digest("list", *self.each(thing, where))
+        if type(thing) is dict:
+            # Code may walk through a dictionary in its order.
+            return _digest("dict", *(self.key(one, where) for pair in thing.items() for one in pair))
+        if typing.get_origin(thing) is not None or type(thing).__module__ == "typing":
+            return _digest("annotation", repr(thing).encode())
+        wrapped = getattr(thing, "__wrapped__", None) if type(thing).__module__ == "functools" else None
+        if wrapped is not None:
+            return _digest("cached", self.key(wrapped, where))
+        return self.instance(thing, where)
+
+    def code(self, code: types.CodeType, where: str) -> bytes:
+        self.named |= set(_names(code))
+        counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+        names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        table = getattr(code, "co_exceptiontable", b"")
+        return _digest("code", code.co_code, table, *self.each((counts, names, code.co_consts), where))
+
+    def function(self, function: types.FunctionType, where: str) -> bytes:
+        where = f"the function {function.__name__!r}" if where == "the model" else where
+        compiled = getattr(function, "_torchdynamo_orig_callable", None)
+        if compiled is not None:
+            return _digest("compiled", self.key(compiled, where))
+        home = str(function.__globals__.get("__name__"))
+        if "<" not in function.__qualname__ and of_library(home):
+            return self.library(f"{home}.{function.__qualname__}", where)
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        closed: dict[str, Any] = {}
+        for name, cell in cells:
+            try:
+                closed[name] = cell.cell_contents
+            except ValueError:
+                closed[name] = UNBOUND
+        parts = [
+            self.key(function.__code__, where),
+            self.key(function.__defaults__, where),
+            self.space(function.__kwdefaults__ or {}, where),
+            *([self.kind(closed.pop("__class__"), where)] if isinstance(closed.get("__class__"), type) else []),
+            self.space(closed, where),
+            self.space({k: v for k, v in vars(function).items() if k != "__wrapped__"}, where),
+        ]
+        for name, (home, value) in sorted(referred(function).items()):
+            theirs = _library(home) and not _put_in(value)
+            parts += [name.encode(), self.library(home, where) if theirs else self.key(value, f"{name!r} in {where}")]
+        return _digest("function", *parts)
+
+    def library(self, name: str, where: str) -> bytes:
+        """A name of a library, by its version."""
+        if not _library(name) or READERS.fullmatch(name):
+            raise Opaque(f"{where} uses {name}, which may read what is not in the model")
+        return _digest("library", name.encode(), _version(name.partition(".")[0]).encode())
+
+    def module(self, module: types.ModuleType, where: str) -> bytes:
+        name = module.__name__
+        if of_library(name):
+            return self.library(name, where)
+        if not str(getattr(module, "__file__", "")).endswith(".py"):
+            raise Opaque(f"{where} is the module {name}, which is not Python code")
+        values = {key: value for key, value in vars(module).items() if not key.startswith("__")}
+        return _digest("module", self.space(values, f"the module {name}"))
+
+    def builtin(self, thing: Any, where: str) -> bytes:
+        name = getattr(thing, "__qualname__", None) or thing.__name__
+        owner = getattr(thing, "__objclass__", None) or getattr(thing, "__self__", None)
+        if isinstance(owner, types.ModuleType):
+            owner = None
+        if owner is None or isinstance(owner, type):
+            home = owner.__module__ if owner is not None else thing.__module__ or "builtins"
+            if not of_library(home):
+                raise _compiled(f"{home}.{name}", where)
+            return self.library(f"{home}.{name}", where)
+        return _digest("bound", name.encode(), self.key(owner, where))
+
+    def type(self, kind: type, where: str) -> bytes:
+        home, name = kind.__module__, kind.__qualname__
+        if of_library(home):
+            own = {entry: value for entry, value in vars(kind).items() if _put_in(value)}
+            return _digest("class", self.library(f"{home}.{name}", where), self.space(own, where))
+        file = str(getattr(sys.modules.get(home), "__file__", ".py"))
+        if not (kind.__flags__ & HEAP and file.endswith((".py", ".pyc", "None"))):
+            raise _compiled(f"{home}.{name}", where)
+        parts = [self.kind(base, where) for base in kind.__bases__ if base is not object]
+        for entry in sorted(vars(kind)):
+            value = vars(kind)[entry]
+            if isinstance(value, types.MemberDescriptorType):
+                continue
+            called = isinstance(value, (types.FunctionType, staticmethod, classmethod, property))
+            special = entry.startswith("__") and entry.endswith("__")
+            if entry in LIFE:
+                wanted = kind in self.before and called
+            else:
+                wanted = not called or special or entry in ENTRIES or self.may_use(entry)
+            inherited = any(hasattr(base, entry) for base in kind.__mro__[1:] if base is not object)
+            if not (wanted or (inherited and entry not in LIFE)):
+                continue
+            sure = wanted and (called or special or entry in self.before)
+            parts += [entry.encode(), self.perhaps(value, f"{name}.{entry}", sure)]
+        return _digest("class", name.encode(), *parts)
+
+    def may_use(self, name: str) -> bool:
+        """Whether code names an attribute, or looks some up whose names it makes."""
+        return name in self.before or not LOOKUPS.isdisjoint(self.before)
+
+    def perhaps(self, value: Any, where: str, sure: bool) -> bytes:
+        """The digest of a value, or of its type alone where it has no key and no code is ``sure`` to use it."""
+        if sure:
+            return self.key(value, where)
+        seen, named = dict(self.seen), set(self.named)
+        try:
+            return self.key(value, where)
+        except Opaque:
+            self.seen, self.named = seen, named
+            return _digest("unused", type(value).__qualname__.encode())
+
+    def array(self, array: np.ndarray, where: str) -> bytes:
+        parts = [type(array).__name__.encode(), array.dtype.str.encode(), repr(array.dtype).encode()]
+        parts.append(str(array.shape).encode())
+        if array.dtype.hasobject:
+            return _digest("array", *parts, *self.each(array.ravel().tolist(), where))
+        if isinstance(array, np.ma.MaskedArray):
+            parts.append(np.ma.getmaskarray(array).tobytes())
+        return self.held(array, lambda: _digest("array", *parts, np.ascontiguousarray(array).tobytes()))
+
+    def held(self, thing: Any, make: Callable[[], bytes]) -> bytes:
+        """A digest that is made once."""
+        if id(thing) not in self.kept:
+            self.kept[id(thing)] = (thing, make())
+        return self.kept[id(thing)][1]
+
+    def of_torch(self, torch: Any, thing: Any, where: str) -> bytes | None:
+        """The digest of what torch makes; None for anything else."""
+        if isinstance(thing, torch.Tensor):
+            return self.tensor(torch, thing, where)
+        if isinstance(thing, torch.nn.Module):
+            return self.network(torch, thing, where)
+        if isinstance(thing, torch.jit.ScriptFunction):
+            return _scripted(torch, thing)
+        if isinstance(thing, (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)):
+            return _digest("torch", str(thing).encode())
+        if isinstance(thing, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            if str(thing).partition(".")[0] not in OPERATORS:
+                raise _compiled(f"the operator {thing}", where)
+            return _digest("operator", str(thing).encode(), _version("torch").encode())
+        return None
+
+    def tensor(self, torch: Any, tensor: Any, where: str) -> bytes:
+        if tensor.is_meta:
+            raise Opaque(f"{where} is a tensor without values (on the meta device)")
+        if hasattr(tensor, "__tensor_flatten__"):
+            names, context = tensor.__tensor_flatten__()
+            inner = {name: getattr(tensor, name) for name in names}
+            return _digest("tensor", self.key(type(tensor), where), self.space(inner, where), repr(context).encode())
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+            raise _unknown(tensor, where)
+
+        def made() -> bytes:
+            plain = tensor.detach()
+            parts = [str(plain.dtype).encode(), str(tuple(plain.shape)).encode(), str(plain.layout).encode()]
+            if plain.is_quantized:
+                parts += [str(plain.qscheme()).encode(), repr(torch.dequantize(plain).tolist()).encode()]
+                return _digest("quantized", *parts)
+            if plain.layout != torch.strided:
+                plain = plain.to_dense()
+            flat = plain.cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+            return _digest("tensor", *parts, flat.view(torch.uint8).numpy().tobytes())
+
+        return self.held(tensor, made)
+
+    def network(self, torch: Any, network: Any, where: str) -> bytes:
+        if isinstance(network, torch.jit.ScriptModule):
+            return _scripted(torch, network)
+        original = getattr(network, "_orig_mod", None)
+        if original is not None:
+            return _digest("compiled", self.key(original, where))
+        own = {name: value for name, value in vars(network).items() if name not in UNCOUNTED}
+        parts = []
+        if isinstance(network, torch.fx.GraphModule):
+            hooks = [name for name in own if HOOKS.search(name)]
+            own = {name: own.get(name) for name in ("_parameters", "_buffers", "_modules", "training", *hooks)}
+            # The guards of an exported program check inputs.
+            own["_modules"] = {name: one for name, one in own["_modules"].items() if name != "_guards_fn"}
+            parts.append(network.code.encode())
+            parts += self.each((node.target for node in network.graph.nodes if callable(node.target)), where)
+            attributes = {str(node.target) for node in network.graph.nodes if node.op == "get_attr"}
+            for name in sorted(attributes):
+                value: Any = network
+                for part in name.split("."):
+                    value = getattr(value, part)
+                parts += [name.encode(), self.key(value, f"{name!r} of {where}")]
+        else:
+            parts.append(self.kind(type(network), where))
+        for name in sorted(own):
+            value = own[name]
+            if HOOKS.search(name) and isinstance(value, dict):
+                # Their keys count all hooks of a process.
+                parts += [name.encode(), *self.each(value.values(), f"a hook of {where}")]
+            elif name in ("_parameters", "_buffers"):
+                parts += [name.encode(), self.space(value, where)]
+            elif name == "_modules":
+                # Of a sequence, the order counts.
+                parts += [name.encode(), *(self.key(one, f"{child!r}") for child, one in value.items())]
+                parts += [child.encode() for child in value]
+            else:
+                parts += [name.encode(), self.perhaps(value, f"{name!r} of {where}", not self.spared(network, name))]
+        return _digest("network", *parts)
+
+    def spared(self, thing: Any, name: str) -> bool:
+        """Whether no code uses this attribute of an object: none names it, nor inherits code that might."""
+        inherited = {kind.__qualname__ for kind in type(thing).__mro__ if _library(kind.__module__)}
+        return not self.may_use(name) and inherited <= PLAIN
+
+    def instance(self, thing: Any, where: str) -> bytes:
+        """The digest of any other object: its attributes where its class is Python code, else what pickle keeps."""
+        kind = type(thing)
+        if _standard(kind.__module__):
+            raise _unknown(thing, where)
+        plain = all(one in (object, *BASES) or one.__flags__ & HEAP for one in kind.__mro__)
+        if plain and not _library(kind.__module__):
+            values = dict(getattr(thing, "__dict__", {}))
+            slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]
+            values |= {slot: getattr(thing, slot) for slot in slots if hasattr(thing, slot)}
+            parts = [self.kind(kind, where)]
+            for name in sorted(values):
+                sure = not self.spared(thing, name)
+                parts += [name.encode(), self.perhaps(values[name], f"{name!r} of {where}", sure)]
+            base: Any
+            for base in BASES:
+                if isinstance(thing, base):
+                    parts.append(self.key([*dict.items(thing)] if base is dict else base(thing), where))
+            return _digest("object", *parts)
+        try:
+            reduce = copyreg.dispatch_table.get(kind)
+            made: Any = thing.__reduce_ex__(4) if reduce is None else reduce(thing)
+        except Exception as error:
+            raise _unknown(thing, where) from error
+        if isinstance(made, str):
+            return self.library(f"{kind.__module__}.{made}", where)
+        make, arguments, *rest = (list(one) if isinstance(one, Iterator) else one for one in made)
+        parts = self.each((make, arguments), where)
+        state: Any
+        for state in rest:
+            named = isinstance(state, dict) and all(isinstance(name, str) for name in state)
+            parts.append(self.space(state, where) if named else self.key(state, where))
+        return _digest("object", *parts)
+
+
+ATOMS = (type(None), type(Ellipsis), type(NotImplemented), bool, int, float, complex, str, bytes, bytearray, range)
+BASES = (list, dict, set, frozenset, tuple, int, float, str, bytes)
+"""Built-in classes whose content is a value by itself."""
+PLAIN = {"object", "Module", "Sequential", "ModuleList", "ModuleDict", "Generic", "Protocol", "ABC", "Enum"}
+"""Library classes that call no attribute of an object but its modules."""
+HOOKS = re.compile(r"_hooks(_with_kwargs|_always_called)?$")
+BUILTIN = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+)
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
+PACKAGES = ("site-packages", "dist-packages")
+HEAP = 1 << 9
+"""The flag of a class that a program made, not a compiled library."""
+
+
+def _bytes(atom: Any) -> bytes:
+    if type(atom) is float:
+        return struct.pack("<d", atom)
+    if type(atom) is complex:
+        return struct.pack("<dd", atom.real, atom.imag)
+    if isinstance(atom, np.generic):
+        return atom.dtype.str.encode() + atom.tobytes()
+    if isinstance(atom, str):
+        return atom.encode("utf-8", "surrogatepass")
+    return bytes(atom) if isinstance(atom, (bytes, bytearray)) else repr(atom).encode()
+
+
+def _digest(kind: str, *parts: bytes) -> bytes:
+    """SHA-256 of parts that cannot run into each other."""
+    found = hashlib.sha256(kind.encode())
+    for part in parts:
+        found.update(struct.pack("<Q", len(part)))
+        found.update(part)
+    return found.digest()
+
+
+def _unknown(thing: Any, where: str) -> Opaque:
+    kind = type(thing)
+    return Opaque(f"{where} is an object of type {kind.__module__}.{kind.__qualname__}, whose state cannot be known")
+
+
+def _compiled(name: str, where: str) -> Opaque:
+    return Opaque(f"{where} is {name}, compiled code that cannot be looked into")
+
+
+def _attribute(module: str, name: str) -> Any:
+    return getattr(sys.modules.get(module), name, None)
+
+
+def _library(module: str | None) -> bool:
+    """Whether a module, or what is in it, computes from its arguments alone and counts by its version."""
+    root = (module or "").partition(".")[0]
+    return (root in PURE or root in LIBRARIES) and _installed(root)
+
+
+def _put_in(value: Any) -> bool:
+    """Whether what was found in a library is a function of a program, put there in place of another."""
+    return isinstance(value, types.FunctionType) and not of_library(value.__globals__.get("__name__"))
+
+
+def _standard(module: str | None) -> bool:
+    """Whether a module of the standard library is none of PURE."""
+    root = (module or "").partition(".")[0]
+    return root in sys.stdlib_module_names and root not in PURE
+
+
+def of_library(module: str | None) -> bool:
+    """Whether a module is the standard library's, or one of LIBRARIES."""
+    return _library(module) or _standard(module)
+
+
+@functools.cache
+def _installed(root: str) -> bool:
+    """Whether a module lies among the installed ones, where no user edits it."""
+    file = getattr(sys.modules.get(root), "__file__", None)
+    paths = sysconfig.get_paths()
+    places = {Path(paths[name]).resolve() for name in ("purelib", "platlib", "stdlib", "platstdlib")}
+    folders = () if file is None else Path(file).resolve().parents
+    return file is None or not places.isdisjoint(folders) or any(one.name in PACKAGES for one in folders)
+
+
+@functools.cache
+def _version(root: str) -> str:
+    """The version of a library; the standard library has Python's."""
+    if root in sys.stdlib_module_names:
+        return ".".join(map(str, sys.version_info[:3]))
+    found = getattr(sys.modules.get(root), "__version__", None)
+    try:
+        return str(found) if found is not None else metadata.version(root)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _scripted(torch: Any, thing: Any) -> bytes:
+    """The digest of a TorchScript archive: code, constants and values, whatever its classes are called."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(thing, buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        names = [name for name in archive.namelist() if not name.endswith(UNWRITTEN)]
+        entries = [(name.partition("/")[2].encode(), _spelled(name, archive.read(name))) for name in names]
+    plain = sorted((MANGLED.sub(b"", name), content) for name, content in entries)
+    for operator in re.findall(rb"\bops\.(\w+)\.", b"".join(content for name, content in plain if name[-3:] == b".py")):
+        if operator.decode() not in OPERATORS:
+            raise _compiled(f"the operator {operator.decode()}", "a part of the scripted network")
+    return _digest("script", _version("torch").encode(), *(part for pair in plain for part in pair))
+
+
+def _spelled(name: str, content: bytes) -> bytes:
+    """A file of a TorchScript archive without what depends on the process: numbers in names, the order of constants."""
+    if name.endswith(".pkl"):  # in words, where no length of a name is written
+        words = (f"{code.name} {argument!r}" for code, argument, _ in pickletools.genops(content))
+        return MANGLED.sub(b"", "\n".join(words).encode())
+    if name.endswith(".py"):
+        parts = itertools.groupby(MANGLED.sub(b"", content).splitlines(), lambda line: b" : Final[" in line)
+        return b"\n".join(line for final, lines in parts for line in (sorted(lines) if final else lines))
+    return content

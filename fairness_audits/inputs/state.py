@@ -1,0 +1,204 @@
+"""What an audit borrows comes back as it was: the networks of the caller, and the state of the whole program.
+
+Both hold after an error and after Ctrl-C too.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairness_audits.inputs.identity import of_library, referred
+from fairness_audits.models.device import float32_kernels, full_precision
+
+if TYPE_CHECKING:
+    import torch
+
+CONTAINERS = (dict, OrderedDict, list, set)
+
+
+@contextmanager
+def unchanged_program() -> Iterator[None]:
+    """Put back the random generators and, where torch is imported, its settings."""
+    # What a user's code draws from; our own numbers come from generators of their own.
+    legacy, own = np.random.get_state(), random.getstate()  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    settings = [] if torch is None else [(set_to, get()) for get, set_to in _settings(torch)]
+    try:
+        yield
+    finally:
+        np.random.set_state(legacy)  # noqa: NPY002
+        random.setstate(own)
+        for set_to, value in settings:
+            set_to(value)
+
+
+def _settings(torch: Any) -> list[tuple[Callable[[], Any], Callable[[Any], Any]]]:
+    """How each setting of torch is read and set."""
+
+    def determinism() -> tuple[bool, bool]:
+        return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+    def attribute(home: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
+        return functools.partial(getattr, home, name), functools.partial(setattr, home, name)
+
+    def set_determinism(both: tuple[bool, bool]) -> None:
+        if both != determinism():
+            torch.use_deterministic_algorithms(both[0], warn_only=both[1])
+
+    cuda = [(torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all)] if torch.cuda.is_initialized() else []
+    return [
+        (torch.get_rng_state, torch.set_rng_state),
+        *cuda,
+        (torch.get_default_dtype, torch.set_default_dtype),
+        (torch.get_num_threads, torch.set_num_threads),
+        (torch.is_grad_enabled, torch.set_grad_enabled),
+        (determinism, set_determinism),
+        *(attribute(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")),
+        *(attribute(kernels, "fp32_precision") for kernels in float32_kernels()),
+    ]
+
+
+@contextmanager
+def plain_torch() -> Iterator[None]:
+    """Gradients as usual, no autocast and no shortcuts in float32, whatever the caller has around."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    with ExitStack() as around:
+        around.enter_context(torch.inference_mode(False))
+        around.enter_context(torch.enable_grad())
+        for device in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device):
+                around.enter_context(torch.autocast(device, enabled=False))
+        around.enter_context(full_precision())
+        yield
+
+
+@contextmanager
+def lent(networks: list[torch.nn.Module]) -> Iterator[None]:
+    """Put modules back as they were: values, gradients, modes and attributes, of all that is in them.
+
+    Meanwhile their tensors hold copies of the values, so that whatever is done to these is undone. The parameters stay
+    the same objects, which optimizers know.
+    Raises ValueError for a lazy module, whose parameters have no values yet.
+    """
+    if not networks:
+        yield
+        return
+    import torch
+
+    modules = list({id(module): module for network in networks for module in network.modules()}.values())
+    for module in modules:
+        if any(torch.nn.parameter.is_lazy(one) for one in _tensors(module)):
+            raise ValueError(
+                f"the network has parameters without values ({type(module).__name__}): give it one batch first"
+            )
+    attributes = [(module, module.training, _copied(module)) for module in modules]
+    tensors = list({id(one): one for module in modules for one in _tensors(module)}.values())
+    saved = [(one, one.data, one.requires_grad, _gradient(one)) for one in tensors if not one.is_inference()]
+    try:
+        for module in modules:
+            entries: Any
+            for entries in (module._parameters, module._buffers):
+                for name, one in list(entries.items()):
+                    if one is not None and one.is_inference():
+                        # Made in inference mode, where no gradient can be taken.
+                        copy = one.clone()
+                        entries[name] = torch.nn.Parameter(copy, False) if entries is module._parameters else copy
+        for one, values, _, gradient in saved:
+            if gradient is not None:
+                one.grad = None
+            one.data = values.clone()
+        yield
+    finally:
+        for module, training, own in attributes:
+            _restore(module, own)
+            module.training = training
+        for one, values, learned, gradient in saved:
+            one.data = values
+            if one.is_leaf:
+                one.requires_grad_(learned)
+                one.grad = gradient
+
+
+def _tensors(module: torch.nn.Module) -> list[torch.Tensor]:
+    """A module's own parameters and buffers."""
+    return [one for entries in (module._parameters, module._buffers) for one in entries.values() if one is not None]
+
+
+def _gradient(tensor: torch.Tensor) -> torch.Tensor | None:
+    return tensor.grad if tensor.is_leaf else None
+
+
+def _copied(module: torch.nn.Module) -> dict[str, tuple[Any, Any]]:
+    """A module's attributes, each with a copy of what is in it where it is a list, a set or a dictionary."""
+    import torch
+
+    if isinstance(module, torch.jit.ScriptModule):
+        return {}  # whose attributes are not its own
+    return {name: (one, one.copy() if type(one) in CONTAINERS else None) for name, one in vars(module).items()}
+
+
+def _restore(module: torch.nn.Module, own: Mapping[str, tuple[Any, Any]]) -> None:
+    """Put attributes back, and what was in them."""
+    if not own:
+        return
+    there = vars(module)
+    for name in [name for name in there if name not in own]:
+        del there[name]
+    for name, (value, content) in own.items():
+        there[name] = value
+        if content is not None:
+            value.clear()
+            value.extend(content) if isinstance(value, list) else value.update(content)
+
+
+def networks_in(thing: Any) -> list[torch.nn.Module]:
+    """The torch modules that a model is, or holds: in its attributes, its closure, the globals that its code names."""
+    if "torch" not in sys.modules:
+        return []
+    import torch
+
+    found: list[torch.nn.Module] = []
+    seen: dict[int, Any] = {}
+    pending = [thing]
+    while pending:
+        one = pending.pop()
+        if id(one) in seen or isinstance(
+            one, (type, types.ModuleType, str, bytes, int, float, np.ndarray, torch.Tensor)
+        ):
+            continue
+        seen[id(one)] = one
+        if isinstance(one, torch.nn.Module):
+            found.append(one)
+        pending.extend(_held(one))
+    return found
+
+
+def _held(thing: Any) -> Iterator[Any]:
+    """What a thing refers to."""
+    if isinstance(thing, types.FunctionType):
+        cells = (cell.cell_contents for cell in thing.__closure__ or () if cell != types.CellType())
+        yield from (*cells, *(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values())
+        if not of_library(thing.__globals__.get("__name__")):
+            yield from (value for _, value in referred(thing, importing=False).values())
+    elif isinstance(thing, types.MethodType):
+        yield from (thing.__self__, thing.__func__)
+    elif isinstance(thing, functools.partial):
+        yield from (thing.func, *thing.args, *thing.keywords.values())
+    if isinstance(thing, Mapping):
+        yield from thing.values()
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        yield from thing
+    yield from getattr(thing, "__dict__", {}).values()
+    yield from (vars(kind)["__call__"] for kind in type(thing).__mro__[:-1] if "__call__" in vars(kind))

@@ -1,0 +1,603 @@
+"""What a caller lends an audit comes back as it was, after an error too, and a result is a value of its own."""
+
+import copy
+import functools
+import pickle
+import random
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+import fairness_audits as fa
+from fairness_audits.audits.robustness_bias import attacking
+from fairness_audits.models.device import float32_kernels
+
+ROOT = Path(__file__).resolve().parents[2]
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(60, 4))
+LABEL = (ROWS.sum(axis=1) + RNG.normal(size=60) > 0).astype(int)
+GROUP = np.array(["a", "b"])[np.arange(60) % 2]
+IMAGES = RNG.uniform(size=(60, 1, 2, 2)).astype(np.float32)
+
+
+def loss_ratio(model: Any, **given: Any) -> fa.Result:
+    """A small loss-ratio audit."""
+    return fa.loss_ratio(model, ROWS, LABEL, **{"directions": [1, 0, 0, 0], "steps": 5, **given})
+
+
+def fliptest(model: Any, **given: Any) -> fa.Result:
+    """A small FlipTest."""
+    call = {"source": "a", "target": "b", "map": "exact", "null_draws": 0, "threshold": 0.0}
+    return fa.fliptest(model, ROWS, GROUP, **{**call, **given})
+
+
+def robustness(model: Any, **given: Any) -> fa.Result:
+    """A small robustness audit."""
+    return fa.robustness_bias(model, IMAGES, groups=GROUP, **{"permutations": 99, "bootstraps": 20, **given})
+
+
+def permutation(model: Any = None, **given: Any) -> fa.Result:
+    """A small permutation audit, of no model."""
+    call = {"prediction": LABEL, "group": GROUP, "metric": "tpr", "draws": 99}
+    return fa.permutation_test(LABEL, **{**call, **given})
+
+
+AUDITS = {"loss ratio": loss_ratio, "fliptest": fliptest, "robustness": robustness}
+Audit = Callable[..., fa.Result]
+
+
+@pytest.fixture(params=AUDITS)
+def audit(request: pytest.FixtureRequest) -> Audit:
+    """Each audit of a model."""
+    return AUDITS[request.param]
+
+
+class Net(torch.nn.Module):
+    """A network with what networks have; it counts and keeps, and limits its own weights as it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.norm = torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8)
+        self.frozen, self.tied = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+        self.tied.weight = self.frozen.weight
+        self.frozen.bias.requires_grad_(False)
+        self.drop, self.last = torch.nn.Dropout(0.5), torch.nn.Linear(8, 1)
+        self.weighted = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(8, 8))
+        self.shift = torch.nn.Parameter(torch.tensor([1.1, 1.2], dtype=torch.bfloat16))
+        self.scale = torch.nn.Buffer(torch.ones(1), persistent=False)
+        self.calls, self.kept = 0, [1]
+        self.cache: torch.Tensor | None = None
+        self.drop.eval()
+        self.seed = torch.tensor(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The logit of class 1."""
+        self.calls += 1
+        self.kept.append(self.calls)
+        self.cache = x
+        self.scale = torch.nn.Buffer(self.scale * 1, persistent=False)
+        self.last.weight.data.clamp_(-1e-3, 1e-3)
+        h = self.weighted(self.tied(self.frozen(self.norm(self.first(x.flatten(1))).relu())))
+        return 1e3 * self.last(self.drop(h)) * self.scale + self.shift.sum()
+
+
+def trained() -> tuple[Net, torch.optim.Optimizer, torch.Tensor]:
+    """A network in the middle of its training, with gradients, and a loss whose graph is still to be used."""
+    net = Net().train()
+    net.drop.eval()
+    optimizer = torch.optim.Adam([one for one in net.parameters() if one.requires_grad], lr=0.01)
+    step(net, optimizer)
+    net.norm.eval()
+    return net, optimizer, torch.nn.functional.softplus(net.first(torch.ones(2, 4))).sum()
+
+
+def step(net: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """One step of the training; its gradients stay."""
+    optimizer.zero_grad()
+    net(torch.linspace(-1, 1, 24).reshape(6, 4)).square().mean().backward()
+    optimizer.step()
+
+
+def state(net: torch.nn.Module) -> dict[str, Any]:
+    """All that a module is: objects, values, bits, modes and gradients."""
+    tensors = {**dict(net.named_parameters()), **dict(net.named_buffers())}
+    plain = {
+        f"{name}.{key}": (id(value), list(value) if isinstance(value, list) else None)
+        for name, module in net.named_modules()
+        for key, value in vars(module).items()
+    }
+    return {
+        "modes": {name: module.training for name, module in net.named_modules()},
+        "objects": {name: (id(one), one.data_ptr(), one.stride()) for name, one in tensors.items()},
+        "kinds": {name: (one.dtype, one.device, one.requires_grad) for name, one in tensors.items()},
+        "bits": {name: one.detach().clone().flatten().view(torch.uint8).tolist() for name, one in tensors.items()},
+        "gradients": {
+            name: None if one.grad is None else (id(one.grad), one.grad.dtype, one.grad.tolist())
+            for name, one in tensors.items()
+        },
+        "attributes": plain,
+    }
+
+
+def holder(net: torch.nn.Module, form: str) -> Any:
+    """A network as it is, or in a function, a method or an object that calls it."""
+
+    class Holder:
+        def __init__(self) -> None:
+            self.inside = {"nets": [net]}
+
+        def __call__(self, x: Any) -> Any:
+            return scores(self.inside["nets"][0], x)
+
+    forms = {
+        "network": lambda: net,
+        "closure": lambda: lambda x: scores(net, x),
+        "partial": lambda: functools.partial(scores, net),
+        "default": lambda: lambda x, held=net: scores(held, x),
+        "object": Holder,
+        "method": lambda: Holder().__call__,
+        "global": lambda: eval("lambda x: scores(NET, x)", {"NET": net, "scores": scores}),
+    }
+    return forms[form]()
+
+
+def scores(net: torch.nn.Module, x: Any) -> Any:
+    """What a function makes of a network, for tensors and for data frames."""
+    if isinstance(x, pd.DataFrame):
+        return net(torch.tensor(x.to_numpy(), dtype=torch.float32)).detach().numpy()
+    return net(x.float())
+
+
+@pytest.mark.parametrize("form", ["network", "closure", "partial", "default", "object", "method", "global"])
+def test_a_network_comes_back_as_it_was_and_its_training_goes_on(form: str, audit: Audit) -> None:
+    net, optimizer, loss = trained()
+    if form == "network":
+        net.norm.train()  # which the audit does not use, and which has to stay
+    before, own = state(net), copy.deepcopy(net)
+    audit(holder(net, form))
+    assert state(net) == before
+    loss.backward()
+    step(net, optimizer)
+    again, expected, there = trained()
+    again.norm.training = own.norm.training
+    there.backward()
+    step(again, expected)
+    for one, other in zip(net.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+class Failing(Net):
+    """A network that fails in its later passes."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+        self.passes = iter(range(9))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The logit, once."""
+        if next(self.passes):
+            raise self.error
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("failed"), KeyboardInterrupt()])
+def test_a_network_comes_back_after_an_error(error: BaseException, audit: Audit) -> None:
+    net = Failing(error).train()
+    net.drop.eval()
+    before, settings = state(net), program()
+    with pytest.raises((ValueError, KeyboardInterrupt)):
+        audit(net)
+    assert state(net) == before
+    assert program() == settings
+
+
+def test_statistics_that_a_function_would_move_stay_though_it_is_refused(audit: Audit) -> None:
+    net = Net().train()
+    before = state(net)
+    with pytest.raises(ValueError, match="of its batch, or from call to call"):
+        audit(lambda x: scores(net, x))
+    assert state(net) == before
+
+
+def program() -> dict[str, Any]:
+    """The settings of the program that an audit may not leave changed."""
+    return {
+        "numpy": repr(np.random.get_state()),  # noqa: NPY002
+        "python": random.getstate(),
+        "torch": torch.get_rng_state().tolist(),
+        "dtype": torch.get_default_dtype(),
+        "threads": torch.get_num_threads(),
+        "grad": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "autocast": torch.is_autocast_enabled("cpu"),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "kernels": [kernels.fp32_precision for kernels in float32_kernels()],
+        "cudnn": (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
+    }
+
+
+@pytest.fixture
+def settings() -> Iterator[None]:
+    """Settings that a test may change."""
+    dtype, precisions = torch.get_default_dtype(), [kernels.fp32_precision for kernels in float32_kernels()]
+    yield
+    torch.set_default_dtype(dtype)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.benchmark = False
+    for kernels, precision in zip(float32_kernels(), precisions, strict=True):
+        kernels.fp32_precision = precision
+
+
+def smooth() -> torch.nn.Sequential:
+    """A network that is smooth, in evaluation mode."""
+    torch.manual_seed(0)
+    layers = (torch.nn.Flatten(), torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    return torch.nn.Sequential(*layers).float().eval()
+
+
+def frames(result: fa.Result) -> dict[str, pd.DataFrame]:
+    """All tables of a result."""
+    return {name: result.to_frame(name) for name in result.tables}
+
+
+AROUND: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "no_grad": torch.no_grad,
+    "inference_mode": torch.inference_mode,
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+    "float64": nullcontext,
+    "float16": nullcontext,
+    "medium": nullcontext,
+    "tf32": nullcontext,
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize(
+    ("audit", "options"),
+    [
+        *((kind, {"dtype": dtype}) for kind in (loss_ratio, fliptest) for dtype in ("float64", "float32")),
+        *(
+            (robustness, {"attack": attack, "output_kind": "logits"})
+            for attack in ("deepfool", "fmn", "carlini_wagner", "exact")
+        ),
+    ],
+)
+@pytest.mark.usefixtures("settings")
+def test_an_audit_gives_the_same_in_any_surroundings(around: str, options: Any, audit: Audit) -> None:
+    linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 1)).eval()
+    plain = functools.partial(copy.deepcopy, linear if options.get("attack") == "exact" else smooth())
+    expected = frames(audit(plain(), **options))
+    net = plain()
+    if around in ("float64", "float16"):
+        torch.set_default_dtype(getattr(torch, around))
+    if around == "medium":
+        torch.set_float32_matmul_precision("medium")
+        torch.backends.cudnn.benchmark = True
+    if around == "tf32":
+        torch.backends.cudnn.conv.fp32_precision = "ieee"  # type: ignore[attr-defined]
+        torch.backends.cuda.matmul.fp32_precision = "tf32"  # type: ignore[attr-defined]
+    with AROUND[around]():
+        before = program()
+        result = audit(net, **options)
+        assert program() == before
+    found = frames(result)
+    for name, table in expected.items():
+        pd.testing.assert_frame_equal(found[name], table, check_exact=True)
+
+
+def test_smoothing_draws_the_same_noise_under_another_default() -> None:
+    net = smooth()
+
+    def radii() -> Any:
+        given = {
+            "attack": "smoothing",
+            "attack_setting": {"smoothing.samples": 200, "smoothing.selection_samples": 100},
+        }
+        return robustness(net, **given).to_frame("distances")
+
+    expected, before = radii(), torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = radii()
+    finally:
+        torch.set_default_dtype(before)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+def test_a_network_that_was_made_in_inference_mode_has_a_gradient(audit: Audit) -> None:
+    with torch.inference_mode():
+        net = smooth()
+        kept = list(net.parameters())
+        result = audit(net)
+    assert all(one is other for one, other in zip(net.parameters(), kept, strict=True))
+    for name, table in frames(audit(smooth())).items():
+        pd.testing.assert_frame_equal(frames(result)[name], table)
+
+
+@pytest.mark.parametrize("drawn", [np.random.rand, random.random, lambda: torch.rand(())])
+def test_a_model_that_draws_leaves_the_generators_as_they_were(drawn: Callable[[], Any], audit: Audit) -> None:
+    net, before = smooth(), program()
+
+    def drawing(x: Any) -> Any:
+        return scores(net, x) + 0 * float(drawn())
+
+    audit(drawing)
+    assert program() == before
+
+
+def test_a_permutation_audit_leaves_the_program_as_it_was() -> None:
+    before = program()
+    permutation()
+    assert program() == before
+
+
+class Autocast(torch.nn.Module):
+    """A network that computes in half precision by itself."""
+
+    def __init__(self, softmax: bool = False) -> None:
+        super().__init__()
+        self.inner, self.softmax = smooth(), softmax
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The logit of class 1, or the probabilities of both classes, in bfloat16."""
+        with torch.autocast("cpu", torch.bfloat16):
+            z: torch.Tensor = self.inner(x)
+            return torch.sigmoid(torch.cat((-4 * z, 4 * z), 1)).bfloat16() if self.softmax else z
+
+
+def test_networks_under_autocast_are_audited_and_their_outputs_are_not_rounded_again() -> None:
+    expected = robustness(smooth()).to_frame("distances")["distance_deepfool"]
+    found = robustness(Autocast()).to_frame("distances")["distance_deepfool"]
+    np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.02)
+    for kind in (loss_ratio, fliptest):
+        kind(Autocast(), dtype="float32")
+        kind(lambda x: torch.as_tensor(scores(smooth(), x)).bfloat16())
+
+
+def test_probabilities_in_half_precision_are_no_logits() -> None:
+    result = robustness(Autocast(softmax=True))
+    assert result.facts["model"]["output_kind"] == "probability"
+    assert robustness(Autocast()).facts["model"]["output_kind"] == "logits"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_weights_of_any_precision_are_those_values(dtype: torch.dtype, audit: Audit) -> None:
+    net = smooth().to(dtype)
+    before = state(net)
+    result = audit(net)
+    assert state(net) == before
+    for name, table in frames(audit(smooth().to(dtype).double())).items():
+        pd.testing.assert_frame_equal(frames(result)[name], table)
+
+
+def quantised(net: torch.nn.Module) -> torch.nn.Module:
+    """The network with weights of 8 bits, its activations scaled by batch."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made: torch.nn.Module = torch.ao.quantization.quantize_dynamic(net, {torch.nn.Linear})
+    return made
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_a_quantised_network_is_asked_one_by_one_where_no_gradient_is_needed_and_else_refused() -> None:
+    net = quantised(smooth())
+    for audit in (loss_ratio, robustness):
+        with pytest.raises(ValueError, match="quantised torch network"):
+            audit(net)
+    alone = np.array([float(net(torch.tensor(row[None], dtype=torch.float32))) for row in ROWS])
+    expected = fliptest(lambda frame: np.array([alone[np.abs(ROWS - row).sum(1).argmin()] for row in frame.to_numpy()]))
+    found = fliptest(net)
+    assert found.to_dict()["results"] == expected.to_dict()["results"]
+    given = {"attack": "smoothing", "attack_setting": {"smoothing.samples": 200, "smoothing.selection_samples": 100}}
+    assert robustness(net, **given).to_frame("distances")["distance_smoothing"].notna().any()
+
+
+def test_a_lazy_network_is_refused_before_it_draws_weights(audit: Audit) -> None:
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(1))
+    with pytest.raises(ValueError, match="LazyLinear"):
+        audit(net)
+    assert isinstance(net[1], torch.nn.LazyLinear)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("form", ["scripted", "compiled", "weight norm", "data parallel", "flat", "recurrent"])
+def test_networks_of_every_make_come_back(form: str, audit: Audit) -> None:
+    net: Any = smooth().train()
+    flat = torch.arange(8.0)
+    if form == "flat":
+        net[3].weight.data = flat[None]
+
+    class Recurrent(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.inner, self.last = torch.nn.GRU(4, 8, batch_first=True), torch.nn.Linear(8, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.last(self.inner(x.flatten(1)[:, None])[0][:, 0])
+
+    made: Any = {
+        "scripted": lambda: torch.jit.script(net),
+        "compiled": lambda: torch.compile(net, backend="eager"),
+        "weight norm": lambda: torch.nn.utils.weight_norm(net[1]) and net,
+        "data parallel": lambda: torch.nn.DataParallel(net),
+        "flat": lambda: net,
+        "recurrent": Recurrent,
+    }[form]()
+    if form == "weight norm":
+        made(torch.zeros(2, 4)).sum().backward()
+    made.train()
+    before = state(made)
+    result = audit(made)
+    del before["attributes"]
+    after = state(made)
+    del after["attributes"]
+    assert after == before
+    made(torch.zeros(2, 4)).sum().backward()
+    if form in ("scripted", "compiled", "data parallel"):
+        for name, table in frames(audit(smooth())).items():
+            pd.testing.assert_frame_equal(frames(result)[name], table)
+
+
+def held(values: Any, form: str) -> Any:
+    """The same values, in another memory."""
+    array = np.array(values)
+    if form == "read only":
+        array.flags.writeable = False
+    elif form == "reversed":
+        array = array[::-1].copy()[::-1]
+    elif form == "strided":
+        array = np.repeat(array, 2, axis=0)[::2]
+    elif form == "column order":
+        array = np.asfortranarray(array)
+    return array
+
+
+@pytest.mark.filterwarnings("error:.*not writable")
+@pytest.mark.parametrize("form", ["read only", "reversed", "strided", "column order"])
+def test_arrays_of_any_memory_are_read_and_stay(form: str) -> None:
+    def changing(x: Any) -> Any:
+        x *= 2
+        return scores(smooth(), x / 2)
+
+    rows, label, group, images = (held(values, form) for values in (ROWS, LABEL, GROUP, IMAGES))
+    direction = held([1.0, 0, 0, 0], form)
+    frame = pd.DataFrame(rows, columns=list("pqrs"))
+    kept = [one.copy() for one in (rows, label, group, images, direction)]
+    first = [
+        fa.loss_ratio(changing, rows, label, directions=direction, steps=5),
+        fa.fliptest(changing, frame, group, source="a", target="b", map="exact", null_draws=0, threshold=0),
+        fa.robustness_bias(changing, images, label, groups=group, permutations=99, bootstraps=20),
+        fa.permutation_test(label, rows[:, 0], group=group, metric="auc", draws=99),
+    ]
+    for one, before in zip((rows, label, group, images, direction), kept, strict=True):
+        assert one.tobytes() == before.tobytes()
+    net = smooth()
+    second = [
+        fa.loss_ratio(lambda x: scores(net, x), ROWS, LABEL, directions=[1, 0, 0, 0], steps=5),
+        fa.fliptest(net, pd.DataFrame(ROWS, columns=list("pqrs")), GROUP, source="a", target="b", map="exact",
+                    null_draws=0, threshold=0, dtype="float32"),
+        fa.robustness_bias(net, IMAGES, LABEL, groups=GROUP, permutations=99, bootstraps=20),
+        fa.permutation_test(LABEL, ROWS[:, 0], group=GROUP, metric="auc", draws=99),
+    ]  # fmt: skip
+    for one, other in zip(first, second, strict=True):
+        assert one.to_dict()["results"] == other.to_dict()["results"]
+
+
+def test_frames_and_estimators_come_back() -> None:
+    frame = pd.DataFrame(ROWS, columns=list("pqrs"), index=np.arange(60)[::-1])
+    label = pd.Series(LABEL, index=frame.index, name="y")
+    options: dict[str, Any] = {"map": "exact", "null_draws": 0}
+    estimator = LogisticRegression().fit(frame, label)
+    kept, before = frame.copy(deep=True), pickle.dumps(estimator)
+    fa.fliptest(estimator, frame, pd.Series(GROUP, index=frame.index), y=label, source="a", target="b", **options)
+    pd.testing.assert_frame_equal(frame, kept)
+    assert pickle.dumps(estimator) == before
+    assert options == {"map": "exact", "null_draws": 0}
+
+
+def results() -> dict[str, Callable[[], fa.Result]]:
+    """One result of each audit, and one joined."""
+    net = smooth()
+    split: dict[str, Any] = {"directions": [1, 0, 0, 0], "steps": 5}
+    return {
+        "loss ratio": lambda: loss_ratio(net),
+        "fliptest": lambda: fliptest(net, reverse=True),
+        "robustness": lambda: robustness(lambda x: scores(net, x), attack=["deepfool", "fmn"]),
+        "permutation": lambda: permutation(metric=["tpr", "fpr"]),
+        "join": lambda: fa.join(fa.loss_ratio(net, ROWS, LABEL, part=part, **split) for part in ("1/2", "2/2")),
+    }
+
+
+def read(result: fa.Result, folder: Path) -> list[Any]:
+    """All that a result can be asked for, the pictures of its page left out."""
+    files = {path.name: path.read_bytes() for path in result.save(folder) if path.suffix in (".json", ".yaml", ".csv")}
+    tables = {name: table.to_json() for name, table in frames(result).items()}
+    drawn = [result.figure(figure.stem).axes[0].get_title() for figure in result.figures()]
+    return [result.outcome, result.summary(), result.to_dict(), tables, files, drawn, repr(result)]
+
+
+READER = """
+import pickle, sys
+result = pickle.load(open(sys.argv[1], "rb"))
+print(result.summary())
+"""
+
+
+@pytest.mark.parametrize("name", results())
+def test_a_result_is_pickled_and_copied(name: str, tmp_path: Path) -> None:
+    result = results()[name]()
+    expected = read(result, tmp_path / "own")
+    packed = pickle.dumps(result)
+    for place, made in enumerate((pickle.loads(packed), copy.deepcopy(result), copy.copy(result))):
+        assert read(made, tmp_path / str(place)) == expected
+    file = tmp_path / "result.pkl"
+    file.write_bytes(packed)
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{READER}", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == result.summary() + "\n"
+
+
+def measured(model: Any, file: Path | None, **given: Any) -> np.ndarray:
+    """Distances of the images, kept in a file."""
+    return robustness(model, checkpoint=file, **given).to_frame("distances")["distance_deepfool"].to_numpy()
+
+
+def ensemble(shift: float) -> Any:
+    """The mean of networks, one of them shifted."""
+    nets: list[Any] = [smooth(), smooth()]
+    with torch.no_grad():
+        nets[1][3].bias.add_(shift)
+    return lambda x: torch.stack([net(x) for net in nets]).mean(0)
+
+
+MODELS: dict[str, Callable[[float], Any]] = {
+    "functions": lambda shift: (lambda net: lambda x: net(x) + shift)(smooth()),
+    "ensembles": ensemble,
+    "activations": lambda shift: torch.nn.Sequential(smooth()[:2], torch.nn.LeakyReLU(1 - shift), smooth()[3:]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_kept_distances_are_of_the_same_model_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, file = MODELS[name], tmp_path / "kept.npz"
+    first, other = measured(made(0.0), None), measured(made(0.5), None)
+    assert (first != other).any()
+    np.testing.assert_array_equal(measured(made(0.0), file), first)
+    with pytest.raises(ValueError, match="another model"):
+        measured(made(0.5), file)
+    # The same once more, made anew: nothing is attacked.
+    with monkeypatch.context() as patch:
+        patch.setattr(attacking.Kept, "add", None)
+        np.testing.assert_array_equal(measured(made(0.0), file), first)
+    monkeypatch.setattr("torch.__version__", "0.0")
+    with pytest.raises(ValueError, match="another torch"):
+        measured(made(0.0), file)
+
+
+def test_a_checkpoint_of_a_model_that_cannot_be_known_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
+    net = smooth()
+    file = str(tmp_path / "weights.pt")
+    torch.save(net.state_dict(), file)
+
+    def loading(x: torch.Tensor) -> torch.Tensor:
+        net.load_state_dict(torch.load(file))
+        found: torch.Tensor = net(x)
+        return found
+
+    with pytest.raises(ValueError, match=r"checkpoint .* torch.load"):
+        measured(loading, tmp_path / "kept.npz")
+    assert not (tmp_path / "kept.npz").exists()
+    np.testing.assert_array_equal(measured(loading, None), measured(net, None))
