@@ -384,7 +384,7 @@ def test_many_tests_get_more_draws_unasked() -> None:
 
 
 def _asked(*options: str) -> reading.Plan:
-    audit = "audit permutation --predictions f --label y --score p --group sex --metric auc"
+    audit = "permutation --predictions f --label y --score p --group sex --metric auc"
     return reading.planned(settings_of(parser().parse_args([*audit.split(), *options])))  # type: ignore[arg-type]
 
 
