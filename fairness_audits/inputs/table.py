@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits import options as options
-from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.messages import SHOWN, advised, check_columns, listed
 from fairness_audits.seeds import generators
 from fairness_audits.tables.duckdb_engine import opened
 from fairness_audits.tables.levels import in_order, level_name, where
@@ -188,8 +188,8 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
         more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         raise ValueError(
             f"{source.name}: expected {wanted} in every feature column, but {found}{more}. Encode these columns as the "
-            "model expects them (pandas.get_dummies of text, days of a date), or leave them out, --drop "
-            f"{','.join(wrong)}"
+            "model expects them (pandas.get_dummies of text, days of a date), or leave them out, "
+            f"{advised('drop', ','.join(wrong))}"
         )
     if not gaps and (told := missing_in(replace(source, table=table[list(names)]))):
         raise ValueError(f"{source.name}: {told}: {FILL}")
@@ -234,7 +234,7 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
         remedy = (
             "expected the numbers of the model's outputs, from 0: give their names in the outputs' order with "
-            "--classes A,B,C"
+            "--classes=A,B,C"
             if classes is None
             else f"which --classes does not name. It names: {listed(classes)}"
         )
@@ -343,8 +343,8 @@ def units(features: Array, names: Sequence[str], asked: options.Standardize | No
             found = listed([f"{names[j]} ({spread[j]:.3g})" for j in off], SHOWN)
             raise ValueError(
                 f"columns with a standard deviation far from 1: {found}. The audit takes one unit of each column "
-                "alike, so say what it shall do: --standardize continuous measures columns of more than "
-                "two values in standard deviations (the model still sees the columns as they are); --standardize none "
+                "alike, so say what it shall do: --standardize=continuous measures columns of more than "
+                "two values in standard deviations (the model still sees the columns as they are); --standardize=none "
                 "keeps their units"
             )
     shift, scale = np.zeros(d), np.ones(d)

@@ -124,7 +124,7 @@ def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
         ({"group": "sex"}, ValueError, "expected group to be one value a row, found 'sex'"),
         ({"group": [1, 2]}, ValueError, "expected group of 6 rows as y has, found 2"),
         ({"threshold": 0.5}, ValueError, "^--threshold cuts scores, but there is no --score column"),
-        ({"metric": "auc"}, ValueError, "^metric auc needs scores: name their column with --score"),
+        ({"metric": "auc"}, ValueError, "^metric auc needs scores: give them by --score"),
         ({"cluster": np.zeros((6, 2))}, ValueError, r"cluster to be one value a row, found an array of shape \(6, 2\)"),
         ({"cluster": pd.Series(1, index=[5, 4, 3, 2, 1, 0])}, ValueError, "cluster has the rows of y in another order"),
     ],
@@ -250,7 +250,7 @@ def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> N
     found = result.facts["results"][0]["positives"]
     assert found["source"] + found["target"] == (tree.predict(inputs) == "low").sum()
     assert result.facts["data"]["label_levels"] == ["not low", "low"]
-    with pytest.raises(ValueError, match="tells the classes high, low, mid apart: say with --positive which of them"):
+    with pytest.raises(ValueError, match="tells the classes high, low, mid apart: say by --positive which of them"):
         fa.fliptest(tree, inputs, people["sex"], **call)
 
 
@@ -367,7 +367,7 @@ def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(studio: 
     smoothed = ("--attack", "smoothing", "--attack-setting", "smoothing.samples=100")
     for given, told in (
         (("--model", "any.onnx"), "any.onnx is an ONNX program, which gives no gradient, and this audit follows grad"),
-        (("--model", "any.onnx"), "give the model as a torch network, or take --attack smoothing alone, which needs"),
+        (("--model", "any.onnx"), "give the model as a torch network, or take --attack=smoothing alone, which needs"),
         (("--model", "one.onnx", *smoothed), "export it with a first axis of any length"),
     ):
         status, _, err = run("robustness", *given)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairness_audits.audits.fliptest.settings import Settings
-from fairness_audits.messages import nearest
-from fairness_audits.options import read
+from fairness_audits.messages import advised, nearest
 from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.validation import hints_of, made
 from fairness_audits.values import Array, TransportMap
@@ -65,7 +64,7 @@ class Kind:
         try:
             maps: TransportMap = self.module.fit(sources, targets, self.config, rngs)
         except ValueError as error:
-            raise ValueError(f"--map {self.name}: {error}") from error
+            raise ValueError(f"--map={self.name}: {error}") from error
         return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
 
     def extended(self, maps: TransportMap, source: Array, image: Array, rows: Array) -> Array:
@@ -115,13 +114,15 @@ def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
     settings = [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else list(given)
     if name == "auto":
         if settings:
-            raise ValueError(f"--map-setting {settings[0]} belongs to a map: name it too, such as --map {SMOOTH}")
+            raise ValueError(
+                f"{advised('map-setting', settings[0])} belongs to a map: name it too, such as --map={SMOOTH}"
+            )
         left_out = (*((EXACT,) if pairs > MOST_PAIRS else ()), *(() if find_spec("torch") else NETWORKS))
         return [map_named(each, []) for each in AUTO if each not in left_out]
     if name == EXACT and pairs > MOST_PAIRS:
         raise ValueError(
-            f"--map exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
-            f"minute to fit: draw fewer, --limit 20000, or take a smooth map, --map {SMOOTH}"
+            f"--map=exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
+            f"minute to fit: draw fewer, --limit=20000, or take a smooth map, --map={SMOOTH}"
         )
     return [map_named(name, settings)]
 

@@ -54,8 +54,8 @@ held_out <= 1: No map is sound beyond the people whom it was fitted on: the best
   distance of {{held[ks]:.2f}} on others, and {{held[limit]:.2f}} is the most that is trusted.
 without_image <= 10: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
 decisions >= 2: The model decides alike about all people and counterparts, so nobody can flip.
-noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}: --null-draws
-  {{enough}} can.
+noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}:
+  --null-draws={{enough}} can.
 balanced_accuracy > 0.5: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model
   that always decides the same.
 """
@@ -78,7 +78,7 @@ missing_values: Values are missing in {missing}, and the model is asked with the
 unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
   the model's direct use of it.
 no_noise_floor: The intervals take the map as given. How many flips the map makes by itself is seen with
-  --null-draws 39, at the price of so many more fits.
+  --null-draws=39, at the price of so many more fits.
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
   cuts elsewhere.
 """

@@ -22,7 +22,7 @@ from fairness_audits.tables.source import local_files
 
 CAVEATS = """
 held_out_rows: The tests are about predictions for rows that the model was not made from.
-independent_rows: Rows count as independent: if several belong to one person, name the column with --cluster.
+independent_rows: Rows count as independent: if several belong to one person, give the persons by --cluster.
 no_correction: Without a correction for {number} tests, the chance of a false rejection among them is more than
   {alpha:g} (up to {chance:.2f} if they were independent).
 correction_by_metric: max-T corrects over the pairs of each metric, not over the {families} metrics and groupings.

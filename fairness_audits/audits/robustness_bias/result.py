@@ -44,7 +44,7 @@ saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of t
   attack has no gradient to follow there.
 fewest >= 10 unless rejected: A group has only {value} images that count, and needs {limit:.0f}.
 least_p <= 1 unless rejected: {permutations:,} permutations cannot reject at level {alpha:g} in {comparisons}
-  comparisons: --permutations {enough} can.
+  comparisons: --permutations={enough} can.
 """
 CAVEATS = f"""
 no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as

@@ -190,7 +190,7 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
     if model.kind == "estimator":
         raise no_gradient(model)
     if model.kind == "onnx" and with_gradient:
-        raise no_gradient(model, "take --attack smoothing alone, which needs none")
+        raise no_gradient(model, "take --attack=smoothing alone, which needs none")
     device = Computing(asked.device, "float32").device
     if model.kind == "network":
         for values in model.evaluate.parameters():  # type: ignore[attr-defined]
@@ -210,9 +210,9 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
         unit="image",
         given=f"images of shape {shape}",
         remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images of "
-        f"another size, say --resize H,W; if it takes {plural(4 - channels, 'channel')}, say --channels {4 - channels}",
+        f"another size, say --resize=H,W; if it takes {plural(4 - channels, 'channel')}, give --channels={4 - channels}",
         precision="images are float32: let the model compute in it",
-        without_gradient="; --attack smoothing needs no gradient",
+        without_gradient="; --attack=smoothing needs no gradient",
     )
 
     def output(x: Tensor) -> Tensor:
