@@ -39,14 +39,21 @@ def option(
     *,
     command: bool = False,
     words: bool = False,
-    python: str = "",
+    python: str | tuple[str, str] = "",
 ) -> Any:
     """A field of Options: its help, its default, and what stands for its value in the help.
 
     ``words``: a list of texts that are arguments of their own, as a shell makes of a pattern, not one with commas.
-    ``python``: what messages say in Python where it is no keyword of this name; ``{value}`` stands for its value.
+    ``python``: what messages call it in Python where it is no keyword of this name, and, where that is something else,
+    with a value: ``{value}`` stands for it, ``{column}`` and ``{level}`` for its parts.
     """
-    extra = {"doc": doc, "metavar": metavar, "command": command, "words": words, "python": python}
+    extra = {
+        "doc": doc,
+        "metavar": metavar,
+        "command": command,
+        "words": words,
+        "python": (python, python) if isinstance(python, str) else python,
+    }
     return field(default=default, metadata=extra)
 
 
@@ -110,9 +117,11 @@ class Rows(Options, title="data"):
         "and others with a part of their own, in the order of the file)",
         (),
         "A,B,C",
-        python="X[{value}]",
+        python=("X", "X[{value}]"),
     )
-    drop: Sequence[str] = source("columns that the model does not take", (), "A,B", python="X.drop(columns={value})")
+    drop: Sequence[str] = source(
+        "columns that the model does not take", (), "A,B", python=("X", "X.drop(columns={value})")
+    )
 
 
 OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]

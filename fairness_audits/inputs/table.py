@@ -277,12 +277,12 @@ def classes_of(
 def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, str]]:
     """A sensitive attribute as 0 and 1, with the levels that these stand for."""
     column = attribute.column
-    codes, levels = grouped(source, column, source.table[column], attribute.level)
+    codes, levels = grouped(source, column, source.table[column], attribute.level, "sensitive")
     if len(levels) != 2:
         raise ValueError(
             f"{source.name}: the sensitive column {column!r} must have two levels, found {len(levels)}: "
-            f"{listed(levels, SHOWN)}: compare one level with the rest, --sensitive {column}={levels[0]}, or code it "
-            "in two levels"
+            f"{listed(levels, SHOWN)}: compare one level with the rest, "
+            f"{advised('sensitive', f'{column}={levels[0]}')}, or code it in two levels"
         )
     first, second = levels
     return (codes, (first, second)) if attribute.level is None else (1 - codes, (second, first))

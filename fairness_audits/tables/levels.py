@@ -60,23 +60,25 @@ def prediction_classes(
     )
 
 
-def group_names(table: Placed, column: str, values: Mapping[Any, int], against: str | None) -> dict[Any, str]:
+def group_names(
+    table: Placed, column: str, values: Mapping[Any, int], against: str | None, role: str = "group"
+) -> dict[Any, str]:
     """The group that each value belongs to: its own, or that of ``against`` and that of all the others."""
     names = {value: level_name(value) for value in values}
     if against is not None:
-        one = level_asked(table, column, names.values(), against, "group")
+        one = level_asked(table, column, names.values(), against, role)
         names = {value: against if name == one else f"not {against}" for value, name in names.items()}
     if len(set(names.values())) == 1:
         only, count = next(iter(names.values())), sum(values.values())
         raise ValueError(
-            f"{table.name}: column {column!r} (group) is {only!r} in all {count:,} rows: there is nothing to "
+            f"{table.name}: column {column!r} ({role}) is {only!r} in all {count:,} rows: there is nothing to "
             "compare it with"
         )
     if len(set(names.values())) > MOST_GROUPS:
         raise ValueError(
-            f"{table.name}: column {column!r} (group) has {len(values):,} values, {_shown(values)}: expected at most "
-            f"{MOST_GROUPS} groups. Band a number first, or compare one value with all the others: "
-            f"{column}={in_order(values)[0]}"
+            f"{table.name}: column {column!r} ({role}) has {len(values):,} values, {_shown(values)}: expected at most "
+            f"{MOST_GROUPS} groups. Band a number first, or compare one value with all the others, "
+            f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}"
         )
     return names
 

@@ -160,7 +160,8 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
             if len(levels) > MOST_LEVELS:
                 raise ValueError(
                     f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
-                    f"category: if it is a name or an identifier leave it out, {advised('drop', name)}; else group its values"
+                    f"category: if it is a name or an identifier leave it out, {advised('drop', name)}; else group "
+                    "its values"
                 )
             inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
             continue

@@ -115,8 +115,8 @@ def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
         group = tuple(j for j, name in enumerate(rows.names) if name.startswith(prefix))
         if len(group) < 2:
             raise ValueError(
-                f"{advised('one-hot', prefix)}: expected at least two columns whose names begin so, found {len(group)} among "
-                f"{listed(rows.names, SHOWN)}"
+                f"{advised('one-hot', prefix)}: expected at least two columns whose names begin so, found "
+                f"{len(group)} among {listed(rows.names, SHOWN)}"
             )
         categories.append(group)
     check_categories(rows.features, categories, rows.names)

@@ -62,7 +62,7 @@ class Metric(Options, title="fair metric (one of the first two)"):
         "columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
         (),
         "A,B=LEVEL",
-        python="sensitive",
+        python=("sensitive", "sensitive=({column} == {level})"),
     )
     directions: Path | None = source(
         ".npy of shape (number, features): displacements that should make no difference, in the columns' units",

@@ -99,8 +99,8 @@ def planned(asked: Settings) -> Plan:
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
         raise ValueError(
-            f"{advised('metric', ','.join(unknown))}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for one of "
-            "your own"
+            f"{advised('metric', ','.join(unknown))}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for "
+            "one of your own"
         )
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
     metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
@@ -145,7 +145,8 @@ def own_metric(given: Any) -> UserMetric:
         inspect.signature(found).bind("y", "score", "weight")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{advised('metric', getattr(given, '__name__', given))}: expected a function of three arrays, (y, score, weight), that gives a number: "
+            f"{advised('metric', given if isinstance(given, str) else name)}: expected a function of three arrays, "
+            f"(y, score, weight), that gives a number: "
             f"{reason(error)}"
         ) from error
     return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))

@@ -50,7 +50,12 @@ class Data(Options, title="data"):
 
 
 class Comparison(Options, title="comparison"):
-    group: Sequence[str] = source("columns whose groups are compared, or one level with all the rest", (), "A,B=LEVEL")
+    group: Sequence[str] = source(
+        "columns whose groups are compared, or one level with all the rest",
+        (),
+        "A,B=LEVEL",
+        python=("group", "group=({column} == {level})"),
+    )
     pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
     attribute: Sequence[str] = source("columns of numbers, for the metric correlation", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(

@@ -227,8 +227,8 @@ class Kept:
             other += [f"{name}.{key}" for key in mine if settings.get(key) != mine[key]]
         if other:
             raise ValueError(
-                f"{advised('checkpoint', path)} was made with another {', '.join(other)}: {new}, or the arguments that it was "
-                "made with"
+                f"{advised('checkpoint', path)} was made with another {', '.join(other)}: {new}, or the arguments that "
+                "it was made with"
             )
         for name, settings in header["settings"].items():
             keys, values = arrays[f"key_{name}"].tolist(), arrays[f"distance_{name}"].tolist()

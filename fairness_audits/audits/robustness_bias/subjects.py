@@ -209,8 +209,9 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
     form = Form(
         unit="image",
         given=f"images of shape {shape}",
-        remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images of "
-        f"another size, say --resize=H,W; if it takes {plural(4 - channels, 'channel')}, give --channels={4 - channels}",
+        remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images "
+        f"of another size, say --resize=H,W; if it takes {plural(4 - channels, 'channel')}, give "
+        f"--channels={4 - channels}",
         precision="images are float32: let the model compute in it",
         without_gradient="; --attack=smoothing needs no gradient",
     )
