@@ -9,7 +9,7 @@ from dataclasses import MISSING
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from fairness_audits.cli.keywords import in_python, settled, told_in_python
+from fairness_audits.inputs.keywords import in_python, settled, told_in_python
 from fairness_audits.messages import check_distinct, listed, nearest, not_installed
 from fairness_audits.options import Options, documented, keywords
 from fairness_audits.results.result import Result

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,8 @@ from fairness_audits.tables.duckdb_engine import opened
 from fairness_audits.tables.levels import in_order, level_name, where
 from fairness_audits.tables.rows import Values, doubles, grouped, labelled
 from fairness_audits.tables.rows import numeric as numbers_in
-from fairness_audits.tables.table import FAULTS, MISSING_TEXTS, Faulty, Place, Score
+from fairness_audits.tables.table import FAULTS, Faulty, Place, Score
+from fairness_audits.tables.typed import typed
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -34,27 +35,42 @@ UNIT_SCALE = (0.2, 5.0)
 
 @dataclass(frozen=True)
 class Source:
-    """Rows, counted from 0, with the ``name`` that messages call them by, and the checksum of their file."""
+    """Rows, counted from 0, with the ``name`` that messages call them by, and the checksum of their file.
+
+    Numbers are numbers, whatever the type of their column. ``notes`` on how rows were read are caveats,
+    :data:`fairness_audits.results.sentences.READING`.
+    """
 
     name: str
     table: pd.DataFrame
     sha256: str | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", typed(self.table, self.name))
 
     @classmethod
-    def read(cls, path: Path, text: Sequence[str] = (), missing: Sequence[str] | None = None) -> Source:
+    def read(
+        cls,
+        path: Path,
+        text: Sequence[str] = (),
+        missing: Sequence[str] | None = None,
+        separator: str | None = None,
+    ) -> Source:
         """The rows in a file, decimal numbers in a CSV to the last bit.
 
-        Columns named in ``text`` stay text; ``missing`` says what stands for a missing value in a CSV, beside the empty
-        cell. Raises ValueError as :mod:`fairness_audits.tables` does, and for a file without rows.
+        Columns named in ``text`` stay text. In a CSV ``missing`` stands for a missing value, beside the empty cell, and
+        ``separator`` names what is between columns. Raises ValueError as :mod:`fairness_audits.tables` does, and for a
+        file without rows.
         """
         if not path.is_file():
             raise ValueError(f"there is no file {path}: give the path of a CSV or Parquet file")
-        with opened(path, missing=MISSING_TEXTS if missing is None else ("", *missing)) as found:
+        with opened(path, missing=missing, separator=separator, text_columns=text) as found:
             check_columns(found, text, "--text", found.name)
             table = found.frame(text)
         if table.empty:
             raise ValueError(f"{path} has no rows: an audit needs rows of data")
-        return cls(str(path), table, sha256(path))
+        return cls(str(path), table, sha256(path), found.notes)
 
     @property
     def columns(self) -> tuple[str, ...]:

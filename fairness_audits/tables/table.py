@@ -4,7 +4,7 @@ How a model's output is read as a cell of a table: a decision, a thresholded, a 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -94,6 +94,12 @@ def reading(
 MISSING_TEXTS = ("", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 """What stands for a missing value in a CSV file; the columns of a CSV file are text, whatever engine reads it."""
 
+
+def missing_texts(asked: Sequence[str] | None) -> Sequence[str]:
+    """What stands for a missing value beside the empty cell; ``asked`` in place of the usual ones."""
+    return MISSING_TEXTS if asked is None else ("", *asked)
+
+
 Fault = Literal["none", "missing", "text", "outside"]
 FAULTS: tuple[Fault, ...] = ("none", "missing", "text", "outside")
 """What can be wrong with a score, by its code: nothing, no value, no number, not within the bounds."""
@@ -166,7 +172,11 @@ class Placed(Protocol):
 
 @runtime_checkable
 class Table(Placed, Protocol):
-    """Rows somewhere. Every method raises ValueError where a file cannot be read."""
+    """Rows somewhere, ``notes`` on how they were read. Every method raises ValueError where a file cannot be read."""
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """By name of a caveat, its quantities."""
 
     def size(self) -> int:
         """The number of rows."""

@@ -86,7 +86,7 @@ read_as_probabilities: All outputs lie between 0 and 1: they were read as probab
 
 def from_files(asked: Settings) -> Result:
     """Read, check, map, ask the model, compare. Raises ValueError for everything that the user can mend."""
-    source = Source.read(asked.data, asked.text, asked.missing)
+    source = Source.read(asked.data, **asked.some("text", "missing", "separator"))
     computing = Computing(asked.device, asked.dtype)
     return audited(asked, source, load_model(asked.predict, asked.trust_pickle, computing, "--predict", WANTED))
 
@@ -146,7 +146,10 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         title="FlipTest",
         subject=f"{model.given} on {source.name}",
         verdict=verdict(facts, decided, asked.alpha),
-        caveats=tuple(words.caveats(CAVEATS, conditions(sides, space, decider, asked))),
+        caveats=(
+            *words.caveats(CAVEATS, conditions(sides, space, decider, asked)),
+            *words.caveats(words.READING, source.notes),
+        ),
         sections=tuple(_sections(sides, space, facts, asked)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results)},

@@ -66,7 +66,7 @@ def from_files(asked: Settings) -> Result:
     if (asked.directions is None) == (not asked.sensitive):
         raise ValueError("the fair metric is learned from --sensitive, or given by --directions: say one of them")
     model = load_model(asked.model, asked.trust_pickle, Computing(asked.device, asked.dtype), wanted=WANTED)
-    return audited(asked, Source.read(asked.data, asked.text, asked.missing), model)
+    return audited(asked, Source.read(asked.data, **asked.some("text", "missing", "separator")), model)
 
 
 def audited(asked: Settings, source: Source, model: Model, directions: Array | None = None) -> Result:
@@ -121,6 +121,7 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
             "label": asked.label,
             "label_levels": list(levels),
             "standardized": list(scale.standardized),
+            "notes": dict(source.notes),
         },
         "model": {**model_facts(model, scores), "device": device},
         "fair_metric": {**alike, "units": by_feature(everyone.names, scale.shift, scale.scale)},
@@ -181,7 +182,7 @@ def result_of(facts: Entry, asked: Entry, course: RatioTest) -> Result:
             },
             "rejected",
         ),
-        caveats=tuple(words.caveats(CAVEATS, conditions(facts))),
+        caveats=(*words.caveats(CAVEATS, conditions(facts)), *words.caveats(words.READING, data["notes"])),
         sections=tuple(_sections(facts, asked, course)),
         facts=facts,
         tables={

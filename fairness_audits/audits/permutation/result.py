@@ -55,7 +55,8 @@ Entry = Mapping[str, Any]
 def from_files(asked: Settings) -> Result:
     """The tests of the rows in files. Raises ValueError for everything that the user can mend."""
     plan = planned(asked)
-    with opened(asked.predictions, asked.engine, asked.threads, asked.memory) as table:
+    how = asked.some("engine", "threads", "memory", "missing", "separator")
+    with opened(asked.predictions, **how) as table:
         if asked.engine == "spark":
             return audited(plan, table)
         files = [Path(path) for path in local_files(asked.predictions).paths]
@@ -75,7 +76,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         title="Permutation audit",
         subject=asked.predictions,
         verdict=found,
-        caveats=tuple(words.caveats(CAVEATS, conditions(findings, plan))),
+        caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
         tables={"tests": frame_of(by_evidence(results))},

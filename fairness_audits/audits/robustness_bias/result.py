@@ -67,7 +67,7 @@ unknown_group: {{count:,}} images have no {{partition}}: they are in none of its
 
 def from_files(asked: Settings) -> Result:
     """Read, check, classify, attack, compare. Raises ValueError for everything that the user can mend."""
-    source = Source.read(asked.partition, asked.text, asked.missing)
+    source = Source.read(asked.partition, **asked.some("text", "missing", "separator"))
     model = load_model(asked.model, asked.trust_pickle, Computing(asked.device, "float32"), wanted=WANTED)
     return audited(asked, source, model)
 
@@ -124,7 +124,7 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
         title="Robustness audit",
         subject=f"{model.given} on {asked.images}",
         verdict=verdict(attacks[0], subjects, asked),
-        caveats=tuple(words.caveats(CAVEATS, conditions(subjects, attacks))),
+        caveats=(*words.caveats(CAVEATS, conditions(subjects, attacks)), *words.caveats(words.READING, source.notes)),
         sections=tuple(_sections(subjects, attacks, asked, facts)),
         facts=facts,
         tables={
