@@ -108,6 +108,6 @@ def _mixed(values: pd.Series, kinds: dict[type, Kind], told: str) -> ValueError:
         if len(shown) > 1:
             break
     return ValueError(
-        f"{told} mixes numbers with other values, such as {' and '.join(shown.values())}, rows counted from 0: make all "
-        "of them numbers (pandas.to_numeric), or all of them text (.astype(str))"
+        f"{told} mixes numbers with other values, such as {' and '.join(shown.values())}, rows counted from 0: make "
+        "all of them numbers (pandas.to_numeric), or all of them text (.astype(str))"
     )
