@@ -216,17 +216,19 @@ class DuckTable:
     def _with_decimal_commas(self, texts: Sequence[str]) -> frozenset[str]:
         """The columns, as DuckDB knows them, of numbers with a decimal comma: of at least one it is certain."""
         names = [name for name in self.columns if name not in texts]
-        conditions = (
-            f"NOT regexp_full_match({{0}}, '{PLAIN}|{WITH_COMMA}')",
-            f"regexp_full_match({{0}}, '{WITH_COMMA}')",
-            f"regexp_full_match({{0}}, '{WITH_COMMA}') AND NOT regexp_full_match({{0}}, '{THOUSANDS}')",
-        )
-        raw = [self._dialect.name(name) for name in names]
-        counts = [f"count(*) FILTER (WHERE {one.format(name)})" for name in raw for one in conditions]
-        if not counts:
+        if not names:
             return frozenset()
+        counts = [
+            f"count(*) FILTER (WHERE {condition})"
+            for raw in map(self._dialect.name, names)
+            for condition in (
+                f"NOT regexp_full_match({raw}, '{PLAIN}|{WITH_COMMA}')",
+                f"regexp_full_match({raw}, '{WITH_COMMA}')",
+                f"regexp_full_match({raw}, '{WITH_COMMA}') AND NOT regexp_full_match({raw}, '{THOUSANDS}')",
+            )
+        ]
         (found,) = self._asked(f"SELECT {', '.join(counts)} FROM {self._rows()}")
-        others, commas, certain = np.reshape(found, (len(raw), len(conditions))).T
+        others, commas, certain = np.reshape(found, (len(names), -1)).T
         numbers = (others == 0) & (commas > 0)
         if not (certain[numbers] > 0).any():
             return frozenset()

@@ -98,17 +98,26 @@ def renamed(names: Iterable[str], apart: Iterable[str]) -> list[dict[str, str]]:
 def parquet_header(files: Files) -> tuple[str, ...]:
     """The column names of the first Parquet file.
 
-    Raises ValueError for several files with names that differ in case alone, which DuckDB would confuse.
+    Raises ValueError for a file that is no Parquet, and for several files with names that differ in case alone, which
+    DuckDB would confuse.
     """
-    from pyarrow.parquet import read_schema
-
-    headers = [tuple(read_schema(path).names) for path in files.paths]
+    headers = [_schema(path) for path in files.paths]
     for path, names in zip(files.paths, headers, strict=True):
         lowered = [name.lower() for name in names]
         if len(headers) > 1 and len(set(lowered)) < len(names):
             alike = [name for name in names if lowered.count(name.lower()) > 1]
             raise ValueError(f"{path}: the columns {listed(alike)} differ in case alone: rename them")
     return headers[0]
+
+
+def _schema(path: str) -> tuple[str, ...]:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_schema
+
+    try:
+        return tuple(read_schema(path).names)
+    except (ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read ({reason(error)}): mend the file or write it again") from error
 
 
 def csv_layout(path: str | Path, separator: str | None = None) -> Layout:
