@@ -27,12 +27,13 @@ FRAME = "rows_in_memory"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
 TEXTS = ("VARCHAR", "ENUM")
 TYPES = {
-    "BIGINT": "coalesce(regexp_full_match({0}, '[+-]?(0|[1-9][0-9]{{0,17}})'), false)",
-    "DOUBLE": "{0} IS NULL OR (TRY_CAST({0} AS DOUBLE) IS NOT NULL AND NOT regexp_matches({0}, '^[+-]?0[0-9]|_'))",
+    "BIGINT": "coalesce(regexp_full_match({0}, '[+-]?(0|[1-9][0-9]*)') AND TRY_CAST({0} AS BIGINT) IS NOT NULL, false)",
+    "DOUBLE": "{0} IS NULL OR (TRY_CAST({0} AS DOUBLE) IS NOT NULL "
+    "AND NOT regexp_matches({0}, '^[+-]?0[0-9]|_|^[+-]?[0-9]{{17,}}$'))",
     "BOOLEAN": "coalesce(regexp_full_match({0}, '(?i)true|false'), true)",
 }
 """A column of a CSV file is of the first of these types that all its values are, BIGINT without a gap; else text, as
-codes like 01 are."""
+codes like 01 are, and whole numbers that doubles do not tell apart."""
 PLAIN = "[+-]?[0-9]+([eE][+-]?[0-9]+)?"
 WITH_COMMA = "[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?"
 THOUSANDS = "[+-]?[1-9][0-9]{0,2},[0-9]{3}"
@@ -202,14 +203,14 @@ class DuckTable:
     def _parquet(self) -> pd.DataFrame:
         """All rows of Parquet files, their columns as they are called here."""
         import pandas as pd
-        from pyarrow.parquet import read_table
+        from pyarrow.parquet import ParquetFile
 
         assert self._files is not None
         paths = list(self._files.paths)
         if len(set(parquet_header(self._files))) == len(self._header):
             found = pd.read_parquet(paths).rename(columns=str).reset_index(drop=True)
         else:
-            tables = [read_table(path).rename_columns(list(self._header)) for path in paths]
+            tables = [ParquetFile(path).read().rename_columns(list(self._header)) for path in paths]
             found = pd.concat([one.to_pandas() for one in tables], ignore_index=True)
         return found
 

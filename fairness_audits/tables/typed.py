@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Number
@@ -12,6 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
+NUMBER = re.compile(r"[+-]?(\d[\d.,'_\s]*|[.,]\d+)([eE][+-]?\d+)?\s*%?")
 EXACT = 2**53
 """Doubles tell whole numbers apart up to this one."""
 Kind = Literal["number", "truth", "text", "other"]
@@ -57,12 +59,9 @@ def column_of(column: pd.Series, told: str) -> pd.Series:
     return pd.Series(_numbers(values.tolist(), known.to_numpy(), told), index=column.index, name=column.name)
 
 
-def is_text_of_numbers(values: pd.Series) -> bool:
-    """Whether all values are texts that look like numbers, such as 12, 0,75 or 1.234,5."""
-    texts = values.dropna()
-    if not len(texts) or not all(isinstance(value, str) for value in texts.unique()):
-        return False
-    return bool(texts.astype(str).str.fullmatch(r"\s*[+-]?(\d[\d.,'_\s]*|[.,]\d+)([eE][+-]?\d+)?\s*%?\s*").all())
+def numbers_as_text(values: pd.Series) -> list[str]:
+    """Those of the distinct values that are texts but look like numbers: 12, 0,75, 1.234,5 or 20 %."""
+    return [value for value in values.dropna().unique() if isinstance(value, str) and NUMBER.fullmatch(value.strip())]
 
 
 def _kind(kind: type) -> Kind:

@@ -428,7 +428,9 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected files of one kind, found"):
         contingency(tmp_path, **ASKED)
     (tmp_path / "d.txt").write_text("")
-    with pytest.raises(ValueError, match=r"expected files ending in .csv, .csv.gz, .parquet, .pq, found .*d.txt"):
+    with pytest.raises(
+        ValueError, match=r"expected files ending in .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, found .*d.txt"
+    ):
         contingency(tmp_path / "d.txt", **ASKED)
     (tmp_path / "e.csv").write_text("sex,,p\nm,1,.3\n")
     with pytest.raises(ValueError, match="column 1 .counted from 0. has no name"):

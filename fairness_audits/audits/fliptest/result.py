@@ -37,6 +37,7 @@ from fairness_audits.results.result import (
     under,
 )
 from fairness_audits.tables.levels import level_name
+from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.transport.quality import WORST_HEALTHY_KS
 
 SHOWN_LINES = 5
@@ -77,6 +78,8 @@ missing_values: Values are missing in {missing}, and the model is asked with the
   there: for the map a missing number is at the mean of both groups, and that it is missing is a feature of its own.
 unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
   the model's direct use of it.
+numbers_as_text: Column {column!r} is text, and so a category, but {numbers} look like numbers. Make it a column of
+  numbers; or, if its values are codes, name it by --categorical.
 no_noise_floor: The intervals take the map as given. How many flips the map makes by itself is seen with
   --null-draws=39, at the price of so many more fits.
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
@@ -312,6 +315,14 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
         "exact_map": real,
         "missing_values": bool(space.gaps) and {"missing": listed(space.gaps, SHOWN)},
+        "numbers_as_text": [
+            {"column": one.name, "numbers": listed(list(map(repr, found)), SHOWN)}
+            for one in space.inputs
+            if one.name not in (*asked.categorical, *asked.text)
+            and one.levels is not None
+            and not isinstance(one.levels.dtype, pd.CategoricalDtype)
+            and (found := numbers_as_text(one.levels))
+        ],
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
         "no_noise_floor": sides[0].null is None,
         "read_as_probabilities": model.kind == PROBABILITY and not model.columns and asked.threshold is None,
