@@ -43,10 +43,10 @@ def settled(value: Any, hint: Any) -> Any:
 
 
 def _level(value: Any) -> Any:
-    """What a value of a column is called, None where it is no scalar."""
+    """What a value of a column is called; what is missing or no scalar stays."""
     from pandas.api.types import is_scalar
 
-    return level_name(value) if is_scalar(value) and not is_missing(value) else None
+    return level_name(value) if is_scalar(value) and not is_missing(value) else value
 
 
 def in_python(text: str, kind: type[Options]) -> str:

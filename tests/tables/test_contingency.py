@@ -433,7 +433,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     ):
         contingency(tmp_path / "d.txt", **ASKED)
     (tmp_path / "e.csv").write_text("sex,,p\nm,1,.3\n")
-    with pytest.raises(ValueError, match="column 1 .counted from 0. has no name"):
+    with pytest.raises(ValueError, match=r"column 1 \(counted from 0\) has no name"):
         contingency(tmp_path / "e.csv", **ASKED)
 
 

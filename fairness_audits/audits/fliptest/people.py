@@ -12,6 +12,7 @@ from fairness_audits.inputs.table import Source, drawn, feature_names, numeric, 
 from fairness_audits.messages import SHOWN, advised, check_columns, listed
 from fairness_audits.tables.levels import in_order, level_asked, level_name, place_of
 from fairness_audits.tables.rows import Values, grouped
+from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.values import Array
 
 LEAST_ROWS = 20
@@ -160,8 +161,8 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
             if len(levels) > MOST_LEVELS:
                 raise ValueError(
                     f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
-                    f"category: if it is a name or an identifier leave it out, {advised('drop', name)}; else group "
-                    "its values"
+                    f"category: if it is a name or an identifier leave it out, {advised('drop', name)}; "
+                    + ("make its texts numbers if they are" if numbers_as_text(known) else "else group its values")
                 )
             inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
             continue

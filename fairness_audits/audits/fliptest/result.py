@@ -12,7 +12,7 @@ from fairness_audits.audits.fliptest.compute import FLIPSETS, Side, gather_sound
 from fairness_audits.audits.fliptest.maps import candidates, null_draws
 from fairness_audits.audits.fliptest.measured import flipsets, result, transparency
 from fairness_audits.audits.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
-from fairness_audits.audits.fliptest.people import read_groups, space_of
+from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import NOISE
@@ -36,7 +36,7 @@ from fairness_audits.results.result import (
     rows_of,
     under,
 )
-from fairness_audits.tables.levels import level_name
+from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.transport.quality import WORST_HEALTHY_KS
 
@@ -80,6 +80,8 @@ unmoved_columns: Each group has a single value in {unmoved}: counterparts take t
   the model's direct use of it.
 numbers_as_text: Column {column!r} is text, and so a category, but {numbers} look like numbers. Make it a column of
   numbers; or, if its values are codes, name it by --categorical.
+unread_label: The label holds {values}, not 0 and 1, so the accuracy is not known: --positive=VALUE says which counts
+  as 1.
 no_noise_floor: The intervals take the map as given. How many flips the map makes by itself is seen with
   --null-draws=39, at the price of so many more fits.
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
@@ -150,7 +152,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         subject=f"{model.given} on {source.name}",
         verdict=verdict(facts, decided, asked.alpha),
         caveats=(
-            *words.caveats(CAVEATS, conditions(sides, space, decider, asked)),
+            *words.caveats(CAVEATS, conditions(sides, space, decider, asked) | unread_label(source, groups, asked)),
             *words.caveats(words.READING, source.notes),
         ),
         sections=tuple(_sections(sides, space, facts, asked)),
@@ -292,6 +294,13 @@ def _report(report: Sequence[Entry]) -> Table:
     )
     ranked = sum(entry["rank_mean"] is not None for entry in report)
     return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")
+
+
+def unread_label(source: Source, groups: Groups, asked: Settings) -> dict[str, Any]:
+    """The condition that true classes are given, but nothing says which of them is 1."""
+    if asked.label is None or groups.label_levels is not None:
+        return {}
+    return {"unread_label": {"values": listed(in_order(source.table[asked.label].dropna().unique()), SHOWN)}}
 
 
 def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Settings) -> dict[str, Any]:
