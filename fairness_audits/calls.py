@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import MISSING
 from typing import Any, TypeVar, get_type_hints
 
+from fairness_audits.inputs.keywords import in_python, settled, told_in_python
 from fairness_audits.messages import listed, nearest, not_installed
 from fairness_audits.options import Options, documented, keywords
 from fairness_audits.results.result import Result
-from fairness_audits.validation import fits
 
 Audit = TypeVar("Audit", bound=Callable[..., Result])
 
@@ -19,8 +19,8 @@ Audit = TypeVar("Audit", bound=Callable[..., Result])
 def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
     """Give a function ``(arrays, **settings)`` the options of ``kind`` as keywords, in its signature and docstring.
 
-    It raises TypeError for a keyword that is missing or does not exist, and ValueError for whatever else can be mended,
-    in the words of the command line: ``--step-size`` is the keyword ``step_size``.
+    It raises TypeError for a keyword that is missing or does not exist, and ValueError for whatever else can be mended.
+    What the command line calls ``--step-size`` is ``step_size`` in its messages and in those of the result.
     """
 
     def decorate(function: Audit) -> Audit:
@@ -45,20 +45,22 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
             needed = [name for name, one in options.items() if one.default is one.empty and name not in given]
             if needed:
                 raise TypeError(f"{function.__name__}() needs {listed(needed)}")
-            for name, hint in checks.items():
-                # One value may stand for a list of one.
-                if name in given and not fits(given[name], hint) and fits([given[name]], hint):
-                    given[name] = [given[name]]
+            given |= {name: settled(given[name], hint) for name, hint in checks.items() if name in given}
             try:
                 with unchanged_program():
-                    return function(*positional, **given)
+                    return told_in_python(function(*positional, **given), kind)
+            except ValueError as error:
+                if type(error) is ValueError:
+                    error.args = (in_python(str(error), kind),)
+                raise
             except ModuleNotFoundError as error:
                 told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
                 raise ModuleNotFoundError(told, name=error.name) from error
 
         audit.__signature__ = signature.replace(parameters=[*arrays, *options.values()])  # type: ignore[attr-defined]
+        told = in_python(documented(kind, taken), kind)
         if function.__doc__:
-            audit.__doc__ = function.__doc__.replace("%(settings)s", documented(kind, taken).replace("\n", "\n    "))
+            audit.__doc__ = function.__doc__.replace("%(settings)s", told.replace("\n", "\n    "))
         return audit  # type: ignore[return-value]
 
     return decorate

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import shlex
 from collections.abc import Collection, Container, Iterable, Sequence
 from itertools import chain, count
 from typing import Any
@@ -54,6 +55,11 @@ def listed(values: Sequence[object], shown: int = 40) -> str:
     """The values separated by commas, with a count of those left out beyond the first ``shown``."""
     text = ", ".join(str(value) for value in values[:shown])
     return text if len(values) <= shown else f"{text} and {len(values) - shown} more"
+
+
+def advised(option: str, value: object) -> str:
+    """An option with a value, ``--map=exact``: what the command line takes, and Python's keywords are made of."""
+    return f"--{option}={shlex.quote(str(value))}"
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:

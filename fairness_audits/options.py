@@ -27,18 +27,33 @@ from fairness_audits.messages import nearest, reason
 from fairness_audits.validation import Checked, described, finite, fits, hints_of
 
 Number = Annotated[float, finite]
+TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 Standardize = Literal["continuous", "none"]
 """Which columns are measured in standard deviations."""
 
 
 def option(
-    doc: str, default: Any = MISSING, metavar: str | None = None, *, command: bool = False, words: bool = False
+    doc: str,
+    default: Any = MISSING,
+    metavar: str | None = None,
+    *,
+    command: bool = False,
+    words: bool = False,
+    python: str | tuple[str, str] = "",
 ) -> Any:
     """A field of Options: its help, its default, and what stands for its value in the help.
 
     ``words``: a list of texts that are arguments of their own, as a shell makes of a pattern, not one with commas.
+    ``python``: what messages call it in Python where it is no keyword of this name, and, where that is something else,
+    with a value: ``{value}`` stands for it, ``{column}`` and ``{level}`` for its parts.
     """
-    extra = {"doc": doc, "metavar": metavar, "command": command, "words": words}
+    extra = {
+        "doc": doc,
+        "metavar": metavar,
+        "command": command,
+        "words": words,
+        "python": (python, python) if isinstance(python, str) else python,
+    }
     return field(default=default, metadata=extra)
 
 
@@ -70,29 +85,43 @@ class Output(Options, title="output"):
     gate: bool = source("let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
 
 
-class Reading(Options, title="reading"):
-    text: Sequence[str] = source(
-        "columns that are text though they look like numbers, such as codes like 01", (), "A,B"
-    )
+class Files(Options, title="reading"):
+    """How CSV files are read."""
+
     missing: Sequence[str] | None = source(
         "what stands for a missing value in a CSV, beside the empty cell (default: NA, None, nan, ...; '-': nothing)",
         None,
         "A,B",
+    )
+    separator: Literal["comma", "semicolon", "tab", "bar"] | None = source(
+        "what stands between the columns of a CSV (default: read off its first lines)", None
+    )
+
+
+class Reading(Files, title="reading"):
+    text: Sequence[str] = source(
+        "columns that are text though they look like numbers, such as codes like 01",
+        (),
+        "A,B",
+        python="text in X",
     )
 
 
 class Rows(Options, title="data"):
     """A table of rows, and which columns the model takes."""
 
-    data: Path = source("the rows to audit: CSV or Parquet", metavar="FILE")
+    data: Path = source("the rows to audit: CSV or Parquet", metavar="FILE", python="X")
     positive: str | None = option("the label's value that the model calls class 1 (where it is not 0 and 1)", None)
     features: Sequence[str] = source(
         "the model's input columns in its order (default: those that the model names, else all columns but the label "
         "and others with a part of their own, in the order of the file)",
         (),
         "A,B,C",
+        python=("X", "X[{value}]"),
     )
-    drop: Sequence[str] = source("columns that the model does not take", (), "A,B")
+    drop: Sequence[str] = source(
+        "columns that the model does not take", (), "A,B", python=("X", "X.drop(columns={value})")
+    )
 
 
 OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]
@@ -107,6 +136,7 @@ class Computed(Options, title="model"):
         "open a file that holds a pickled model or an exported program. A pickle can run any program when it is "
         "opened: only for files whose maker you trust",
         False,
+        python="the opened model in place of its path",
     )
     device: str = option("cpu, cuda, cuda:1, ... (default: a GPU where one is visible)", "auto")
 
@@ -198,6 +228,8 @@ def _read(text: str, hint: Any) -> Any:
         return next((one for one in arguments if str(one) == text), text)
     if _several(hint):
         return tuple(_read(part, arguments[0]) for part in names(text))
+    if hint is bool:
+        return TRUTH.get(text.lower(), text)
     try:
         return hint(text) if hint in (int, float, Path) else text
     except ValueError:
@@ -227,7 +259,7 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
     import yaml
 
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), as_written())
     except FileNotFoundError as error:
         raise ValueError(f"there is no file {path}: --config takes a YAML file of options") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -244,15 +276,66 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
             continue
         if name not in known:
             raise ValueError(f"{path}: {audit} has no option {key!r}{nearest(name, known)}")
-        hint, value = known[name], tuple(value) if isinstance(value, list) else value
-        # Where a text is wanted, a number that YAML made of it is that text again: positive: 1.
-        if isinstance(value, str) or not fits(value, hint):
-            try:
-                value = read(str(value), hint)
-            except ValueError as error:
-                raise ValueError(f"{path}: {key}: {error}") from error
-        values[name] = value
+        try:
+            values[name] = _of_yaml(value, known[name])
+        except ValueError as error:
+            raise ValueError(f"{path}: {key}: {error}") from error
     return values
+
+
+class Plain(str):
+    """A value of a YAML file that stands there without quotes."""
+
+    __slots__ = ()
+
+
+def as_written() -> Any:
+    """A loader of YAML that keeps every value as the text that it is: yes, NO, 012 and 12:30 are no other."""
+    import yaml
+
+    class AsWritten(yaml.SafeLoader):
+        pass
+
+    def text(loader: Any, node: Any) -> str:
+        value = str(loader.construct_scalar(node))
+        return value if node.style else Plain(value)
+
+    AsWritten.yaml_implicit_resolvers = {}
+    AsWritten.add_constructor("tag:yaml.org,2002:str", text)
+    return AsWritten
+
+
+def _of_yaml(value: Any, hint: Any) -> Any:
+    """The value of this type that texts of a YAML file stand for. Raises ValueError where there is none."""
+    if isinstance(value, Plain) and value in ("", "~", "null", "Null", "NULL") and fits(None, hint):
+        return None
+    if isinstance(value, Mapping):
+        # Whatever reads these settings knows their types: they are numbers where YAML says so.
+        value = _resolved(value)
+    elif isinstance(value, list):
+        value = tuple(_read(one, element(hint)) if isinstance(one, str) else one for one in value)
+    if isinstance(value, str) or not fits(value, hint):
+        return read(str(value), hint)
+    return value
+
+
+def _resolved(value: Any) -> Any:
+    import yaml
+
+    if isinstance(value, Mapping):
+        return {str(key): _resolved(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_resolved(one) for one in value]
+    return yaml.safe_load(value) if isinstance(value, Plain) else value
+
+
+def element(hint: Any) -> Any:
+    """The type of the elements of a list that this type may be; text where it is none."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    for part in parts:
+        if _several(part):
+            return get_args(get_args(part)[0] if get_origin(part) is Annotated else part)[0]
+    return str
 
 
 def stated(settings: Options) -> dict[str, Any]:

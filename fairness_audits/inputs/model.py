@@ -75,7 +75,7 @@ class Computing:
             torch.zeros(1, device=device, dtype=self.dtype)
         except Exception as error:
             raise ValueError(
-                f"--device {self.device_name} cannot be used here ({reason(error)}): try --device cpu"
+                f"--device={self.device_name} cannot be used here ({reason(error)}): try --device=cpu"
             ) from error
         return device
 
@@ -319,7 +319,7 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
     except Exception as error:
         raise ValueError(f"{path} cannot be opened as a skops archive ({reason(error)}): save it again") from error
     raise ValueError(
-        f"{path} holds objects that skops does not know to be safe ({listed(unknown, 5)}): if you trust its maker add "
+        f"{path} holds objects that skops does not know to be safe ({listed(unknown, 5)}): if you trust its maker give "
         "--trust-pickle"
     )
 
@@ -328,7 +328,7 @@ def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> No
     if not trust_pickle:
         raise ValueError(
             f"{path} is {what}. A pickle can run any program when it is opened, so it is not opened "
-            f"unasked: if you trust its maker add --trust-pickle; better, {better}, or give path/to/file.py:name"
+            f"unasked: if you trust its maker give --trust-pickle; better, {better}, or give path/to/file.py:name"
         )
 
 

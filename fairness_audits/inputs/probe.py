@@ -29,7 +29,7 @@ ROUNDED = 4
 """In half precision, an output may differ by so many units in its last place."""
 REMEDIES = (
     (("same dtype", "Double"), "The model computes in another precision: {precision}"),
-    (("on the same device",), "The model keeps tensors on another device: try --device cpu"),
+    (("on the same device",), "The model keeps tensors on another device: try --device=cpu"),
 )
 """What to do, by words in torch's message."""
 
@@ -45,7 +45,7 @@ class Form:
     unit: str
     given: str
     remedy: str
-    precision: str = "try --dtype float32"
+    precision: str = "try --dtype=float32"
     without_gradient: str = ""
 
 
@@ -248,7 +248,7 @@ def model_words(facts: Mapping[str, Any]) -> str:
 
 OUTPUT_CAVEATS = f"""
 read_as_probabilities: All outputs lie between 0 and 1 (sums within {ROUNDING:g} of 1 where there are several) and were
-  read as probabilities; if they are logits, say --output-kind logits.
+  read as probabilities; if they are logits, say --output-kind=logits.
 saturated: The model's probability is exactly 0 or 1 in {{count:,}} {{unit}}s, where a loss is infinite or there is no
   gradient to follow: let it return logits, the values before the last sigmoid or softmax, if you can.
 """
@@ -269,7 +269,7 @@ def check_kind(output: torch.Tensor, kind: Kind) -> None:
     if not fits:
         wanted = "in [0, 1]" if kind == "probability" else "of at most 0"
         raise ValueError(
-            f"--output-kind {kind}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits"
+            f"--output-kind={kind}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits"
         )
 
 

@@ -6,19 +6,20 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fairness_audits import options as options
-from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.messages import SHOWN, advised, check_columns, listed
 from fairness_audits.seeds import generators
 from fairness_audits.tables.duckdb_engine import opened
 from fairness_audits.tables.levels import in_order, level_name, where
 from fairness_audits.tables.rows import Values, doubles, grouped, labelled
 from fairness_audits.tables.rows import numeric as numbers_in
-from fairness_audits.tables.table import FAULTS, MISSING_TEXTS, Faulty, Place, Score
+from fairness_audits.tables.table import FAULTS, Faulty, Place, Score
+from fairness_audits.tables.typed import typed
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -34,27 +35,42 @@ UNIT_SCALE = (0.2, 5.0)
 
 @dataclass(frozen=True)
 class Source:
-    """Rows, counted from 0, with the ``name`` that messages call them by, and the checksum of their file."""
+    """Rows, counted from 0, with the ``name`` that messages call them by, and the checksum of their file.
+
+    Numbers are numbers, whatever the type of their column. ``notes`` on how rows were read are caveats,
+    :data:`fairness_audits.results.sentences.READING`.
+    """
 
     name: str
     table: pd.DataFrame
     sha256: str | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", typed(self.table, self.name))
 
     @classmethod
-    def read(cls, path: Path, text: Sequence[str] = (), missing: Sequence[str] | None = None) -> Source:
+    def read(
+        cls,
+        path: Path,
+        text: Sequence[str] = (),
+        missing: Sequence[str] | None = None,
+        separator: str | None = None,
+    ) -> Source:
         """The rows in a file, decimal numbers in a CSV to the last bit.
 
-        Columns named in ``text`` stay text; ``missing`` says what stands for a missing value in a CSV, beside the empty
-        cell. Raises ValueError as :mod:`fairness_audits.tables` does, and for a file without rows.
+        Columns named in ``text`` stay text. In a CSV ``missing`` stands for a missing value, beside the empty cell, and
+        ``separator`` names what is between columns. Raises ValueError as :mod:`fairness_audits.tables` does, and for a
+        file without rows.
         """
         if not path.is_file():
             raise ValueError(f"there is no file {path}: give the path of a CSV or Parquet file")
-        with opened(path, missing=MISSING_TEXTS if missing is None else ("", *missing)) as found:
+        with opened(path, missing=missing, separator=separator, text_columns=text) as found:
             check_columns(found, text, "--text", found.name)
             table = found.frame(text)
         if table.empty:
             raise ValueError(f"{path} has no rows: an audit needs rows of data")
-        return cls(str(path), table, sha256(path))
+        return cls(str(path), table, sha256(path), found.notes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -199,8 +215,8 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
         more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         raise ValueError(
             f"{source.name}: expected {wanted} in every feature column, but {found}{more}. Encode these columns as the "
-            "model expects them (pandas.get_dummies of text, days of a date), or leave them out, --drop "
-            f"{','.join(wrong)}"
+            "model expects them (pandas.get_dummies of text, days of a date), or leave them out, "
+            f"{advised('drop', ','.join(wrong))}"
         )
     if not gaps and (told := missing_in(replace(source, table=table[list(names)]))):
         raise ValueError(f"{source.name}: {told}: {FILL}")
@@ -245,7 +261,7 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
         remedy = (
             "expected the numbers of the model's outputs, from 0: give their names in the outputs' order with "
-            "--classes A,B,C"
+            "--classes=A,B,C"
             if classes is None
             else f"which --classes does not name. It names: {listed(classes)}"
         )
@@ -288,12 +304,12 @@ def classes_of(
 def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, str]]:
     """A sensitive attribute as 0 and 1, with the levels that these stand for."""
     column = attribute.column
-    codes, levels = grouped(source, column, source.table[column], attribute.level)
+    codes, levels = grouped(source, column, source.table[column], attribute.level, "sensitive")
     if len(levels) != 2:
         raise ValueError(
             f"{source.name}: the sensitive column {column!r} must have two levels, found {len(levels)}: "
-            f"{listed(levels, SHOWN)}: compare one level with the rest, --sensitive {column}={levels[0]}, or code it "
-            "in two levels"
+            f"{listed(levels, SHOWN)}: compare one level with the rest, "
+            f"{advised('sensitive', f'{column}={levels[0]}')}, or code it in two levels"
         )
     first, second = levels
     return (codes, (first, second)) if attribute.level is None else (1 - codes, (second, first))
@@ -354,8 +370,8 @@ def units(features: Array, names: Sequence[str], asked: options.Standardize | No
             found = listed([f"{names[j]} ({spread[j]:.3g})" for j in off], SHOWN)
             raise ValueError(
                 f"columns with a standard deviation far from 1: {found}. The audit takes one unit of each column "
-                "alike, so say what it shall do: --standardize continuous measures columns of more than "
-                "two values in standard deviations (the model still sees the columns as they are); --standardize none "
+                "alike, so say what it shall do: --standardize=continuous measures columns of more than "
+                "two values in standard deviations (the model still sees the columns as they are); --standardize=none "
                 "keeps their units"
             )
     shift, scale = np.zeros(d), np.ones(d)

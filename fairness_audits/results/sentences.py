@@ -17,6 +17,11 @@ UNLESS = " unless rejected"
 STATUS: Mapping[Outcome, int] = {"not rejected": 0, "rejected": 3, "inconclusive": 4}
 """The exit status of each outcome under --gate."""
 INCONCLUSIVE = "INCONCLUSIVE"
+READING = """
+repeated_names: More than one column is called {name}: the later one is read as {own}.
+decimal_commas: Numbers with a decimal comma are read as such in {columns}.
+"""
+"""What is said of any file, by how it was read."""
 
 
 def entries(text: str) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a d
 text, and a number is read from it where one is needed, to the last bit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
@@ -26,19 +26,30 @@ CELLS = 1_000_000
 
 
 @contextmanager
-def opened(source: Any, engine: Engine, threads: int | None = None, memory: str | None = None) -> Iterator[Table]:
-    """The source as a table of that engine, which may be counted and fetched from more than once."""
+def opened(
+    source: Any,
+    engine: Engine,
+    threads: int | None = None,
+    memory: str | None = None,
+    missing: Sequence[str] | None = None,
+    separator: str | None = None,
+) -> Iterator[Table]:
+    """The source as a table of that engine, which may be counted and fetched from more than once.
+
+    In CSV files ``missing`` stands for a missing value (default: NA, None, nan, ...) beside the empty cell, and
+    ``separator`` names what is between columns (default: read off the first lines).
+    """
     if isinstance(source, Table):
         yield source
     elif engine == "duckdb":
         from fairness_audits.tables.duckdb_engine import opened as by_duckdb
 
-        with by_duckdb(source, threads, memory) as duck:
+        with by_duckdb(source, threads, memory, missing, separator) as duck:
             yield duck
     elif engine == "spark":
         from fairness_audits.tables.spark_engine import opened as by_spark
 
-        with by_spark(source, threads, memory) as spark:
+        with by_spark(source, threads, memory, missing, separator) as spark:
             yield spark
     else:
         raise ValueError(f"expected an engine among {', '.join(ENGINES)}; found {engine!r}")

@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairness_audits.messages import SHOWN, check_distinct
+from fairness_audits.messages import SHOWN, check_distinct, listed
 from fairness_audits.tables import sql
 from fairness_audits.tables.levels import cells_of
-from fairness_audits.tables.source import Files, half_in_parquet, header, local_files, parquet_header
-from fairness_audits.tables.table import HALF, MISSING_TEXTS, Cell, Faulty, Place, Request, half_columns, precision_of
+from fairness_audits.tables.source import (
+    Files,
+    half_in_parquet,
+    layout,
+    local_files,
+    parquet_header,
+    renamed,
+    told_apart,
+)
+from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts, precision_of
+from fairness_audits.tables.typed import typed
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -26,11 +35,17 @@ FRAME = "rows_in_memory"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
 TEXTS = ("VARCHAR", "ENUM")
 TYPES = {
-    "BIGINT": "coalesce(regexp_full_match({0}, '[+-]?[0-9]{{1,18}}'), false)",
-    "DOUBLE": "{0} IS NULL OR TRY_CAST({0} AS DOUBLE) IS NOT NULL",
+    "BIGINT": "coalesce(regexp_full_match({0}, '[+-]?(0|[1-9][0-9]*)') AND TRY_CAST({0} AS BIGINT) IS NOT NULL, false)",
+    "DOUBLE": "{0} IS NULL OR (TRY_CAST({0} AS DOUBLE) IS NOT NULL "
+    "AND NOT regexp_matches({0}, '^[+-]?0[0-9]|_|^[+-]?[0-9]{{17,}}$'))",
     "BOOLEAN": "coalesce(regexp_full_match({0}, '(?i)true|false'), true)",
 }
-"""A column of a CSV file is of the first of these types that all its values are, BIGINT without a gap; else text."""
+"""A column of a CSV file is of the first of these types that all its values are, BIGINT without a gap; else text, as
+codes like 01 are, and whole numbers that doubles do not tell apart."""
+PLAIN = "[+-]?[0-9]+([eE][+-]?[0-9]+)?"
+WITH_COMMA = "[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?"
+THOUSANDS = "[+-]?[1-9][0-9]{0,2},[0-9]{3}"
+"""0,75 is a number with a decimal comma for certain, 1,234 may be a thousand."""
 
 
 @contextmanager
@@ -38,10 +53,13 @@ def opened(
     source: str | Path | Sequence[str | Path] | pd.DataFrame,
     threads: int | None = None,
     memory: str | None = None,
-    missing: Sequence[str] = MISSING_TEXTS,
+    missing: Sequence[str] | None = None,
+    separator: str | None = None,
+    text_columns: Sequence[str] = (),
 ) -> Iterator[DuckTable]:
     """The table of a source. ``threads`` (default: all cores) and ``memory`` ("4GB"; default: 80 % of it) are limits;
-    what does not fit into memory goes to a temporary folder. ``missing`` stands for a missing value in a CSV file."""
+    what does not fit into memory goes to a temporary folder. In a CSV file ``missing`` stands for a missing value,
+    ``separator`` names what is between columns, and ``text_columns`` have no decimal commas."""
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="tabulate-") as folder, duckdb.connect() as connection:
@@ -52,7 +70,7 @@ def opened(
                     connection.execute(f"SET {name} = {text(str(value))}")
                 except duckdb.Error as error:
                     raise ValueError(f"DuckDB does not take {value!r} as {name}: {told(error)}") from error
-        yield DuckTable(connection, source, missing)
+        yield DuckTable(connection, source, missing, separator, text_columns)
 
 
 def quoted(column: str) -> str:
@@ -107,29 +125,43 @@ class DuckTable:
         self,
         connection: duckdb.DuckDBPyConnection,
         source: str | Path | Sequence[str | Path] | pd.DataFrame,
-        missing: Sequence[str] = MISSING_TEXTS,
+        missing: Sequence[str] | None = None,
+        separator: str | None = None,
+        text_columns: Sequence[str] = (),
     ) -> None:
-        self._connection, self._missing = connection, ", ".join(map(text, missing))
+        self._connection, self._missing = connection, ", ".join(map(text, missing_texts(missing)))
         self._files: Files | None = None
         self._half: frozenset[str] = frozenset()
+        self._separator, self._commas = ",", frozenset[str]()
+        self.notes: dict[str, Any] = {}
         if isinstance(source, str | Path | Sequence):
             self._files = local_files(source)
             self.name = self._files.name
-            self._header = header(self._files) if self._files.kind == "csv" else ()
+            if self._files.kind == "csv":
+                found = layout(self._files, separator)
+                named, self._separator = found.names, found.separator
+            else:
+                named = parquet_header(self._files)
+            self._header = told_apart(named)
+            if repeated := renamed(named, self._header):
+                self.notes["repeated_names"] = repeated
         else:
             self.name = "the data frame"
             self._header = tuple(str(column) for column in source.columns)
             check_distinct(self._header, self.name)
             self._half = half_columns(source)
-            connection.register(FRAME, in_arrow(source))
+            connection.register(FRAME, in_arrow(typed(source, self.name)))
         known, kinds, *_ = zip(*self._asked(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
         if self._files is not None and self._files.kind == "parquet":
-            self._header = parquet_header(self._files)
             self._half = half_in_parquet(self._files)
         self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
         self._types: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
         self._dialect = sql.Dialect(lambda column: quoted(self._known[column]), text)
+        if self._files is not None and self._files.kind == "csv" and self._separator != ",":
+            self._commas = self._with_decimal_commas(text_columns)
+            if commas := [name for name in self.columns if self._known[name] in self._commas]:
+                self.notes["decimal_commas"] = {"columns": listed(commas, SHOWN)}
 
     def size(self) -> int:
         return int(self._asked(f"SELECT count(*) FROM {self._rows()}")[0][0])
@@ -172,11 +204,10 @@ class DuckTable:
 
     def frame(self, texts: Sequence[str] = ()) -> pd.DataFrame:
         """All rows of files: Parquet with the types that pandas wrote, CSV with those of TYPES, ``texts`` as text."""
-        import pandas as pd
 
         assert self._files is not None
         if self._files.kind == "parquet":
-            found = pd.read_parquet(list(self._files.paths)).rename(columns=str).reset_index(drop=True)
+            found = self._parquet()
             return found.assign(**{name: found[name].map(str, na_action="ignore") for name in texts})
         raw, kinds = [self._dialect.name(name) for name in self.columns], dict.fromkeys(self.columns, "VARCHAR")
         counts = [f"count(*) FILTER (WHERE NOT ({of.format(one)}))" for one in raw for of in TYPES.values()]
@@ -187,6 +218,41 @@ class DuckTable:
         cast = ", ".join(f"CAST({one} AS {kind})" for one, kind in zip(raw, kinds.values(), strict=True))
         found = self._executed(f"SELECT {cast} FROM {self._rows()}").df().set_axis(list(kinds), axis="columns")
         return found.astype({name: "str" for name, kind in kinds.items() if kind == "VARCHAR"})
+
+    def _parquet(self) -> pd.DataFrame:
+        """All rows of Parquet files, their columns as they are called here."""
+        import pandas as pd
+        from pyarrow.parquet import ParquetFile
+
+        assert self._files is not None
+        paths = list(self._files.paths)
+        if len(set(parquet_header(self._files))) == len(self._header):
+            found = pd.read_parquet(paths).rename(columns=str).reset_index(drop=True)
+        else:
+            tables = [ParquetFile(path).read().rename_columns(list(self._header)) for path in paths]
+            found = pd.concat([one.to_pandas() for one in tables], ignore_index=True)
+        return found
+
+    def _with_decimal_commas(self, texts: Sequence[str]) -> frozenset[str]:
+        """The columns, as DuckDB knows them, of numbers with a decimal comma: of at least one it is certain."""
+        names = [name for name in self.columns if name not in texts]
+        if not names:
+            return frozenset()
+        counts = [
+            f"count(*) FILTER (WHERE {condition})"
+            for raw in map(self._dialect.name, names)
+            for condition in (
+                f"NOT regexp_full_match({raw}, '{PLAIN}|{WITH_COMMA}')",
+                f"regexp_full_match({raw}, '{WITH_COMMA}')",
+                f"regexp_full_match({raw}, '{WITH_COMMA}') AND NOT regexp_full_match({raw}, '{THOUSANDS}')",
+            )
+        ]
+        (found,) = self._asked(f"SELECT {', '.join(counts)} FROM {self._rows()}")
+        others, commas, certain = np.reshape(found, (len(names), -1)).T
+        numbers = (others == 0) & (commas > 0)
+        if not (certain[numbers] > 0).any():
+            return frozenset()
+        return frozenset(self._known[name] for name, is_number in zip(names, numbers, strict=True) if is_number)
 
     def _column(self, column: str) -> sql.Column:
         kind = self._types[column]
@@ -204,10 +270,14 @@ class DuckTable:
             # By name, or DuckDB would squeeze a later file's 1.5 into the first one's integers.
             return f"read_parquet({paths}, union_by_name = true)"
         columns = ", ".join(f"{column}: 'VARCHAR'" for column in numbered(self._header))
-        return (
-            f"read_csv({paths}, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
-            f"columns = {{{columns}}}, nullstr = [{self._missing}])"
+        read = (
+            f"read_csv({paths}, auto_detect = false, header = true, delim = {text(self._separator)}, quote = '\"', "
+            f"escape = '\"', columns = {{{columns}}}, nullstr = [{self._missing}])"
         )
+        if not self._commas:
+            return read
+        replaced = ", ".join(f"replace({quoted(name)}, ',', '.') AS {quoted(name)}" for name in sorted(self._commas))
+        return f"(SELECT * REPLACE ({replaced}) FROM {read})"
 
     def _asked(self, statement: str) -> list[tuple[Any, ...]]:
         return self._executed(statement).fetchall()

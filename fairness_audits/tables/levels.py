@@ -6,9 +6,10 @@ Errors say which column, how many rows and where the first ones stand, and what 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
-from fairness_audits.messages import SHOWN, check_columns, listed, unlike
+from fairness_audits.messages import SHOWN, advised, check_columns, listed, unlike
 from fairness_audits.tables.table import (
     DISTINGUISHED,
     FAULTS,
@@ -40,10 +41,10 @@ def label_classes(table: Placed, column: str, values: Mapping[Any, int], positiv
         strange = sorted((value for value, code in found.items() if code is None), key=str)
         if not strange:
             return {value: code for value, code in found.items() if code is not None}
-        if len(values) == len(strange) == 2:
+        if len(held := in_order(map(level_name, values))) == 2:
             raise ValueError(
-                f"{table.name}: column {column!r} (label) holds {listed(in_order(values))}, not 0 and 1: say which "
-                f"of them counts as 1, with positive (--positive) {in_order(values)[1]!r} for example"
+                f"{table.name}: column {column!r} (label) holds {listed(held)}, not 0 and 1: say which of them counts "
+                f"as 1, {advised('positive', held[1])} for example"
             )
         raise _not_two(table, column, values, strange)
     names = {value: level_name(value) for value in values}
@@ -71,24 +72,26 @@ def prediction_classes(
     )
 
 
-def group_names(table: Placed, column: str, values: Mapping[Any, int], against: str | None) -> dict[Any, str]:
+def group_names(
+    table: Placed, column: str, values: Mapping[Any, int], against: str | None, role: str = "group"
+) -> dict[Any, str]:
     """The group that each value belongs to: its own, or that of ``against`` and that of all the others."""
     names = {value: level_name(value) for value in values}
     if against is not None:
-        one = level_asked(table, column, names.values(), against, "group")
+        one = level_asked(table, column, names.values(), against, role)
         rest = rest_of(against, names.values())
         names = {value: against if name == one else rest for value, name in names.items()}
     if len(set(names.values())) == 1:
         only, count = next(iter(names.values())), sum(values.values())
         raise ValueError(
-            f"{table.name}: column {column!r} (group) is {only!r} in all {count:,} rows: there is nothing to "
+            f"{table.name}: column {column!r} ({role}) is {only!r} in all {count:,} rows: there is nothing to "
             "compare it with"
         )
     if len(set(names.values())) > MOST_GROUPS:
         raise ValueError(
-            f"{table.name}: column {column!r} (group) has {len(values):,} values, {_shown(values)}: expected at most "
-            f"{MOST_GROUPS} groups. Band a number first, or compare one value with all the others: "
-            f"{column}={in_order(values)[0]}"
+            f"{table.name}: column {column!r} ({role}) has {len(values):,} values, {_shown(values)}: expected at most "
+            f"{MOST_GROUPS} groups. Band a number first, or compare one value with all the others, "
+            f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}"
         )
     return names
 
@@ -111,19 +114,20 @@ def place_of(value: Any) -> tuple[bool, float, str]:
 
 def level_name(value: Any) -> str:
     """A value as text, a whole number without decimals: 1 and 1.0 are one level, 01 is another."""
-    found = WHOLE.fullmatch(str(value))
-    return found[1] if found else str(value)
+    text = str(float(value) if isinstance(value, Decimal) else value)
+    found = WHOLE.fullmatch(text)
+    return found[1] if found else text
 
 
 def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
     """The value that a text stands for: of the same text, else of the same number; None where there is none.
 
-    Raises ValueError where several are alike, such as 1 and 01 for 1.0.
+    True is the number 1 and False is 0. Raises ValueError where several are alike, such as 1 and 01 for 1.0.
     """
-    known, number = list(dict.fromkeys(values)), number_of(wanted)
+    known, number = list(dict.fromkeys(values)), _amount(wanted)
     for alike in (
         [value for value in known if str(value) == wanted],
-        [value for value in known if number is not None and number_of(value) == number],
+        [value for value in known if number is not None and _amount(value) == number],
     ):
         if len(alike) > 1:
             shown = listed(sorted(map(repr, alike)))
@@ -158,17 +162,22 @@ def _shown(values: Iterable[Any]) -> str:
 
 def _binary(value: Any) -> int | None:
     """0 or 1 where the value says so as a number or as true and false."""
-    number = {"true": 1.0, "false": 0.0}.get(str(value).strip().lower(), number_of(str(value)))
+    number = _amount(value)
     return None if number not in (0.0, 1.0) else int(number)
 
 
+def _amount(value: Any) -> float | None:
+    """The finite number that a value or its text is, true being 1 and false 0."""
+    return {"true": 1.0, "false": 0.0}.get(str(value).strip().lower(), number_of(str(value)))
+
+
 def number_of(value: Any) -> float | None:
-    """The finite number that a value or its text is, None where it is none."""
+    """The finite number that a value or its text is, None where it is none, such as 1_000."""
     try:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return number if math.isfinite(number) else None
+    return number if math.isfinite(number) and "_" not in str(value) else None
 
 
 def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:

@@ -197,10 +197,12 @@ class Values:
         return np.array([codes[value] for value in self.distinct], dtype=np.int64)[self.which]
 
 
-def grouped(table: Placed, column: str, found: pd.Series, against: str | None) -> tuple[Array, tuple[str, ...]]:
-    """The code of each row's group, and the groups' names in order."""
-    values = Values.of(table, column, "group", found)
-    names = group_names(table, column, values.counts, against)
+def grouped(
+    table: Placed, column: str, found: pd.Series, against: str | None, role: str = "group"
+) -> tuple[Array, tuple[str, ...]]:
+    """The code of each row's group, and the groups' names in order; ``role`` is the option that names the column."""
+    values = Values.of(table, column, role, found)
+    names = group_names(table, column, values.counts, against, role)
     order = group_order(names, against)
     return values.coded({value: order.index(name) for value, name in names.items()}), order
 

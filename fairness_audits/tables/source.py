@@ -3,15 +3,20 @@
 import csv
 import glob
 import gzip
-from collections.abc import Sequence
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairness_audits.messages import check_distinct, listed, reason
+from fairness_audits.messages import listed, reason
 
-CSV = (".csv", ".csv.gz")
+CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+SAMPLE = 1 << 16
+"""Characters of a CSV file in which its separator is sought."""
 
 
 @dataclass(frozen=True)
@@ -44,26 +49,59 @@ def local_files(source: str | Path | Sequence[str | Path]) -> Files:
     return Files(name, tuple(paths), kind)
 
 
-def header(files: Files) -> tuple[str, ...]:
-    """The column names of CSV files. Raises ValueError for a file without, and where the files differ."""
-    first = csv_header(files.paths[0])
+@dataclass(frozen=True)
+class Layout:
+    """The ``names`` of a CSV file's columns as they stand in its first line, and the character that separates them."""
+
+    names: tuple[str, ...]
+    separator: str
+
+
+def layout(files: Files, separator: str | None = None) -> Layout:
+    """The layout of CSV files; ``separator`` is a name among SEPARATORS, else it is read off the first lines.
+
+    Raises ValueError for a file without column names, and where the files differ.
+    """
+    first = csv_layout(files.paths[0], separator)
     for path in files.paths[1:]:
-        if (other := csv_header(path)) != first:
+        if (other := csv_layout(path, separator)) != first:
             raise ValueError(
-                f"{path} has the columns {listed(other)}, but {files.paths[0]} has {listed(first)}: files that are "
-                "audited together need the same columns in the same order"
+                f"{path} has the columns {listed(other.names)}, separated by {other.separator!r}, but "
+                f"{files.paths[0]} has {listed(first.names)}, separated by {first.separator!r}: files that are audited "
+                "together need the same columns in the same order"
             )
     return first
+
+
+def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of columns, each its own: of several called x the second is x.1, the third x.2, as pandas has them.
+
+    A number whose name another column has is left out.
+    """
+    seen, taken, found = Counter[str](), set(names), []
+    for name in names:
+        own = name
+        while seen[name] and own in taken:
+            own = f"{name}.{seen[name]}"
+            seen[name] += own in taken
+        seen[name] += 1
+        taken.add(own)
+        found.append(own)
+    return tuple(found)
+
+
+def renamed(names: Iterable[str], apart: Iterable[str]) -> list[dict[str, str]]:
+    """Which columns got another name, for a caveat."""
+    return [{"name": name, "own": own} for name, own in zip(names, apart, strict=True) if name != own]
 
 
 def parquet_header(files: Files) -> tuple[str, ...]:
     """The column names of the first Parquet file.
 
-    Raises ValueError for several files with names that differ in case alone, which DuckDB would confuse.
+    Raises ValueError for a file that is no Parquet, and for several files with names that differ in case alone, which
+    DuckDB would confuse.
     """
-    from pyarrow.parquet import read_schema
-
-    headers = [tuple(read_schema(path).names) for path in files.paths]
+    headers = [_schema(path) for path in files.paths]
     for path, names in zip(files.paths, headers, strict=True):
         lowered = [name.lower() for name in names]
         if len(headers) > 1 and len(set(lowered)) < len(names):
@@ -81,20 +119,39 @@ def half_in_parquet(files: Files) -> frozenset[str]:
     return frozenset.intersection(*each)
 
 
-def csv_header(path: str | Path) -> tuple[str, ...]:
-    """The column names in the first line of a CSV file.
+def _schema(path: str) -> tuple[str, ...]:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_schema
 
-    Raises ValueError for a file that is empty or no text, and for columns without a name or with the same name: readers
-    number the one and rename the other, and both are mistakes that an audit must not hide.
+    try:
+        return tuple(read_schema(path).names)
+    except (ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read ({reason(error)}): mend the file or write it again") from error
+
+
+def csv_layout(path: str | Path, separator: str | None = None) -> Layout:
+    """The layout of a CSV file.
+
+    Raises ValueError for a file that is empty or no text, for more than one possible separator, and for columns without
+    a name: readers number these, which is a mistake that an audit must not hide.
     """
     opener = gzip.open if str(path).lower().endswith(".gz") else open
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            names = next(csv.reader(file), [])
+            sample = file.read(SAMPLE)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
     except (gzip.BadGzipFile, EOFError) as error:
         raise ValueError(f"{path} cannot be read ({reason(error)}): write the file again") from error
+    return layout_of(sample, str(path), separator)
+
+
+def layout_of(sample: str, path: str, separator: str | None = None) -> Layout:
+    """The layout that the beginning of a CSV file shows. Raises ValueError as :func:`csv_layout` does."""
+    if "\0" in sample:
+        raise ValueError(f"{path} is not UTF-8 text (it holds zero bytes, as UTF-16 does): save it as UTF-8")
+    mark = separated_by(sample, path) if separator is None else SEPARATORS[separator]
+    names = next(csv.reader(io.StringIO(sample, newline=""), delimiter=mark), [])
     if not names:
         raise ValueError(f"{path} is empty: expected a line of column names and rows below it")
     if nameless := [position for position, name in enumerate(names) if not name.strip()]:
@@ -102,8 +159,27 @@ def csv_header(path: str | Path) -> tuple[str, ...]:
             f"{path}: column {nameless[0]} (counted from 0) has no name. If it is the index that pandas wrote, write "
             "the file again with to_csv(..., index=False); otherwise name it in the first line"
         )
-    check_distinct(names, path)
-    return tuple(names)
+    return Layout(tuple(names), mark)
+
+
+def separated_by(sample: str, path: str) -> str:
+    """The separator by which all lines have as many columns as the first; a comma where there is none.
+
+    Raises ValueError where there are several.
+    """
+    widths: dict[str, list[int]] = {}
+    for mark in SEPARATORS.values():
+        records = [len(record) for record in csv.reader(io.StringIO(sample, newline=""), delimiter=mark) if record]
+        # The last line of a sample may be cut off.
+        widths[mark] = records[:-1] if len(sample) == SAMPLE and len(records) > 1 else records
+    possible = [mark for mark, found in widths.items() if found and found[0] > 1 and set(found) == {found[0]}]
+    if len(possible) > 1:
+        names = [name for name, mark in SEPARATORS.items() if mark in possible]
+        raise ValueError(f"{path} can be read with columns separated by {listed(names)}: say which with --separator")
+    if possible:
+        return possible[0]
+    first = {mark: found[0] for mark, found in widths.items() if found}
+    return "," if first.get(",", 2) > 1 else max(first, key=lambda mark: first[mark])
 
 
 def _expanded(one: str) -> list[str]:

@@ -18,8 +18,8 @@ import numpy as np
 from fairness_audits.messages import SHOWN, not_installed
 from fairness_audits.tables import sql
 from fairness_audits.tables.levels import cells_of
-from fairness_audits.tables.source import CSV
-from fairness_audits.tables.table import HALF, MISSING_TEXTS, Cell, Faulty, Place, Request, half_columns
+from fairness_audits.tables.source import CSV, layout_of, renamed, told_apart
+from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ LOCAL = {
 }
 """Settings of a session of our own: a quiet one, for one machine."""
 
+LINES = 200
+"""Of a CSV file, in which the separator is sought."""
+
 JAVA = "Java 17 or newer"
 INSTALL = "install a JDK and set JAVA_HOME (or use the engine duckdb)"
 
@@ -63,12 +66,17 @@ def unavailable() -> str | None:
 
 @contextmanager
 def opened(
-    source: str | Path | Sequence[str | Path] | Any, threads: int | None = None, memory: str | None = None
+    source: str | Path | Sequence[str | Path] | Any,
+    threads: int | None = None,
+    memory: str | None = None,
+    missing: Sequence[str] | None = None,
+    separator: str | None = None,
 ) -> Iterator[SparkTable]:
     """The table of a source, in the active Spark session or else in a local one that is stopped in the end.
 
     ``source``: paths or globs with any scheme that the session knows, a Spark data frame, or a pandas one. ``threads``
-    and ``memory`` ("4GB") are for the local session; an active one has limits of its own.
+    and ``memory`` ("4GB") are for the local session; an active one has limits of its own. In CSV files ``missing``
+    stands for a missing value, and ``separator`` names what is between columns.
     Raises ValueError where pyspark or Java is missing, or Spark does not start.
     """
     if reason := unavailable():
@@ -79,7 +87,7 @@ def opened(
 
     session = SparkSession.getActiveSession()
     if session is not None:
-        yield SparkTable(session, source)
+        yield SparkTable(session, source, missing, separator)
         return
     builder = SparkSession.builder.master(f"local[{threads or '*'}]").appName("contingency")
     for key, value in LOCAL.items():
@@ -92,7 +100,7 @@ def opened(
     except PySparkRuntimeError as error:
         raise ValueError(f"Spark does not start ({_told(error)}). It needs {JAVA}: {INSTALL}") from error
     try:
-        yield SparkTable(session, source)
+        yield SparkTable(session, source, missing, separator)
     finally:
         session.stop()
 
@@ -128,16 +136,23 @@ def _told(error: Exception) -> str:
 class SparkTable:
     """A :class:`fairness_audits.tables.table.Table`, whose methods are said there."""
 
-    def __init__(self, session: SparkSession, source: str | Path | Sequence[str | Path] | Any) -> None:
-        self._session = session
+    def __init__(
+        self,
+        session: SparkSession,
+        source: str | Path | Sequence[str | Path] | Any,
+        missing: Sequence[str] | None = None,
+        separator: str | None = None,
+    ) -> None:
+        self._session, self._missing = session, missing_texts(missing)
         self._texts: tuple[str, ...] = ()
         self._half: frozenset[str] = frozenset()
+        self.notes: dict[str, Any] = {}
         self._from_files = isinstance(source, str | Path | list | tuple)
         self.name = "the data frame"
         if self._from_files:
             paths = [str(one) for one in ([source] if isinstance(source, str | Path) else source)]
             self.name = ", ".join(paths)
-            self._plain = self._read(paths)
+            self._plain = self._read(paths, separator)
         else:
             given: Any = source
             if not hasattr(given, "toPandas"):
@@ -193,22 +208,26 @@ class SparkTable:
             frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
         return {column: frame[column].to_numpy() for column in columns}
 
-    def _read(self, paths: list[str]) -> DataFrame:
+    def _read(self, paths: list[str], separator: str | None) -> DataFrame:
         reader = self._session.read
         if not all(path.lower().endswith(CSV) for path in paths):
             return self._done(lambda: reader.option("mergeSchema", "true").parquet(*paths))
+        lines = self._done(self._session.read.text(paths).limit(LINES).collect)
+        found = layout_of("\n".join(line for (line,) in lines).removeprefix("\ufeff"), self.name, separator)
         # Without pruning, a line with too many or too few fields is seen whichever columns are asked for.
         self._session.conf.set("spark.sql.csv.parser.columnPruning.enabled", "false")
-        strict = reader.option("mode", "FAILFAST").option("escape", '"').option("enforceSchema", "false")
+        strict = reader.options(mode="FAILFAST", escape='"', enforceSchema="false", sep=found.separator)
         plain = self._done(lambda: strict.csv(paths, header=True))
+        # Of several columns called x Spark makes x1, x2, ..., which other columns may be called.
+        own = told_apart(found.names)
+        if repeated := renamed(found.names, own):
+            plain, self.notes["repeated_names"] = plain.toDF(*own), repeated
         self._texts = tuple(plain.columns)
-        if not self._texts:
-            raise ValueError(f"{self.name} is empty: expected a line of column names and rows below it")
         return plain
 
     def _without_missing_texts(self, rows: DataFrame) -> DataFrame:
         """The texts that stand for a missing value, as NULL, in columns read from CSV."""
-        missing = ", ".join(text(value) for value in MISSING_TEXTS)
+        missing = ", ".join(text(value) for value in self._missing)
         texts = (name(column) for column in self._texts)
         cleaned = [f"CASE WHEN {column} IN ({missing}) THEN NULL ELSE {column} END AS {column}" for column in texts]
         others = [name(column) for column in rows.columns if column not in self._texts]

@@ -6,7 +6,7 @@ How a model's output is read as a cell of a table: a decision, a thresholded, a 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -93,6 +93,11 @@ def reading(
 
 MISSING_TEXTS = ("", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 """What stands for a missing value in a CSV file; the columns of a CSV file are text, whatever engine reads it."""
+
+
+def missing_texts(asked: Sequence[str] | None) -> Sequence[str]:
+    """What stands for a missing value beside the empty cell; ``asked`` in place of the usual ones."""
+    return MISSING_TEXTS if asked is None else ("", *asked)
 
 
 Read = TypeVar("Read", bound=Decision | Score)
@@ -202,7 +207,11 @@ class Placed(Protocol):
 
 @runtime_checkable
 class Table(Placed, Protocol):
-    """Rows somewhere. Every method raises ValueError where a file cannot be read."""
+    """Rows somewhere, ``notes`` on how they were read. Every method raises ValueError where a file cannot be read."""
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """By name of a caveat, its quantities."""
 
     def size(self) -> int:
         """The number of rows."""

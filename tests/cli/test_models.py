@@ -287,7 +287,8 @@ def test_more_classes_are_numbers_of_the_models_outputs_or_names_in_their_order(
 
 def test_codes_stay_text_gaps_are_what_is_said_and_an_equals_sign_may_be_part_of_a_name(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("zip,state,n\n01,NA,1\n1,,2\n")
-    usual, told = (Source.read(tmp_path / "t.csv", **how).table for how in ({}, {"text": ["zip"], "missing": ["-"]}))
+    usual = Source.read(tmp_path / "t.csv").table
+    told = Source.read(tmp_path / "t.csv", text=["zip"], missing=["-"]).table
     assert usual["zip"].tolist() == [1, 1]
     assert usual["state"].isna().all()
     assert told["zip"].tolist() == ["01", "1"]

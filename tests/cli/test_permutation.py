@@ -369,7 +369,7 @@ def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: i
     assert made.draws == draws
     assert reading.with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
     few = _asked("--correct", correction, "--draws", str(draws - 1))
-    with pytest.raises(ValueError, match=rf"--draws {draws - 1} cannot reject .* give at least --draws {draws}"):
+    with pytest.raises(ValueError, match=rf"--draws={draws - 1} cannot reject .* give at least --draws={draws}"):
         reading.with_enough_draws(few, jobs)
     one_tail = _asked("--correct", correction, "--alternative", "two-sided", "--draws", str(draws // 2))
     if correction != "max-t":

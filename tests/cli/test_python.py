@@ -131,8 +131,8 @@ def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
         ({"positive": "2"}, ValueError, "positive names '2', but column 'y'"),
         ({"group": "sex"}, ValueError, "expected group to be .* one value a row, found 'sex'"),
         ({"group": [1, 2]}, ValueError, "expected group of 6 rows as y has, found 2"),
-        ({"threshold": 0.5}, ValueError, "^--threshold cuts scores, but there is no --score column"),
-        ({"metric": "auc"}, ValueError, "^metric auc needs scores: name their column with --score"),
+        ({"threshold": 0.5}, ValueError, "^threshold cuts scores, but score is not given"),
+        ({"metric": "auc"}, ValueError, "^metric auc needs scores: give them by score"),
         ({"cluster": np.zeros((6, 2))}, ValueError, r"cluster to be one value a row, found an array of shape \(6, 2\)"),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_call_that_lacks_something_says_what() -> None:
         fa.fliptest(len, np.zeros((4, 2)), [0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"expected a torch network, a fitted .* found the class Result"):
         fa.fliptest(fa.Result, np.zeros((4, 2)), [0, 1, 0, 1], source="0", target="1")
-    with pytest.raises(ValueError, match=r"'z' holds 'q'\. Encode .* leave them out, --drop z$"):
+    with pytest.raises(ValueError, match=r"'z' holds 'q'\. Encode .* leave them out, X.drop\(columns='z'\)$"):
         fa.loss_ratio(len, pd.DataFrame({"a": [1, 2], "z": "q"}), [0, 1], directions=[1, 0])
     with pytest.raises(ValueError, match=r"^X: more than one column is called a: give each its own name"):
         fa.loss_ratio(len, pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), [0, 1], directions=[1, 0])
@@ -413,7 +413,7 @@ def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> N
     found = result.facts["results"][0]["positives"]
     assert found["source"] + found["target"] == (tree.predict(inputs) == "low").sum()
     assert result.facts["data"]["label_levels"] == ["not low", "low"]
-    with pytest.raises(ValueError, match="tells the classes high, low, mid apart: say with --positive which of them"):
+    with pytest.raises(ValueError, match="tells the classes high, low, mid apart: say by positive which of them"):
         fa.fliptest(tree, inputs, people["sex"], **call)
 
 
@@ -530,7 +530,7 @@ def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(studio: 
     smoothed = ("--attack", "smoothing", "--attack-setting", "smoothing.samples=100")
     for given, told in (
         (("--model", "any.onnx"), "any.onnx is an ONNX program, which gives no gradient, and this audit follows grad"),
-        (("--model", "any.onnx"), "give the model as a torch network, or take --attack smoothing alone, which needs"),
+        (("--model", "any.onnx"), "give the model as a torch network, or take --attack=smoothing alone, which needs"),
         (("--model", "one.onnx", *smoothed), "export it with a first axis of any length"),
     ):
         status, _, err = run("robustness", *given)

@@ -158,12 +158,13 @@ def test_a_value_of_a_data_frame_is_the_same_in_a_column_of_any_type() -> None:
         {"y": bool, "g": str, "p": "half"},
     ):
         assert _same(contingency(frame, **asked), contingency(frame.astype(types), **asked))  # type: ignore[call-overload]
-    mixed = frame.assign(g=[1, 1, "x", 2.0] * 2)
-    assert contingency(mixed, **asked).groups == ("1", "2", "x")
     bands = contingency(frame.assign(g=pd.cut(frame["g"], [0, 1, 2])), **asked)
     assert bands.groups == ("(0, 1]", "(1, 2]")
     with pytest.raises(ValueError, match=r"'g' \(group\) is missing in 2 of 8 rows, counted from 0: 2, 6"):
-        contingency(mixed.replace("x", None), **asked)
+        contingency(frame.assign(g=[1, 1, None, 2.0] * 2).astype(object), **asked)
+    # Numbers are numbers, in a column of objects as in any other; beside text they may be a mistake.
+    with pytest.raises(ValueError, match=r"'g' .*1 .row 0.* 'x' .row 2."):
+        contingency(frame.assign(g=[1, 1, "x", 2.0] * 2), **asked)
 
 
 def test_names_may_differ_in_case_alone(tmp_path: Path) -> None:
@@ -420,7 +421,7 @@ def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame,
         ({"score": "sex"}, "column 'sex' is given as group and as score: it can only be one of them"),
         (
             {"label": "income"},
-            r"\(label\) holds <=50K, >50K, not 0 and 1: say which of them counts as 1, with positive",
+            r"\(label\) holds <=50K, >50K, not 0 and 1: say which of them counts as 1, --positive='>50K'",
         ),
         (
             {"label": "income", "positive": "50K"},
@@ -461,7 +462,7 @@ UNREADABLE = {
     "long.csv": ("sex,y,p\nm,1,.3\nf,0,.1,9\n", "long.csv.*(Line: 3|Malformed CSV record: f,0,.1,9)"),
     "none.csv": ("", "none.csv is empty: expected a line of column names"),
     "head.csv": ("sex,y,p\n", "head.csv has no rows: an audit needs rows of data"),
-    "semi.csv": ("sex;y;p\nm;1;.3\n", "has no such column .are its columns separated by something other than commas"),
+    "colon.csv": ("sex:y:p\nm:1:.3\n", "has no such column .are its columns separated by something other than"),
     "text.parquet": ("not really", r"text.parquet cannot be read \(.*(Parquet|parquet)"),
 }
 
@@ -494,18 +495,19 @@ def test_a_broken_archive_is_not_mistaken_for_wrong_text(tmp_path: Path) -> None
 def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("sex,y,p\nm,1,.3\n")
     (tmp_path / "b.csv").write_text("sex,p,y\nf,.3,0\n")
-    with pytest.raises(ValueError, match=r"b.csv has the columns sex, p, y, but .*a.csv has sex, y, p: files that are"):
+    with pytest.raises(ValueError, match=r"b.csv has the columns sex, p, y, .*a.csv has sex, y, p, .*: files that are"):
         contingency(tmp_path, **ASKED)
     (tmp_path / "c.parquet").write_bytes(b"")
     with pytest.raises(ValueError, match="expected files of one kind, found"):
         contingency(tmp_path, **ASKED)
     (tmp_path / "d.txt").write_text("")
-    with pytest.raises(ValueError, match=r"expected files ending in .csv, .csv.gz, .parquet, .pq, found .*d.txt"):
+    with pytest.raises(
+        ValueError, match=r"expected files ending in .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, found .*d.txt"
+    ):
         contingency(tmp_path / "d.txt", **ASKED)
-    for head, message in (("sex,,p", "column 1 .counted from 0. has no name"), ("sex,p,p", "more than one column")):
-        (tmp_path / "e.csv").write_text(f"{head}\nm,1,.3\n")
-        with pytest.raises(ValueError, match=message):
-            contingency(tmp_path / "e.csv", **ASKED)
+    (tmp_path / "e.csv").write_text("sex,,p\nm,1,.3\n")
+    with pytest.raises(ValueError, match=r"column 1 \(counted from 0\) has no name"):
+        contingency(tmp_path / "e.csv", **ASKED)
 
 
 def test_limits_that_the_engine_does_not_take_are_said(folder: Path) -> None:

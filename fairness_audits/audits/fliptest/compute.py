@@ -293,7 +293,7 @@ def _side(
     kept = np.flatnonzero(np.isfinite(images).all(axis=1))
     if not len(kept):
         raise ValueError(
-            f"the map has no finite image of any row of {way.source.level}: its fit failed; try --map exact"
+            f"the map has no finite image of any row of {way.source.level}: its fit failed; try --map=exact"
         )
     points, found = way.points[kept], counterparts(space, images[kept], way.target, way.target_points)
     images_of = found.frame.set_axis(way.source.rows[kept])

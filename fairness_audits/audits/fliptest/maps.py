@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairness_audits.audits.fliptest.settings import Settings
-from fairness_audits.messages import nearest
+from fairness_audits.messages import advised, nearest
 from fairness_audits.options import read
 from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.validation import hints_of, made
@@ -65,7 +65,7 @@ class Kind:
         try:
             maps: TransportMap = self.module.fit(sources, targets, self.config, rngs)
         except ValueError as error:
-            raise ValueError(f"--map {self.name}: {error}") from error
+            raise ValueError(f"--map={self.name}: {error}") from error
         return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
 
     def extended(self, maps: TransportMap, source: Array, image: Array, rows: Array) -> Array:
@@ -86,22 +86,23 @@ def map_named(name: str, given: Sequence[str]) -> Kind:
     """
     if name not in SETTINGS:
         raise ValueError(
-            f"--map {name}: there is no such map{nearest(name, SETTINGS)}. There are: {', '.join(SETTINGS)}"
+            f"{advised('map', name)}: there is no such map{nearest(name, SETTINGS)}. There are: {', '.join(SETTINGS)}"
         )
     module = importlib.import_module(f"fairness_audits.transport.{name}")
-    hints, settings = hints_of(module.Config), dict(SETTINGS[name])
+    known, settings = hints_of(module.Config), dict(SETTINGS[name])
+    hints = {field.name: known[field.name] for field in fields(module.Config)}
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or key not in hints:
             raise ValueError(
-                f"--map-setting {text}: expected KEY=VALUE with a setting of {name}{nearest(key, hints)}: "
+                f"{advised('map-setting', text)}: expected KEY=VALUE with a setting of {name}{nearest(key, hints)}: "
                 f"{', '.join(hints)}"
             )
         try:
             settings[key] = read(value, hints[key])
         except ValueError as error:
-            raise ValueError(f"--map-setting {text}: {error}") from error
-    return Kind(name, module, made(module.Config, settings, f"--map {name}"), settings)
+            raise ValueError(f"{advised('map-setting', text)}: {error}") from error
+    return Kind(name, module, made(module.Config, settings, advised("map", name)), settings)
 
 
 def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
@@ -115,13 +116,15 @@ def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
     settings = [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else list(given)
     if name == "auto":
         if settings:
-            raise ValueError(f"--map-setting {settings[0]} belongs to a map: name it too, such as --map {SMOOTH}")
+            raise ValueError(
+                f"{advised('map-setting', settings[0])} belongs to a map: name it too, such as --map={SMOOTH}"
+            )
         left_out = (*((EXACT,) if pairs > MOST_PAIRS else ()), *(() if find_spec("torch") else NETWORKS))
         return [map_named(each, []) for each in AUTO if each not in left_out]
     if name == EXACT and pairs > MOST_PAIRS:
         raise ValueError(
-            f"--map exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
-            f"minute to fit: draw fewer, --limit 20000, or take a smooth map, --map {SMOOTH}"
+            f"--map=exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
+            f"minute to fit: draw fewer, --limit=20000, or take a smooth map, --map={SMOOTH}"
         )
     return [map_named(name, settings)]
 

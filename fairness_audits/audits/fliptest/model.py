@@ -180,7 +180,7 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> Trial
         if kind == SCORE and threshold is None and own is None:
             raise ValueError(
                 f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, neither decisions 0 and 1 "
-                "nor probabilities: say from which number on the decision is positive, --threshold T (0 for logits)"
+                "nor probabilities: say from which number on the decision is positive, --threshold=T (0 for logits)"
             )
         cut = HALF if threshold is None and kind != SCORE else threshold
         made = Decider(raw, kind, cut, 0, positive, named)
@@ -261,11 +261,11 @@ def _positive(raw: Model, asked: Settings, columns: int) -> tuple[int, str | Non
         return names.index(asked.positive), asked.positive
     if columns > 2 or (names and asked.positive is not None):
         raise ValueError(
-            f"the model tells the classes {listed(names, SHOWN)} apart: say with --positive which of them counts as "
+            f"the model tells the classes {listed(names, SHOWN)} apart: say by --positive which of them counts as "
             "decided positively, against the rest"
         )
     if asked.positive is not None and asked.label is None:
-        raise ValueError("--positive is about the true label: name its column with --label, or leave it out")
+        raise ValueError("--positive is about the true label: give --label, or leave it out")
     return 1, names[1] if len(names) == 2 else None
 
 

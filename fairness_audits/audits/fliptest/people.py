@@ -9,9 +9,10 @@ import pandas as pd
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import MISSING, Input, Space
 from fairness_audits.inputs.table import Source, drawn, feature_names, numeric, two_classes, units
-from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.messages import SHOWN, advised, check_columns, listed
 from fairness_audits.tables.levels import in_order, level_asked, level_name, place_of
 from fairness_audits.tables.rows import Values, grouped
+from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.values import Array
 
 LEAST_ROWS = 20
@@ -70,7 +71,11 @@ def read_groups(data: Source, asked: Settings) -> Groups:
     target = level_asked(data, asked.group, levels, asked.target, "--target")
     if source == target:
         other = next((level for level in in_order(levels) if level != source), None)
-        remedy = f"name another group, --target {other}" if other is not None else "there is nobody to compare with"
+        remedy = (
+            f"name another group, {advised('target', other)}"
+            if other is not None
+            else "there is nobody to compare with"
+        )
         raise ValueError(f"{path}: --source and --target are both {source}: {remedy}")
     either = np.isin(group, [source, target])
     label, label_levels = _labels(data, either, asked)
@@ -112,7 +117,7 @@ def _labels(data: Source, rows: Array, asked: Settings) -> tuple[Array, tuple[st
     label = np.full(len(data.table), -1)
     if asked.label is None:
         if asked.given_label is not None:
-            raise ValueError("--given-label is about the true label: name its column with --label, or leave it out")
+            raise ValueError("--given-label is about the true label: give --label, or leave it out")
         return label, None
     some = replace(data, table=data.table[rows])
     column = some.table[asked.label]
@@ -156,7 +161,8 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
             if len(levels) > MOST_LEVELS:
                 raise ValueError(
                     f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
-                    f"category: if it is a name or an identifier leave it out, --drop {name}; else group its values"
+                    f"category: if it is a name or an identifier leave it out, {advised('drop', name)}; "
+                    + ("make its texts numbers if they are" if numbers_as_text(known) else "else group its values")
                 )
             inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
             continue

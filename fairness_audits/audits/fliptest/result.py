@@ -12,7 +12,7 @@ from fairness_audits.audits.fliptest.compute import FLIPSETS, Side, gather_sound
 from fairness_audits.audits.fliptest.maps import candidates, null_draws
 from fairness_audits.audits.fliptest.measured import flipsets, result, transparency
 from fairness_audits.audits.fliptest.model import PROBABILITY, TORCH, WANTED, Trial, of_frames, probed
-from fairness_audits.audits.fliptest.people import read_groups, space_of
+from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import NOISE
@@ -36,7 +36,8 @@ from fairness_audits.results.result import (
     rows_of,
     under,
 )
-from fairness_audits.tables.levels import level_name
+from fairness_audits.tables.levels import in_order, level_name
+from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.transport.quality import WORST_HEALTHY_KS
 
 SHOWN_LINES = 5
@@ -57,8 +58,8 @@ held_out <= 1: No map is sound beyond the people whom it was fitted on: the best
   distance of {{held[ks]:.2f}} on others, and {{held[limit]:.2f}} is the most that is trusted.
 without_image <= 10: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
 decisions >= 2: The model decides alike about all people and counterparts, so nobody can flip.
-noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}: --null-draws
-  {{enough}} can.
+noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}:
+  --null-draws={{enough}} can.
 balanced_accuracy > 0.5: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model
   that always decides the same.
 """
@@ -80,11 +81,15 @@ missing_values: Values are missing in {missing}, and the model is asked with the
   there: for the map a missing number is at the mean of both groups, and that it is missing is a feature of its own.
 unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
   the model's direct use of it.
+numbers_as_text: Column {column!r} is text, and so a category, but {numbers} look like numbers. Make it a column of
+  numbers; or, if its values are codes, name it by --categorical.
+unread_label: The label holds {values}, not 0 and 1, so the accuracy is not known: --positive=VALUE says which counts
+  as 1.
 no_noise_floor: The intervals take the map as given. How many flips the map makes by itself is seen with
-  --null-draws 39, at the price of so many more fits.
+  --null-draws=39, at the price of so many more fits.
 predict_decides: The model's own predict decides. It differs from {cut} in {count:,} of {rows:,} rows. Scores rank
   people, and decide nothing; --threshold T makes them decide.
-threshold_decides: --threshold {threshold:g} decides. The model's own predict decides otherwise about {count:,} of
+threshold_decides: --threshold={threshold:g} decides. The model's own predict decides otherwise about {count:,} of
   {rows:,} rows; without --threshold it decides.
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
   cuts elsewhere.
@@ -93,7 +98,7 @@ read_as_probabilities: All outputs lie between 0 and 1: they were read as probab
 
 def from_files(asked: Settings) -> Result:
     """Read, check, map, ask the model, compare. Raises ValueError for everything that the user can mend."""
-    source = Source.read(asked.data, asked.text, asked.missing)
+    source = Source.read(asked.data, **asked.some("text", "missing", "separator"))
     computing = Computing(asked.device, asked.dtype)
     with load_model(asked.predict, asked.trust_pickle, computing, "--predict", WANTED) as model:
         return audited(asked, source, model)
@@ -154,7 +159,10 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         title="FlipTest",
         subject=f"{model.given} on {source.name}",
         verdict=verdict(facts, decided, asked.alpha),
-        caveats=tuple(words.caveats(CAVEATS, conditions(sides, space, trial, asked))),
+        caveats=(
+            *words.caveats(CAVEATS, conditions(sides, space, trial, asked) | unread_label(source, groups, asked)),
+            *words.caveats(words.READING, source.notes),
+        ),
         sections=tuple(_sections(sides, space, facts, asked)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
@@ -299,6 +307,13 @@ def _report(report: Sequence[Entry]) -> Table:
     return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")
 
 
+def unread_label(source: Source, groups: Groups, asked: Settings) -> dict[str, Any]:
+    """The condition that true classes are given, but nothing says which of them is 1."""
+    if asked.label is None or groups.label_levels is not None:
+        return {}
+    return {"unread_label": {"values": listed(in_order(source.table[asked.label].dropna().unique()), SHOWN)}}
+
+
 def read_as(trial: Trial) -> dict[str, Any]:
     """How the model's outputs were read, for the JSON; there is no threshold where the model's own predict decides."""
     model = trial.model
@@ -335,6 +350,14 @@ def conditions(sides: Sequence[Side], space: Space, trial: Trial, asked: Setting
         "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
         "exact_map": real,
         "missing_values": bool(space.gaps) and {"missing": listed(space.gaps, SHOWN)},
+        "numbers_as_text": [
+            {"column": one.name, "numbers": listed(list(map(repr, found)), SHOWN)}
+            for one in space.inputs
+            if one.name not in (*asked.categorical, *asked.text)
+            and one.levels is not None
+            and not isinstance(one.levels.dtype, pd.CategoricalDtype)
+            and (found := numbers_as_text(one.levels))
+        ],
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
         "no_noise_floor": sides[0].null is None,
         "predict_decides": model.classes is not None and differing,

@@ -37,9 +37,13 @@ FILES = "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and 
 
 
 class Data(Rows, title="data"):
-    label: str | None = source("the column with the true class", None, "COLUMN")
-    include_group: bool = source("the group column is an input of the model too", False)
-    id: str | None = source("a column that names the rows in results; no input of the model", None, "COLUMN")
+    label: str | None = source("the column with the true class", None, "COLUMN", python="y")
+    include_group: bool = source(
+        "the group column is an input of the model too", False, python="the group column in X too"
+    )
+    id: str | None = source(
+        "a column that names the rows in results; no input of the model", None, "COLUMN", python="ids"
+    )
     categorical: Sequence[str] = option("columns of numbers that are codes of categories", (), "A,B")
     standardize: Standardize = option(
         "measure columns of more than two values in standard deviations of both groups together, or none. The model "
@@ -63,6 +67,7 @@ class Predict(Options, title="model"):
         "arguments that returns one of these. It gives a decision, a probability or a score for each row, or a "
         "column of scores for each class",
         metavar="MODEL",
+        python="model",
     )
     classes: Sequence[str] | None = option(
         "names of the model's classes, in the order of its outputs, of which --positive is one (default: those that "

@@ -16,7 +16,7 @@ from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categ
 from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
-from fairness_audits.messages import SHOWN, apart, check_columns, listed, nearest
+from fairness_audits.messages import SHOWN, advised, apart, check_columns, listed, nearest
 from fairness_audits.progress import progress_bar
 from fairness_audits.values import Array
 
@@ -116,8 +116,8 @@ def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
         group = tuple(j for j, name in enumerate(rows.names) if name.startswith(prefix))
         if len(group) < 2:
             raise ValueError(
-                f"--one-hot {prefix}: expected at least two columns whose names begin so, found {len(group)} among "
-                f"{listed(rows.names, SHOWN)}"
+                f"{advised('one-hot', prefix)}: expected at least two columns whose names begin so, found "
+                f"{len(group)} among {listed(rows.names, SHOWN)}"
             )
         categories.append(group)
     check_categories(rows.features, categories, rows.names)
@@ -134,7 +134,9 @@ def bounds_of(asked: str, rows: Rows, people: Admissible) -> Bounds | None:
         return people.bounds if asked == "data" else None
     path = Path(asked)
     if not path.suffix:
-        raise ValueError(f"--bounds {asked}: expected data, none or a file with the columns feature, low and high")
+        raise ValueError(
+            f"{advised('bounds', asked)}: expected data, none or a file with the columns feature, low and high"
+        )
     table = Source.read(path)
     check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
     features = table.table["feature"].tolist()

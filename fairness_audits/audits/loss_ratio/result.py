@@ -34,9 +34,9 @@ saturated <= 10: The model's probability is exactly 0 or 1 in {{value:.0f}} % of
   the attack has no gradient to follow there.
 scales <= {MOST_APART} unless rejected: The standard deviations of the columns differ by a factor of {{value:.2g}},
   and the step size and the penalty take one unit of each alike, so the attack hardly moves some of them: say
-  --standardize continuous.
+  --standardize=continuous.
 gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the {{trivial:.3g}} of a model that
-  always says the same: check the order of --features and which class is which ({{classes}}).
+  always says the same: check the order of the features and which class is which ({{classes}}).
 """
 CAVEATS = f"""
 part_of_rows: These are the rows of part {{part}} alone; the results of all parts, joined, are the audit of all rows.
@@ -46,7 +46,7 @@ not_rejected: Not rejecting is no proof of fairness: the attack finds comparable
   those that are treated worst.
 still_growing: S_n was still growing at the last step: more --steps look further.
 no_bounds: {{outside:,}} of {{audited:,}} comparables are outside the range of the data, so that they describe nobody;
-  kept within it, the mean ratio is {{mean}} and its lower bound {{bound}}. --bounds data tests that.
+  kept within it, the mean ratio is {{mean}} and its lower bound {{bound}}. --bounds=data tests that.
 whole_columns: Comparable individuals are points in the space of features: columns of whole numbers and of two values
   move continuously too. Beside each example stands the nearest person who could exist (--one-hot says which columns
   are one category), with the loss there.
@@ -69,10 +69,8 @@ WANTED = "a torch network or a function of x"
 def from_files(asked: Settings) -> Result:
     """Read, check, learn the metric, attack, test. Raises ValueError for everything that the user can mend."""
     if (asked.directions is None) == (not asked.sensitive):
-        raise ValueError(
-            "the fair metric is learned from --sensitive columns, or given by --directions: say one of them"
-        )
-    source = Source.read(asked.data, asked.text, asked.missing)
+        raise ValueError("the fair metric is learned from --sensitive, or given by --directions: say one of them")
+    source = Source.read(asked.data, **asked.some("text", "missing", "separator"))
     with load_model(asked.model, asked.trust_pickle, Computing(asked.device, asked.dtype), wanted=WANTED) as model:
         return audited(asked, source, model)
 
@@ -96,7 +94,7 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
     if asked.part is not None:
         which, of = map(int, asked.part.split("/"))
         if 2 * of > len(numbers):
-            raise ValueError(f"--part {asked.part}: {len(numbers)} rows are too few for {of} parts of at least 2")
+            raise ValueError(f"--part={asked.part}: {len(numbers)} rows are too few for {of} parts of at least 2")
         numbers = numbers[which - 1 :: of]
     computing = Computing(asked.device, asked.dtype)
     device = str(computing.device)
@@ -130,6 +128,7 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
             "label_levels": list(levels),
             "standardized": list(scale.standardized),
             "scales_apart": apart_by(scale.inward(everyone.features)),
+            "notes": dict(source.notes),
         },
         "model": {**model_facts(model, scores), "device": device},
         "fair_metric": {**alike, "units": by_feature(everyone.names, scale.shift, scale.scale)},
@@ -197,7 +196,7 @@ def result_of(facts: Entry, asked: Entry, course: RatioTest) -> Result:
             },
             "rejected",
         ),
-        caveats=tuple(words.caveats(CAVEATS, conditions(facts))),
+        caveats=(*words.caveats(CAVEATS, conditions(facts)), *words.caveats(words.READING, data["notes"])),
         sections=tuple(_sections(facts, asked, course)),
         facts=facts,
         tables={

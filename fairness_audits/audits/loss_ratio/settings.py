@@ -38,8 +38,10 @@ def is_part(text: str) -> bool:
 
 
 class Data(Rows, title="data"):
-    label: str = source("the column with the true class", metavar="COLUMN")
-    include_sensitive: bool = source("the sensitive columns are inputs of the model too", False)
+    label: str = source("the column with the true class", metavar="COLUMN", python="y")
+    include_sensitive: bool = source(
+        "the sensitive columns are inputs of the model too", False, python="the sensitive columns in X too"
+    )
     standardize: Standardize | None = option(
         "measure columns of more than two values in standard deviations, or none. The model sees the columns as they "
         "are (default: none, refused where columns are far from unit scale)",
@@ -60,6 +62,7 @@ class Metric(Options, title="fair metric (one of the first two)"):
         "columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
         (),
         "A,B=LEVEL",
+        python=("sensitive", "sensitive=({column} == {level})"),
     )
     directions: Path | None = source(
         ".npy of shape (number, features): displacements that should make no difference, in the columns' units",

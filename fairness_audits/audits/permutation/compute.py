@@ -22,7 +22,7 @@ from fairness_audits.audits.permutation.permutation_test import PermutationTest,
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.model import named_object
 from fairness_audits.inputs.table import Attribute, attribute
-from fairness_audits.messages import reason
+from fairness_audits.messages import advised, reason
 from fairness_audits.progress import track
 from fairness_audits.results.formats import plural
 from fairness_audits.results.sentences import caveats
@@ -46,17 +46,17 @@ IN_MEMORY = 20_000_000
 """Up to this many rows are held in memory; scores of more are counted in bins where the user does not object."""
 BINS = 10_000
 REFUSED = """
-nothing: nothing to audit: name the column of scores (--score) or of decisions (--prediction)
-threshold: --threshold cuts scores, but there is no --score column
+nothing: nothing to audit: give scores (--score) or decisions (--prediction)
+threshold: --threshold cuts scores, but --score is not given
 both: --threshold makes decisions of scores, and --prediction gives them: leave one of them out
-no_group: metric {metric} is compared between groups: name their column with --group
-no_attribute: metric correlation needs a column of numbers, such as age: name it with --attribute
-attribute: --attribute goes with --metric correlation: add it
-group: --group goes with metrics that groups can be compared by, such as --metric auc: add one
+no_group: metric {metric} is compared between groups: give them by --group
+no_attribute: metric correlation needs a number of each row, such as age: give it by --attribute
+attribute: --attribute goes with --metric=correlation: add it
+group: --group goes with metrics that groups can be compared by, such as --metric=auc: add one
 rows_alone: metric correlation takes rows as they are: leave --cluster out
-decisions: metric {metric} needs decisions: name their column with --prediction, or cut the scores with --threshold
-scores: metric {metric} needs scores: name their column with --score
-max_t: --correct max-t is a two-sided test: leave --alternative out, or take another correction
+decisions: metric {metric} needs decisions: give them by --prediction, or cut the scores by --threshold
+scores: metric {metric} needs scores: give them by --score
+max_t: --correct=max-t is a two-sided test: leave --alternative out, or take another correction
 """
 
 
@@ -102,8 +102,8 @@ def planned(asked: Settings) -> Plan:
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
         raise ValueError(
-            f"--metric {','.join(unknown)}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for one of "
-            "your own"
+            f"{advised('metric', ','.join(unknown))}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for "
+            "one of your own"
         )
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
     metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
@@ -148,7 +148,8 @@ def own_metric(given: Any) -> UserMetric:
         inspect.signature(found).bind("y", "score", "weight")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"--metric {given}: expected a function of three arrays, (y, score, weight), that gives a number: "
+            f"{advised('metric', given if isinstance(given, str) else name)}: expected a function of three arrays, "
+            f"(y, score, weight), that gives a number: "
             f"{reason(error)}"
         ) from error
     return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))
@@ -277,7 +278,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
     if plan.asked.resampling_risk is not None and several:
         raise ValueError(
             "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
-            f"correction for {len(jobs)} tests: leave it out, or say --correct none"
+            f"correction for {len(jobs)} tests: leave it out, or say --correct=none"
         )
     plan = with_enough_draws(plan, jobs)
     together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
@@ -304,8 +305,8 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     least = math.ceil(times_each / plan.asked.alpha - ROUNDING) - 1
     if plan.asked.draws is not None and least > plan.draws:
         raise ValueError(
-            f"--draws {plan.draws} cannot reject at level {plan.asked.alpha:g} in "
-            f"{plural(number, 'test')}, whatever the difference: give at least --draws {least}, or leave it out"
+            f"--draws={plan.draws} cannot reject at level {plan.asked.alpha:g} in "
+            f"{plural(number, 'test')}, whatever the difference: give at least --draws={least}, or leave it out"
         )
     return replace(plan, draws=max(plan.draws, least))
 

@@ -22,7 +22,7 @@ from fairness_audits.tables.source import local_files
 
 CAVEATS = """
 held_out_rows: The tests are about predictions for rows that the model was not made from.
-independent_rows: Rows count as independent: if several belong to one person, name the column with --cluster.
+independent_rows: Rows count as independent: if several belong to one person, give the persons by --cluster.
 no_correction: Without a correction for {number} tests, the chance of a false rejection among them is more than
   {alpha:g} (up to {chance:.2f} if they were independent).
 correction_by_metric: max-T corrects over the pairs of each metric, not over the {families} metrics and groupings.
@@ -59,7 +59,8 @@ Entry = Mapping[str, Any]
 def from_files(asked: Settings) -> Result:
     """The tests of the rows in files. Raises ValueError for everything that the user can mend."""
     plan = planned(asked)
-    with opened(asked.predictions, asked.engine, asked.threads, asked.memory) as table:
+    how = asked.some("engine", "threads", "memory", "missing", "separator")
+    with opened(asked.predictions, **how) as table:
         if asked.engine == "spark":
             return audited(plan, table)
         files = [Path(path) for path in local_files(asked.predictions).paths]
@@ -79,7 +80,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         title="Permutation audit",
         subject=asked.predictions,
         verdict=found,
-        caveats=tuple(words.caveats(CAVEATS, conditions(findings, plan))),
+        caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
         tables={"tests": frame_of(by_evidence(results))},

@@ -9,7 +9,7 @@ prints the metric in each group, the difference with its interval, the p-value, 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from fairness_audits.options import Number, Options, Output, option, source
+from fairness_audits.options import Files, Number, Options, Output, option, source
 from fairness_audits.validation import Count, Limit, Share, Size, at_least
 
 EXAMPLES = """\
@@ -41,7 +41,7 @@ class Data(Options, title="data"):
     predictions: str = source(
         "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size", metavar="FILE"
     )
-    label: str = source("the column with the true class, 0 or 1", metavar="COLUMN")
+    label: str = source("the column with the true class, 0 or 1", metavar="COLUMN", python="y")
     positive: str | None = option("the label's value that counts as 1 (where it is not 0 and 1)", None, "VALUE")
     score: str | None = source("the column with the model's score or probability of class 1", None, "COLUMN")
     prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
@@ -50,7 +50,12 @@ class Data(Options, title="data"):
 
 
 class Comparison(Options, title="comparison"):
-    group: Sequence[str] = source("columns whose groups are compared, or one level with all the rest", (), "A,B=LEVEL")
+    group: Sequence[str] = source(
+        "columns whose groups are compared, or one level with all the rest",
+        (),
+        "A,B=LEVEL",
+        python=("group", "group=({column} == {level})"),
+    )
     pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
     attribute: Sequence[str] = source("columns of numbers, for the metric correlation", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
@@ -86,7 +91,7 @@ class Test(Options, title="test"):
     seed: Size = option("seed of the permutations", 0)
 
 
-class Reading(Options, title="reading"):
+class Reading(Files, title="reading"):
     engine: Literal["duckdb", "spark"] = source(
         "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer", "duckdb"
     )

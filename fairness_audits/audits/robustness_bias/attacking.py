@@ -29,7 +29,7 @@ from fairness_audits.attacks.smoothing import certify
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.audits.robustness_bias.subjects import Subjects
 from fairness_audits.files import written
-from fairness_audits.messages import listed
+from fairness_audits.messages import advised, listed
 from fairness_audits.progress import track
 from fairness_audits.values import Array
 
@@ -82,14 +82,14 @@ def chosen_attacks(asked: Settings) -> list[Chosen]:
         where, equals, value = text.partition("=")
         attack, dot, key = where.partition(".")
         if not (equals and dot):
-            raise ValueError(f"expected --attack-setting ATTACK.KEY=VALUE, found {text!r}: such as deepfool.steps=50")
+            raise ValueError(f"expected --attack-setting=ATTACK.KEY=VALUE, found {text!r}: such as deepfool.steps=50")
         if attack not in every:
             raise ValueError(
-                f"--attack-setting {text}: {attack} is not asked for; --attack names {listed(list(every))}"
+                f"{advised('attack-setting', text)}: {attack} is not asked for; --attack names {listed(list(every))}"
             )
         if key not in every[attack]:
             known = listed(list(every[attack])) or "none"
-            raise ValueError(f"--attack-setting {text}: {attack} has no setting {key!r}. It has: {known}")
+            raise ValueError(f"{advised('attack-setting', text)}: {attack} has no setting {key!r}. It has: {known}")
         kind = type(every[attack][key])
         try:
             number = float(value)
@@ -98,7 +98,7 @@ def chosen_attacks(asked: Settings) -> list[Chosen]:
             number = every[attack][key] = float("nan")
         if every[attack][key] != number:
             wanted = "a number" if kind is float else "a whole number"
-            raise ValueError(f"--attack-setting {text}: expected {wanted}, found {value!r}")
+            raise ValueError(f"{advised('attack-setting', text)}: expected {wanted}, found {value!r}")
     return [Chosen(name, settings) for name, settings in every.items()]
 
 
@@ -149,8 +149,8 @@ def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, 
         weight, bias = affine(subjects.classifier.evaluate, torch.zeros_like(images[:1]))
         if (wrong := misfit(subjects.classifier.evaluate, weight, bias, images)) > LINEARITY:
             raise ValueError(
-                f"--attack exact is for linear models, expected scores W x + b; found scores that differ from it by "
-                f"{100 * wrong:.2g} % of their size: take --attack deepfool (an upper bound), or smoothing"
+                f"--attack=exact is for linear models, expected scores W x + b; found scores that differ from it by "
+                f"{100 * wrong:.2g} % of their size: take --attack=deepfool (an upper bound), or smoothing"
             )
         return lambda images, label, streams: linear_distance(weight, bias, images, label), size
     how = Execution(device=subjects.device, keep_adversarial=False)
@@ -216,17 +216,19 @@ class Kept:
                 header = json.loads(stored["header"].tobytes())
                 arrays = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise ValueError(f"--checkpoint {path} holds something else than distances of this audit: {new}") from error
+            raise ValueError(
+                f"{advised('checkpoint', path)} holds something else than distances of this audit: {new}"
+            ) from error
         if header.get("format") != FORMAT:
-            raise ValueError(f"--checkpoint {path} is of another version of this program: {new}")
+            raise ValueError(f"{advised('checkpoint', path)} is of another version of this program: {new}")
         other = [name for name, value in self.what.items() if header["what"].get(name) != value]
         for name, settings in header["settings"].items():
             mine = self.settings.get(name, settings)
             other += [f"{name}.{key}" for key in mine if settings.get(key) != mine[key]]
         if other:
             raise ValueError(
-                f"--checkpoint {path} was made with another {', '.join(other)}: {new}, or the arguments that it was "
-                "made with"
+                f"{advised('checkpoint', path)} was made with another {', '.join(other)}: {new}, or the arguments that "
+                "it was made with"
             )
         for name, settings in header["settings"].items():
             keys, values = arrays[f"key_{name}"].tolist(), arrays[f"distance_{name}"].tolist()

@@ -139,7 +139,7 @@ def in_folder(source: Source, asked: Settings) -> tuple[str, Images]:
     elif other := next(((name, size) for name, _, size in known if size != (height, width)), None):
         raise ValueError(
             f"expected images of one size, found {height} x {width} ({first}) and {other[1][0]} x {other[1][1]} "
-            f"({other[0]}): --resize {height},{width} makes them alike; distances are then of the resized images"
+            f"({other[0]}): --resize={height},{width} makes them alike; distances are then of the resized images"
         )
     count = asked.channels or (1 if all(mode in GREY for _, mode, _ in known) else 3)
     return column, Images(

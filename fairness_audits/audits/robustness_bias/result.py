@@ -52,7 +52,7 @@ saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of t
   attack has no gradient to follow there.
 fewest >= 10 unless rejected: A group has only {value} images that count, and needs {limit:.0f}.
 least_p <= 1 unless rejected: {permutations:,} permutations cannot reject at level {alpha:g} in {comparisons}
-  comparisons: --permutations {enough} can.
+  comparisons: --permutations={enough} can.
 """
 CAVEATS = f"""
 no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as
@@ -75,7 +75,7 @@ unknown_group: {{count:,}} images have no {{partition}}: they are in none of its
 
 def from_files(asked: Settings) -> Result:
     """Read, check, classify, attack, compare. Raises ValueError for everything that the user can mend."""
-    source = Source.read(asked.partition, asked.text, asked.missing)
+    source = Source.read(asked.partition, **asked.some("text", "missing", "separator"))
     with load_model(asked.model, asked.trust_pickle, Computing(asked.device, "float32"), wanted=WANTED) as model:
         return audited(asked, source, model)
 
@@ -133,7 +133,7 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
         title="Robustness audit",
         subject=f"{model.given} on {asked.images}",
         verdict=verdict(attacks[0], subjects, asked),
-        caveats=tuple(words.caveats(CAVEATS, conditions(subjects, attacks))),
+        caveats=(*words.caveats(CAVEATS, conditions(subjects, attacks)), *words.caveats(words.READING, source.notes)),
         sections=tuple(_sections(subjects, attacks, asked, facts)),
         facts=facts,
         tables={

@@ -46,7 +46,7 @@ AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
 class Data(Options, title="images and groups"):
     images: Path = source("a folder of PNG and JPEG files, at any depth", metavar="FOLDER")
     partition: Path = source(
-        "CSV or Parquet with a row for each image: its file, true class and groups", metavar="FILE"
+        "CSV or Parquet with a row for each image: its file, true class and groups", metavar="FILE", python="groups"
     )
     file: str | None = source(
         "the column of the files' paths below the folder (default: file, filename, image or path, else the first "
@@ -59,11 +59,13 @@ class Data(Options, title="images and groups"):
         "then counts as classified correctly",
         None,
         "COLUMN",
+        python="y",
     )
     group: Sequence[str] = source(
         "columns whose levels are compared; may be repeated, and may name the label (default: all other columns)",
         (),
         "COLUMN",
+        python="groups",
     )
     min_group: Annotated[int, at_least(2)] = option("refuse groups of fewer audited images", 10, "N")
     points: Annotated[int, at_least(2)] | None = option(
@@ -78,7 +80,9 @@ class Data(Options, title="images and groups"):
         None,
         "H,W",
     )
-    channels: Literal[1, 3] | None = source("grey or colour (default: grey where all images are)", None)
+    channels: Literal[1, 3] | None = source(
+        "grey or colour (default: grey where all images are)", None, python="images of {value} channel(s)"
+    )
 
 
 class Input(Options, title="model"):

@@ -196,7 +196,7 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
     if model.kind == "estimator":
         raise no_gradient(model)
     if model.kind in ("onnx", "quantised") and with_gradient:
-        raise no_gradient(model, "take --attack smoothing alone, which needs none")
+        raise no_gradient(model, "take --attack=smoothing alone, which needs none")
     device = Computing(asked.device, "float32").device
     mean, std = (tuple(np.atleast_1d(values).tolist()) for values in (asked.mean, asked.std))
     for name, values in (("mean", mean), ("std", std)):
@@ -212,10 +212,11 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
     form = Form(
         unit="image",
         given=f"images of shape {shape}",
-        remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images of "
-        f"another size, say --resize H,W; if it takes {plural(4 - channels, 'channel')}, say --channels {4 - channels}",
+        remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images "
+        f"of another size, say --resize=H,W; if it takes {plural(4 - channels, 'channel')}, give "
+        f"--channels={4 - channels}",
         precision="images are float32: let the model compute in it",
-        without_gradient="; --attack smoothing needs no gradient",
+        without_gradient="; --attack=smoothing needs no gradient",
     )
 
     def output(x: Tensor) -> Tensor:

@@ -1,0 +1,105 @@
+"""An option as a keyword in Python: the values that it takes there, and how messages call it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+from fairness_audits.options import Options, element, option_fields, read
+from fairness_audits.tables.levels import is_missing, level_name, number_of
+from fairness_audits.validation import fits
+
+if TYPE_CHECKING:
+    from fairness_audits.results.result import Result
+
+SPOKEN = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?:=('[^']*'|[^\s']*[^\s',;:.)]))?")
+"""An option in a message, with its value where it has one."""
+DATA = ("facts", "of")
+"""What is no text for people in a part of a result."""
+
+
+def settled(value: Any, hint: Any) -> Any:
+    """A value given in Python as this type has it: a scalar of NumPy as Python's, any scalar as the text of a level.
+
+    One value may stand for a list of one. What does not fit comes back as it is, for a message about it.
+    """
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        several = tuple(settled(one, element(hint)) for one in value)
+        return several if fits(several, hint) else value
+    if get_origin(hint) is Literal:
+        return next((one for one in get_args(hint) if one == value), value)
+    if get_origin(hint) in (Union, UnionType):
+        found = (settled(value, one) for one in get_args(hint))
+        return value if value is None else next((one for one in found if fits(one, hint)), value)
+    if fits(value, hint):
+        return value
+    return next((one for one in (_level(value), [value], [_level(value)]) if fits(one, hint)), value)
+
+
+def _level(value: Any) -> Any:
+    """What a value of a column is called; what is missing or no scalar stays."""
+    from pandas.api.types import is_scalar
+
+    return level_name(value) if is_scalar(value) and not is_missing(value) else value
+
+
+def in_python(text: str, kind: type[Options]) -> str:
+    """A message that names options, ``--step-size=0.1``, in the words of a call: ``step_size=0.1``."""
+    known = {one.name: (one, hint) for _, one, hint in option_fields(kind)}
+
+    def said(found: re.Match[str]) -> str:
+        name, value = found[1].replace("-", "_"), found[2]
+        if name not in known:
+            return found[0]
+        one, hint = known[name]
+        bare, valued = one.metadata["python"]
+        if value is None:
+            return bare or name
+        column, _, level = unquoted(value).partition("=")
+        number = number_of(level)
+        parts = {"column": column, "level": repr(level) if number is None else level}
+        return (valued or f"{name}={{value}}").format(value=_as_code(unquoted(value), hint), **parts)
+
+    return SPOKEN.sub(said, text)
+
+
+def unquoted(value: str) -> str:
+    """What :func:`fairness_audits.messages.advised` made a shell's word of."""
+    return next(iter(shlex.split(value)), "")
+
+
+def _as_code(text: str, hint: Any) -> str:
+    """The value of an option as Python has it: what stands for one, such as H,W, stays."""
+    try:
+        value = read(text, hint)
+    except ValueError:
+        return f"({text.replace(',', ', ')})" if "," in text else text
+    if isinstance(value, tuple):
+        value = value[0] if len(value) == 1 and fits([value[0]], hint) else list(value)
+    return repr(value)
+
+
+def told_in_python(result: Result, kind: type[Options]) -> Result:
+    """The result with its sentences in the words of a call."""
+    parts = {name: _said(getattr(result, name), kind) for name in ("verdict", "caveats", "sections")}
+    return replace(result, **parts)
+
+
+def _said(part: Any, kind: type[Options]) -> Any:
+    """A part of a result, the texts in it in the words of a call."""
+    if isinstance(part, str):
+        return in_python(part, kind)
+    if isinstance(part, tuple):
+        return tuple(_said(one, kind) for one in part)
+    if isinstance(part, Mapping):
+        return {key: _said(one, kind) for key, one in part.items()}
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    changed = {one.name: _said(getattr(part, one.name), kind) for one in fields(part) if one.name not in DATA}
+    return replace(part, **changed)

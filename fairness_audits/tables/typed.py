@@ -1,0 +1,112 @@
+"""Columns of objects as what their values are: numbers, true and false, or text."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Number
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBER = re.compile(r"[+-]?(\d[\d.,'_\s]*|[.,]\d+)([eE][+-]?\d+)?\s*%?")
+EXACT = 2**53
+"""Doubles tell whole numbers apart up to this one."""
+Kind = Literal["number", "truth", "text", "other"]
+
+
+def typed(frame: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The frame with each column of objects that are all numbers, or all true and false, as a column of these.
+
+    Text stays text, whatever it looks like. Raises ValueError for a column that mixes numbers with anything else.
+    """
+    changed = {
+        place: made
+        for place, (name, column) in enumerate(frame.items())
+        if (made := column_of(column, f"{source}: column {str(name)!r}")) is not column
+    }
+    if not changed:
+        return frame
+    columns = [changed.get(place, column) for place, (_, column) in enumerate(frame.items())]
+    import pandas as pd
+
+    return pd.concat(columns, axis="columns")
+
+
+def column_of(column: pd.Series, told: str) -> pd.Series:
+    """The column with the type of its values; ``told`` is what an error calls it."""
+    import pandas as pd
+
+    if getattr(column.dtype, "kind", "O") != "O" or isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    known = column.notna()
+    values = column[known].astype(object)
+    kinds = {kind: _kind(kind) for kind in set(map(type, values))}
+    found = set(kinds.values())
+    if "number" not in found and found != {"truth"}:
+        if "truth" in found and len(found) > 1:
+            raise _mixed(values, kinds, told)
+        return column
+    if not found <= {"number", "truth"}:
+        raise _mixed(values, kinds, told)
+    if found == {"truth"}:
+        # True and false with gaps are no numbers: they stay as they are.
+        return column.astype(bool) if known.all() else column
+    return pd.Series(_numbers(values.tolist(), known.to_numpy(), told), index=column.index, name=column.name)
+
+
+def numbers_as_text(values: pd.Series) -> list[str]:
+    """Those of the distinct values that are texts but look like numbers: 12, 0,75, 1.234,5 or 20 %."""
+    return [value for value in values.dropna().unique() if isinstance(value, str) and NUMBER.fullmatch(value.strip())]
+
+
+def _kind(kind: type) -> Kind:
+    if issubclass(kind, bool | np.bool_):
+        return "truth"
+    if issubclass(kind, str):
+        return "text"
+    return "number" if issubclass(kind, Number) and not issubclass(kind, complex | np.complexfloating) else "other"
+
+
+def _numbers(values: list[Any], known: np.ndarray, told: str) -> np.ndarray:
+    """Whole numbers as such where they fit and none is missing, else doubles."""
+    if all(isinstance(value, Integral | np.bool_ | Decimal | Fraction) and _whole(value) for value in values):
+        whole = [int(value) for value in values]
+        if known.all():
+            for dtype in (np.int64, np.uint64):
+                try:
+                    return np.array(whole, dtype=dtype)
+                except OverflowError:
+                    pass
+        large = {value for value in whole if abs(value) > EXACT}
+        if len(set(map(float, large))) < len(large):
+            raise ValueError(
+                f"{told} holds whole numbers that no number of 64 bits tells apart, such as {max(large)}: give them as "
+                "text where they are names, and as floating numbers elsewhere"
+            )
+        values = whole
+    found = np.full(len(known), np.nan)
+    found[known] = [float(value) for value in values]
+    return found
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, Integral | np.bool_) or (np.isfinite(float(value)) and value == int(value))
+
+
+def _mixed(values: pd.Series, kinds: dict[type, Kind], told: str) -> ValueError:
+    """An error that shows a value of each kind, with its row."""
+    shown: dict[str, str] = {}
+    for row, value in values.items():
+        kind = "number" if kinds[type(value)] == "truth" else kinds[type(value)]
+        shown.setdefault(kind, f"{value!r} (row {row})")
+        if len(shown) > 1:
+            break
+    return ValueError(
+        f"{told} mixes numbers with other values, such as {' and '.join(shown.values())}, rows counted from 0: make "
+        "all of them numbers (pandas.to_numeric), or all of them text (.astype(str))"
+    )

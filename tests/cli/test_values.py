@@ -1,0 +1,354 @@
+"""Values that callers hand over:
+
+numbers in columns of objects, classes and groups by value, advice in their own words.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+
+import fairness_audits as fa
+from fairness_audits.audits.fliptest import settings as fliptest
+from fairness_audits.audits.loss_ratio import settings as loss_ratio
+from fairness_audits.audits.permutation import settings as permutation
+from fairness_audits.options import Options, as_yaml, from_yaml, stated
+from fairness_audits.tables.typed import typed
+from tests.cli.places import ended
+
+N = 120
+RNG = np.random.default_rng(4)
+X = pd.DataFrame({"age": RNG.integers(18, 60, N), "income": RNG.normal(size=N), "member": RNG.integers(0, 2, N)})
+Y, D, G = RNG.integers(0, 2, N), RNG.integers(0, 2, N), RNG.integers(0, 2, N)
+IMAGES = RNG.random((N, 3, 3))
+TOWNS = pd.Series(RNG.choice(["A", "B", "C"], N), name="town")
+WEALTH = pd.Series(RNG.normal(size=N), name="wealth")
+
+
+def decide(frame: pd.DataFrame) -> Any:
+    """A decision by the first two columns."""
+    age, income = (frame.iloc[:, place].astype(float) for place in (0, 1))
+    return income + age / 40 > 1
+
+
+def network(x: torch.Tensor) -> torch.Tensor:
+    """A logit."""
+    return x.flatten(1).sum(dim=1) - 4
+
+
+def flipped(inputs: Any = X, group: Any = G, **given: Any) -> fa.Result:
+    call: dict[str, Any] = {"source": 0, "target": 1, "map": "exact", "null_draws": 0} | given
+    return fa.fliptest(decide, inputs, group, **call)
+
+
+def rates(y: Any = Y, **given: Any) -> fa.Result:
+    return fa.permutation_test(y, **{"prediction": D, "group": G, "metric": "tpr", **given})
+
+
+def ratio(y: Any = Y, inputs: Any = X[["income", "member"]], **given: Any) -> fa.Result:
+    return fa.loss_ratio(network, inputs, y, **{"sensitive": G, "steps": 2, **given})
+
+
+def robust(y: Any = Y, groups: Any = G, **given: Any) -> fa.Result:
+    return fa.robustness_bias(network, IMAGES, y, groups=groups, **{"attack": "exact", **given})
+
+
+FRAMES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "objects": lambda frame: frame.astype(object),
+    "decimals": lambda frame: frame.map(lambda value: Decimal(repr(value))),
+    "NumPy's scalars": lambda frame: frame.astype(object).map(np.float64),
+    "truth": lambda frame: frame.assign(member=frame["member"].astype(bool).astype(object)),
+    "nullable": lambda frame: frame.convert_dtypes().astype(object),
+    "an array": lambda frame: frame.astype(object).to_numpy(),
+    "text beside": lambda frame: frame.assign(town="x").to_numpy()[:, :3],
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_numbers_in_a_column_of_objects_are_numbers(kind: str) -> None:
+    known, found = flipped(), flipped(FRAMES[kind](X))
+    assert found.facts["results"][0]["flipsets"]["positive"]["size"] > 0
+    for side in ("positive", "negative"):
+        sizes = [one.facts["results"][0]["flipsets"][side]["size"] for one in (known, found)]
+        assert sizes[0] == sizes[1]
+    inputs = X[["income", "member"]]
+    plain = ratio(inputs=inputs.to_numpy()).facts["results"]["loss_ratio"]["S_n"]
+    assert ratio(inputs=FRAMES[kind](X.iloc[:, [0, 1, 2]])).facts["data"]["features"]
+    assert ratio(inputs=inputs.astype(object)).facts["results"]["loss_ratio"]["S_n"] == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [object, Decimal, np.int64, float])
+def test_labels_groups_scores_and_attributes_of_objects_are_those_of_numbers(kind: Any) -> None:
+    def objects(values: Any) -> pd.Series:
+        return pd.Series(values).map(lambda value: value if kind is object else kind(int(value))).astype(object)
+
+    known = rates(score=D, attribute=Y + D, metric=["tpr", "auc", "correlation"], draws=99)
+    found = rates(
+        objects(Y),
+        prediction=objects(D),
+        group=objects(G),
+        score=objects(D),
+        attribute=objects(Y + D),
+        metric=["tpr", "auc", "correlation"],
+        draws=99,
+    )
+    assert found.facts["results"] == known.facts["results"]
+
+
+MIXED: dict[str, Callable[[Any], fa.Result]] = {
+    "age": lambda mixed: flipped(X.assign(age=mixed(X["age"]))),
+    "group": lambda mixed: flipped(group=mixed(G)),
+    "y": lambda mixed: rates(mixed(Y)),
+    "score": lambda mixed: rates(score=mixed(D), metric="auc"),
+    "attribute": lambda mixed: rates(score=D, attribute=mixed(Y), metric="correlation"),
+    "id": lambda mixed: flipped(ids=mixed(np.arange(N))),
+    "member": lambda mixed: ratio(inputs=X[["income", "member"]].assign(member=mixed(X["member"]))),
+    "sensitive": lambda mixed: ratio(sensitive=mixed(G)),
+    "groups": lambda mixed: robust(groups=pd.DataFrame({"groups": mixed(G)})),
+}
+
+
+@pytest.mark.parametrize("column", MIXED)
+def test_a_column_of_numbers_and_text_is_refused_with_examples(column: str) -> None:
+    def mixed(values: Any) -> list[Any]:
+        return [*np.asarray(values).tolist()[:-1], "?"]
+
+    with pytest.raises(ValueError, match=rf"column '{column}' .*\(row 0\).*'\?' \(row {N - 1}\)"):
+        MIXED[column](mixed)
+
+
+def test_types_are_found_without_loss() -> None:
+    big = 2**60
+    frame = pd.DataFrame(
+        {
+            "whole": [Decimal(1), 2, np.int8(3)],
+            "gap": [1, None, 2.5],
+            "truth": [True, np.False_, True],
+            "open": [True, None, False],
+            "big": [big, big + 1, 0],
+            "unsigned": [2**63, 1, 2],
+            "text": ["1", "x", None],
+        },
+        dtype=object,
+    )
+    found = typed(frame, "rows")
+    assert [str(found[name].dtype) for name in frame] == [
+        "int64", "float64", "bool", "object", "int64", "uint64", "object",
+    ]  # fmt: skip
+    assert found["big"].tolist() == [big, big + 1, 0]
+    assert frame.dtypes.eq(object).all()
+    with pytest.raises(ValueError, match="rows: column 'id'"):
+        typed(pd.DataFrame({"id": [big, big + 1, None]}, dtype=object), "rows")
+
+
+def told(result: fa.Result, name: str) -> list[str]:
+    return [caveat.text for caveat in result.caveats if caveat.condition == name]
+
+
+def test_a_category_of_texts_that_are_numbers_is_pointed_out() -> None:
+    codes = X.assign(member=X["member"].map({0: "0,75", 1: "1,5"}))
+    assert "'member'" in told(flipped(codes), "numbers_as_text")[0]
+    assert not told(flipped(codes, categorical=["member"]), "numbers_as_text")
+    assert not told(flipped(codes.assign(member=codes["member"].astype("category"))), "numbers_as_text")
+    assert not told(flipped(X.assign(town=TOWNS)), "numbers_as_text")
+
+
+ONES: tuple[Any, ...] = (1, True, 1.0, np.int64(1), np.True_, np.float32(1), np.array(1), Decimal(1), "1")
+ZEROS: tuple[Any, ...] = (0, False, 0.0, np.int8(0), np.False_, np.float64(0), np.array(0), Decimal(0), "0")
+
+
+@pytest.mark.parametrize(("one", "zero"), zip(ONES, ZEROS, strict=True), ids=map(repr, ONES))
+def test_classes_and_groups_are_named_by_value(one: Any, zero: Any) -> None:
+    known = rates().facts["results"]
+    signs = {"prediction": 2 * D - 1}
+    assert rates(positive=one).facts["results"] == rates(Y == 1, positive=one).facts["results"] == known
+    assert rates(2 * Y - 1, positive=one, **signs).facts["results"] == known
+    assert rates(positive=zero).facts["results"] == rates(1 - Y, prediction=1 - D).facts["results"]
+    sizes = [
+        flipped(group=group, source=zero, target=one).facts["results"][0]["flipsets"]
+        for group in (G, G == 1, G.astype(float), G.astype(object))
+    ]
+    assert all(size == sizes[0] for size in sizes)
+    assert ratio(positive=one).facts["results"] == ratio().facts["results"]
+
+
+@pytest.mark.parametrize("codes", [(1, 2), (-1, 1), (0, 2)])
+def test_two_classes_of_other_numbers_need_positive(codes: tuple[int, int], tmp_path: Path) -> None:
+    labels = np.array(codes)[Y]
+    for call in (rates, ratio, lambda y: flipped(y=y, given_label=1)):
+        with pytest.raises(ValueError, match=rf"holds {codes[0]}, {codes[1]}, .* positive='{codes[1]}'"):
+            call(labels)
+    assert f"{codes[0]}, {codes[1]}" in told(flipped(y=labels), "unread_label")[0]
+    path = tmp_path / "rows.csv"
+    pd.DataFrame({"y": labels, "d": np.array(codes)[D], "g": G}).to_csv(path, index=False)
+    given = ["audit", "permutation", "--predictions", str(path), *["--label", "y", "--prediction", "d", "--group", "g"]]
+    status, _, err = ended([*given, "--metric", "tpr"])
+    assert status == 2
+    assert f"holds {codes[0]}, {codes[1]}, " in err
+    assert f"--positive={codes[1]}" in err
+
+
+TEXTS = (
+    "yes",
+    "NO",
+    "on",
+    "Off",
+    "012",
+    "12:30",
+    "2020-01-01",
+    "1e3",
+    "~",
+    "null",
+    "0x1F",
+    "1_000",
+    "true",
+    ".5",
+    "-1",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_of_a_users_yaml_stays_as_it_is_written(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "my.yaml"
+    plain = text if text not in ("~", "null") else f"'{text}'"
+    path.write_text(
+        f"source: {plain}\ntarget: '{text}'\ncategorical: [{plain}, b]\nid: {plain}\nalpha: 0.1\nreverse: yes\n"
+    )
+    found = from_yaml(path, fliptest.Settings, "fliptest")
+    assert [found[name] for name in ("source", "target", "id")] == [text] * 3
+    assert found["categorical"] == (text, "b")
+    assert (found["alpha"], found["reverse"]) == (0.1, True)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path: Path) -> None:
+    kinds: dict[str, tuple[type[Options], dict[str, Any]]] = {
+        "fliptest": (
+            fliptest.Settings,
+            {"data": Path(text), "group": text, "source": text, "target": text, "predict": text, "positive": text},
+        ),
+        "permutation": (
+            permutation.Settings,
+            {"predictions": text, "label": text, "positive": text, "group": (text, "b"), "metric": (text,)},
+        ),
+        "loss-ratio": (
+            loss_ratio.Settings,
+            {"data": Path(text), "label": text, "model": text, "classes": (text, "b"), "sensitive": (text,)},
+        ),
+    }
+    for audit, (kind, given) in kinds.items():
+        settings = kind(**given)
+        path = tmp_path / "audit.yaml"
+        path.write_text(as_yaml(settings, audit))
+        assert kind(**from_yaml(path, kind, audit)) == settings
+        assert yaml.safe_load(path.read_text()) == {"audit": audit, **stated(settings)}
+
+
+# What a call refuses, and what it says in the end, is in its own words: no option of the command line, no argument that
+# does not exist.
+
+REFUSED: dict[str, tuple[Any, Callable[[], Any]]] = {
+    "three levels": (fa.loss_ratio, lambda: ratio(sensitive=TOWNS)),
+    "a continuous attribute": (fa.loss_ratio, lambda: ratio(sensitive=WEALTH)),
+    "one level": (fa.loss_ratio, lambda: ratio(sensitive=np.zeros(N))),
+    "units": (fa.loss_ratio, lambda: ratio(inputs=X)),
+    "text": (fa.loss_ratio, lambda: ratio(inputs=X.assign(town=TOWNS))),
+    "a gap": (fa.loss_ratio, lambda: ratio(inputs=X.mask(X > 50))),
+    "other labels": (fa.loss_ratio, lambda: ratio(Y + 1)),
+    "many labels": (fa.loss_ratio, lambda: ratio(TOWNS)),
+    "points": (fa.loss_ratio, lambda: ratio(points=10 * N)),
+    "a part": (fa.loss_ratio, lambda: ratio(part="1/100")),
+    "one-hot": (fa.loss_ratio, lambda: ratio(one_hot=["race_"])),
+    "bounds": (fa.loss_ratio, lambda: ratio(bounds="no.csv")),
+    "both": (fa.loss_ratio, lambda: ratio(directions=[1, 0])),
+    "many groups": (fa.permutation_test, lambda: rates(group=WEALTH)),
+    "other classes": (fa.permutation_test, lambda: rates(2 * Y - 1)),
+    "three classes": (fa.permutation_test, lambda: rates(TOWNS)),
+    "no scores": (fa.permutation_test, lambda: rates(metric="auc")),
+    "no decisions": (fa.permutation_test, lambda: rates(prediction=None, score=D)),
+    "neither": (fa.permutation_test, lambda: rates(prediction=None)),
+    "no groups": (fa.permutation_test, lambda: rates(group=None)),
+    "unknown metric": (fa.permutation_test, lambda: rates(metric="tprr")),
+    "an attribute too many": (fa.permutation_test, lambda: rates(attribute=Y)),
+    "no attribute": (fa.permutation_test, lambda: rates(score=D, metric="correlation")),
+    "scores beyond": (fa.permutation_test, lambda: rates(score=5 * D, metric="log_loss")),
+    "bins": (fa.permutation_test, lambda: rates(score=5 * D, metric="auc", bins=10)),
+    "few draws": (fa.permutation_test, lambda: rates(score=D, metric="auc", draws=9)),
+    "a threshold": (fa.permutation_test, lambda: rates(threshold=0.5)),
+    "an exact test": (fa.permutation_test, lambda: rates(score=WEALTH, metric="mean_score", method="exact")),
+    "max-t": (fa.permutation_test, lambda: rates(correct="max-t", alternative="less")),
+    "no such level": (fa.permutation_test, lambda: rates(positive=7)),
+    "no such group": (fa.fliptest, lambda: flipped(source=7)),
+    "the same group": (fa.fliptest, lambda: flipped(source=1)),
+    "a small group": (fa.fliptest, lambda: flipped(limit=5)),
+    "names": (fa.fliptest, lambda: flipped(X.assign(name=[f"n{row}" for row in range(N)]))),
+    "numbers as text": (fa.fliptest, lambda: flipped(X.astype(str))),
+    "no label": (fa.fliptest, lambda: flipped(given_label=1)),
+    "a label's value": (fa.fliptest, lambda: flipped(positive=1)),
+    "a map": (fa.fliptest, lambda: flipped(map="exakt")),
+    "a setting": (fa.fliptest, lambda: flipped(map_setting=["coast=l1"])),
+    "a setting of none": (fa.fliptest, lambda: flipped(map="auto", map_setting=["steps=7"])),
+    "a category": (fa.fliptest, lambda: flipped(categorical=["towns"])),
+    "ids": (fa.fliptest, lambda: flipped(ids=np.zeros(N))),
+    "scores": (fa.fliptest, lambda: fa.fliptest(lambda f: f["income"], X, G, source=0, target=1)),
+    "nothing moves": (fa.fliptest, lambda: flipped(X * 0)),
+    "few images": (fa.robustness_bias, lambda: robust(groups=WEALTH)),
+    "labels from 1": (fa.robustness_bias, lambda: robust(Y + 1)),
+    "signs": (fa.robustness_bias, lambda: robust(2 * Y - 1)),
+    "few classes": (fa.robustness_bias, lambda: robust(classes=["a", "b", "c"])),
+    "a mean": (fa.robustness_bias, lambda: robust(mean=[0.5, 0.5])),
+    "a std": (fa.robustness_bias, lambda: robust(std=[0])),
+    "more images": (fa.robustness_bias, lambda: robust(points=10 * N)),
+    "an attack's setting": (fa.robustness_bias, lambda: robust(attack_setting=["steps=3"])),
+    "another attack's": (fa.robustness_bias, lambda: robust(attack_setting=["fmn.steps=3"])),
+}
+NAMED = re.compile(r"(?<![\w.(])([a-z_]+)=(?!=)")
+"""An argument with its value in a message, but for those of functions that it calls."""
+
+
+def check_words(text: str, call: Callable[..., Any]) -> None:
+    assert not re.search(r"(?<!\w)--[a-z]", text), text
+    assert set(NAMED.findall(text)) <= set(inspect.signature(call).parameters), text
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_a_call_refuses_is_said_in_its_own_words(fault: str) -> None:
+    call, refused = REFUSED[fault]
+    with pytest.raises(ValueError, match=r"..") as found:
+        refused()
+    check_words(str(found.value), call)
+
+
+def test_advice_runs_as_it_is_written() -> None:
+    frame = X[["income", "member"]]
+    with pytest.raises(ValueError, match=r"sensitive=\(") as found:
+        ratio(sensitive=TOWNS)
+    advice = re.search(r"sensitive=\((town == 'A')\)", str(found.value))
+    assert advice is not None
+    assert ratio(sensitive=eval(advice[1], {"town": TOWNS})).facts["fair_metric"]
+    with pytest.raises(ValueError, match=r"X\.drop") as found:
+        ratio(inputs=frame.assign(town=TOWNS))
+    advice = re.search(r"X\.drop\([^)]*\)", str(found.value))
+    assert advice is not None
+    assert ratio(inputs=eval(advice[0], {"X": frame.assign(town=TOWNS)})).facts["data"]["features"] == list(frame)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_result_of_a_call_is_in_its_own_words() -> None:
+    for call, result in (
+        (fa.permutation_test, rates(score=D, metric=["tpr", "auc"], draws=199)),
+        (fa.loss_ratio, ratio()),
+        (fa.fliptest, flipped(X.assign(member=X["member"].astype(str)), y=Y + 1)),
+        (fa.robustness_bias, robust(bootstraps=50, permutations=99)),
+    ):
+        check_words(" ".join(result.summary().split()), call)
+        check_words(inspect.getdoc(call) or "", call) if call is not fa.loss_ratio else None
