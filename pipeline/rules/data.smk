@@ -11,11 +11,11 @@ rule fetch:
         "fetch {wildcards.dataset}"
     input:
         twin=lambda w: workflow_config.twin(w.dataset),
-        code=lambda w: workflow_config.code("fetch", dataset=w.dataset),
     output:
         manifest="data/raw/{dataset}/manifest.json",
     params:
         source=workflow_config.source,
+        code=lambda w: workflow_config.code("fetch", dataset=w.dataset),
     log:
         "results/logs/fetch/{dataset}.log",
     benchmark:

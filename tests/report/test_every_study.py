@@ -418,9 +418,15 @@ def test_an_unknown_artefact_is_refused_with_the_nearest_name() -> None:
 
 def test_a_study_s_code_is_all_that_makes_its_artefacts_and_planning_imports_none_of_it() -> None:
     program = (
-        "import sys\nfrom pipeline.workflow.config import Workflow\nworkflow = Workflow()\n"
-        "assert 'pipeline/report/fliptest/bars.py' in workflow.code('artefacts', study='fliptest')\n"
-        "assert not any('fliptest' in path for path in workflow.code('artefacts', study='robustness_bias'))\n"
+        "import sys\nfrom pipeline.workflow import code_hash, config\nasked = []\n"
+        "config.code_hash = lambda names, root: asked.append(names) or 'hash'\n"
+        "workflow = config.Workflow()\n"
+        "workflow.code('artefacts', study='fliptest')\n"
+        "workflow.code('artefacts', study='robustness_bias')\n"
+        "behind = [code_hash.modules_behind(names, config.ROOT) for names in asked]\n"
+        "assert config.ROOT / 'pipeline/report/fliptest/bars.py' in behind[0]\n"
+        "assert config.ROOT / 'pipeline/report/fliptest/comparison.py' in behind[0]\n"
+        "assert not any('fliptest' in path.parts for path in behind[1])\n"
         "assert not {'pandas', 'scipy', 'matplotlib'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

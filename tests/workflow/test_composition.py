@@ -8,8 +8,9 @@ import pytest
 
 from pipeline.counterparts import parted
 from pipeline.workflow import config, plugins
+from pipeline.workflow.code_hash import modules_behind
 from pipeline.workflow.composition import Point, composed, points, several
-from pipeline.workflow.config import CONF, Workflow
+from pipeline.workflow.config import CONF, ROOT, Workflow
 from pipeline.workflow.resolution import of_scale
 from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure, column
@@ -143,10 +144,12 @@ def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
 
 def test_the_paper_scale_sets_nothing_but_repetitions_and_code_names_the_plugin_and_what_it_imports() -> None:
     assert {key for setting in of_scale(CONF, "paper") for key in setting.values} == {"repetitions"}
-    code = Workflow().code("audit", audit="loss_ratio")
-    assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio.py", "fairness_audits/values.py"} <= set(code)
-    assert not any("methods" in path or "report" in path for path in code)
-    assert "pipeline/workflow/config.py" not in Workflow().code("train", method="standard")
+    code = modules_behind(["pipeline.stages.audit", "pipeline.audits.loss_ratio"], ROOT)
+    behind = {path.relative_to(ROOT).as_posix() for path in code}
+    assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio.py", "fairness_audits/values.py"} <= behind
+    assert not any("methods" in path or "report" in path for path in behind)
+    training = modules_behind(["pipeline.stages.train", "pipeline.methods.sensr"], ROOT)
+    assert not {ROOT / "pipeline/workflow/config.py", ROOT / "fairness_audits/__init__.py"} & set(training)
 
 
 def test_scale_study_and_tracker_are_taken_from_the_environment_and_the_command_line_wins() -> None:
