@@ -8,7 +8,6 @@ min_version("9.0")
 
 workflow_config = Workflow.of(config, os.environ)
 if workflow.is_main_process:
-    workflow_config.forget_superseded()
     workflow_config.decide_absent(os.environ)
 workflow_config.export_tracker(os.environ, workflow_config.sweeps_among(sys.argv[1:]))
 

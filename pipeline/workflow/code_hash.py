@@ -16,6 +16,7 @@ import functools
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.util import resolve_name
 from pathlib import Path
 
 TEMPLATES = "templates"
@@ -30,9 +31,9 @@ LEFT_OUT = {"ctx", "kind", "returns", "type_comment", "type_params"}
 class Module:
     """What is known of a source file.
 
-    ``code`` is its hash, ``templates`` the packages whose templates it loads. An import is a module and a name in it, or
-    ``""``; ``on_the_way`` are those that run when the file itself is imported. ``defines`` has the names at its top, and
-    ``acts`` says whether importing it does more than define them.
+    ``code`` is its hash, ``templates`` the packages whose templates it loads. An import is a module and a name in it or
+    ``""``. Those ``on_the_way`` run when the file itself is imported. ``defines`` has the names at its top; ``acts``
+    says whether importing it does more than define them.
     """
 
     code: str
@@ -79,12 +80,6 @@ def modules_behind(names: Iterable[str], root: Path) -> dict[Path, str]:
 def digest(parts: Iterable[str]) -> str:
     """Return the beginning of the SHA-256 of several texts, in hexadecimal digits."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGITS]
-
-
-def source_of(node: ast.ImportFrom, package: str) -> str:
-    """Return the full name of the module that ``from ... import`` reads from."""
-    above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-    return ".".join([*above, *filter(None, [node.module])])
 
 
 @functools.cache
@@ -151,7 +146,8 @@ def _imported(node: ast.stmt, package: str) -> Iterator[tuple[str, str]]:
             first = len(parts) if alias.asname else 1
             yield from ((".".join(parts[:end]), "") for end in range(first, len(parts) + 1))
     elif isinstance(node, ast.ImportFrom):
-        yield from ((source_of(node, package), alias.name) for alias in node.names)
+        module = resolve_name("." * node.level + (node.module or ""), package)
+        yield from ((module, alias.name) for alias in node.names)
 
 
 def _body(body: Iterable[ast.stmt], in_class: bool) -> list[ast.stmt]:

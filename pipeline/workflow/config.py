@@ -405,9 +405,9 @@ class Workflow:
         absent = [kind for kind in kinds if availability.standing(kind, self.source, raw / kind) == "absent"]
         environment[ABSENT] = " ".join(absent)
 
-    def forget_superseded(self, root: Path = ROOT) -> list[str]:
-        """Drop the records of stand-ins for which the published files have come to hand, unless asked for by name."""
-        return availability.forget_superseded(root) if self.source == "auto" else []
+    def superseded(self, dataset: str, root: Path = ROOT) -> bool:
+        """Return whether a dataset has a stand-in, nobody asked for it, and the published files have come to hand."""
+        return self.source == "auto" and availability.superseded(dataset, root / availability.RAW / dataset)
 
     def _sections(self, study: str, of: Sequence[Point] = ()) -> dict[str, Any]:
         return {self.audit_file(point): self._resolver.sections(point) for point in of or self.points(study)}

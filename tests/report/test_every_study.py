@@ -424,7 +424,7 @@ def test_a_study_s_code_is_all_that_makes_its_artefacts_and_planning_imports_non
         "workflow.code('artefacts', study='fliptest')\n"
         "workflow.code('artefacts', study='robustness_bias')\n"
         "behind = [code_hash.modules_behind(names, config.ROOT) for names in asked]\n"
-        "assert config.ROOT / 'pipeline/report/fliptest/bars.py' in behind[0]\n"
+        "assert config.ROOT / 'pipeline/report/fliptest/flipset_panels.py' in behind[0]\n"
         "assert config.ROOT / 'pipeline/report/fliptest/comparison.py' in behind[0]\n"
         "assert not any('fliptest' in path.parts for path in behind[1])\n"
         "assert not {'pandas', 'scipy', 'matplotlib'} & set(sys.modules)"
