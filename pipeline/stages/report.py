@@ -18,7 +18,7 @@ def benchmarks(folder: Path, scale: str) -> list[tuple[str, str]]:
     Files lie at ``<rule>/<name>.tsv`` or ``<scale>/<rule>/<name>.tsv``.
     """
     found = []
-    for path in sorted(folder.rglob("*.tsv")):
+    for path in sorted(folder.rglob("*/*.tsv")):
         *of_scale, rule, _ = path.relative_to(folder).parts
         if of_scale in ([], [scale]):
             found.append((rule, path.read_text(encoding="utf-8")))

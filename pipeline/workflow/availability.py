@@ -81,8 +81,8 @@ def standing(kind: str, source: str, raw: Path) -> str:
     """``"there"``, ``"absent"``, or ``"undecided"`` where files without a twin may be to be downloaded.
 
     ``source`` is auto, official or twin; ``raw`` the dataset's raw folder, whose manifest tells, if there is one and
-    nothing better has come to hand. A dataset that has to be there, or has a twin, is there: that it is not is an error,
-    which fetching reports.
+    nothing better has come to hand. A dataset that has to be there, or has a twin, is there: fetching reports an error
+    if it is not.
     """
     module = load("dataset", kind)
     if source == "official" or not sources(module) or twins(module):

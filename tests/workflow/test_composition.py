@@ -219,17 +219,31 @@ def record(root: Path, dataset: str, origin: str) -> Path:
 def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DATA_MIRROR", raising=False)
     twin, official = record(tmp_path, "adult", "twin"), record(tmp_path, "compas", "official")
-    assert Workflow().forget_superseded(tmp_path) == []
+
+    def superseded(source: str = "auto") -> list[str]:
+        workflow = Workflow(source=source)
+        return [name for name in ("adult", "compas", "law") if workflow.superseded(name, tmp_path)]
+
+    assert superseded() == []
     mirror = tmp_path / "mirror"
     (mirror / "adult").mkdir(parents=True)
     (mirror / "adult" / "notes.txt").write_text("no data")
     monkeypatch.setenv("DATA_MIRROR", str(mirror))
-    assert Workflow().forget_superseded(tmp_path) == [], "what is not the published file supersedes nothing"
+    assert superseded() == [], "what is not the published file supersedes nothing"
     (mirror / "adult" / "adult.data").write_text("x")
-    assert Workflow(source="twin").forget_superseded(tmp_path) == []
-    assert Workflow().forget_superseded(tmp_path) == ["adult"]
-    assert not twin.exists()
+    assert superseded("twin") == []
+    assert superseded() == ["adult"]
+    assert twin.exists()
     assert official.exists()
+
+
+@pytest.mark.parametrize("value", ["{start: 1}", "[{start: 1}, {start: 2}]", "[[{start: 1}]]"])
+@pytest.mark.parametrize("key", ["method.schedule", "method"])
+def test_a_mapping_in_a_grid_is_refused_by_block_and_key(value: str, key: str, conf: Path) -> None:
+    grid = f"  main: {{dataset: d, audit: a, {'' if key == 'method' else 'method: m, '}{key}: {value}}}\n"
+    (conf / "experiment" / "mapped.yaml").write_text(f"grid:\n{grid}")
+    with pytest.raises(ValueError, match=rf"mapped\.yaml, block 'main', {key}: .*start"):
+        points(conf, "mapped")
 
 
 def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf: Path) -> None:
