@@ -57,10 +57,10 @@ help:
 	@echo 'make check       all tests, lint and types, as continuous integration runs them'
 	@echo 'make lint        ruff: rules and formatting'
 	@echo 'make types       mypy'
-	@echo 'make clean       remove results of scales smoke and laptop (PAPER=1: of workstation and paper too, RAW=1: downloaded data too)'
+	@echo 'make clean       remove results of the quick scales (PAPER=1: of all scales, RAW=1: downloaded data too)'
 	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
 	@echo
-	@echo 'Variables: SCALE=smoke|laptop|workstation|paper (laptop)  STUDY=name (all)  DATASETS="name name" (all)'
+	@echo 'Variables: SCALE=name (laptop; conf/scale/)  STUDY=name (all)  DATASETS="name name" (all)'
 	@echo '           FINISHED=yes (what a stopped run has made)  CORES=n (all)'
 	@echo '           PYTHON=python3.11  DATA_MIRROR=folder or URL with the raw files'
 
@@ -163,7 +163,8 @@ check: test slow lint types
 
 # What takes long to make stands below a folder named by its scale, so one scale goes without touching another. Tables,
 # figures and report are of the last run; they are made again from what is left in a minute.
-SCALES := smoke laptop $(if $(PAPER),workstation paper)
+# A scale of conf/scale goes without PAPER=1 if its file says `quick: true`.
+SCALES := $(basename $(notdir $(if $(PAPER),$(wildcard conf/scale/*.yaml),$(shell grep -l '^quick: true' conf/scale/*.yaml))))
 clean:
 	rm -rf $(foreach scale,$(SCALES),data/prepared/$(scale) $(wildcard results/*/$(scale)))
 	rm -rf results/tables results/figures results/captions results/report.html results/workflow.html results/summary.txt $(wildcard results/failures.*) \

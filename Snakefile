@@ -10,7 +10,6 @@ workflow_config = Workflow.of(config, os.environ)
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     workflow_config.announce()
 if workflow.is_main_process:
-    workflow_config.forget_superseded()
     workflow_config.decide_absent(os.environ)
 workflow_config.export_tracker(os.environ, workflow_config.sweeps_among(sys.argv[1:]))
 

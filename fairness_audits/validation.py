@@ -139,6 +139,8 @@ def described(hint: Any) -> str:
         return " or ".join(map(described, sorted(arguments, key=lambda kind: kind is not NoneType)))
     if origin is Literal:
         return f"one of {', '.join(map(str, arguments))}"
+    if origin is tuple and arguments[-1] is not ...:
+        return f"a list of {', '.join(map(described, arguments))}"
     if _is_list(origin):
         return f"a list, each {described(arguments[0])}" if arguments[0] is not str else "a list of texts"
     if origin is Callable:
@@ -157,13 +159,17 @@ def fits(value: Any, hint: Any) -> bool:
     if origin in (Union, UnionType):
         return any(fits(value, kind) for kind in arguments)
     if origin is Literal:
-        return value in arguments
+        return any(fits(value, type(each)) and value == each for each in arguments)
+    if origin is tuple and arguments[-1] is not ...:
+        return isinstance(value, (list, tuple)) and len(value) == len(arguments) and all(map(fits, value, arguments))
     if _is_list(origin):
         return isinstance(value, (list, tuple)) and all(fits(item, arguments[0]) for item in value)
     if origin is Callable:
         return callable(value)
     if origin is not None and issubclass(origin, Mapping):
-        return isinstance(value, Mapping) and all(fits(item, arguments[1]) for item in value.values())
+        return isinstance(value, Mapping) and all(
+            fits(key, arguments[0]) and fits(item, arguments[1]) for key, item in value.items()
+        )
     if hint in NUMBERS:
         return isinstance(value, NUMBERS[hint]) and not isinstance(value, bool)
     return hint not in WORDS or isinstance(value, hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,5 +29,8 @@ class Journal:
         line: dict[str, Any] = {"outputs": list(outputs), "title": title, "why": why, "logs": list(logs)}
         with suppress(OSError):  # And so is a full disk.
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            with self.path.open("ab+") as file:
+                # A line that a kill or a full disk has cut short ends here.
+                file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
+                torn = file.read(1) not in (b"", b"\n")
+                file.write(b"\n" * torn + json.dumps(line).encode() + b"\n")

@@ -45,6 +45,11 @@ class Example(Checked, of="method"):
     weights: Mapping[str, float] = field(default_factory=dict)
     names: Names | None = None
     exact: bool = False
+    order: Literal[0, 1] = 0
+    orders: list[Literal[0, 1]] | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    way: Literal["plain", True] = "plain"
+    pair: tuple[int, float] = (1, 0.5)
 
 
 INSIDE: dict[str, list[Any]] = {
@@ -57,6 +62,11 @@ INSIDE: dict[str, list[Any]] = {
     "shares": [0.1, [0.1, 0.9]],
     "weights": [{"x": -1}],
     "names": [["x"]],
+    "order": [1, np.int64(1)],
+    "orders": [[0, 1]],
+    "counts": [{"x": 1}],
+    "way": [True, "plain"],
+    "pair": [(2, 1), [2, 0.5]],
 }
 OUTSIDE: dict[str, list[Any]] = {
     "steps": [0, 1.5, True, "1", None],
@@ -70,6 +80,11 @@ OUTSIDE: dict[str, list[Any]] = {
     "weights": [{"x": "y"}, [1.0]],
     "names": [[], [1]],
     "exact": [1, "yes"],
+    "order": [True, False, 1.0, np.True_, 2, "1"],
+    "orders": [[True], [0, 1.0]],
+    "counts": [{"x": True}, {"x": 1.0}, {1: 1}],
+    "way": [1, 1.0, False],
+    "pair": [(1,), (1, 0.5, 2), (0.5, 1), (True, 0.5)],
 }
 
 

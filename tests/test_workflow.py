@@ -4,6 +4,7 @@ Everything runs in a copy of the project, on the twins, without a network.
 """
 
 import csv
+import hashlib
 import itertools
 import json
 import os
@@ -124,10 +125,82 @@ def test_a_methods_parameter_runs_its_training_and_its_audits_again(finished: Pa
     assert set(re.findall(r"audit .*sensr.* on (\w+)", said)) == {"adult", "compas"}
 
 
-def test_an_audits_parameter_and_a_report_module_train_nothing_again(finished: Path) -> None:
-    path = finished / "pipeline" / "report" / "style.py"
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""', '"""Another docstring. '),
+        ("\nimport ", "\n# A comment.\nimport "),
+        ("import functools\nfrom collections.abc import", "from collections.abc import"),
+        ("def fits(value: Any, hint: Any) -> bool:", "def fits(value: object, hint: object) -> object:"),
+    ],
+)
+def test_what_computes_nothing_runs_nothing_again(finished: Path, old: str, new: str) -> None:
+    path = finished / "fairness_audits" / "validation.py"
     before = path.read_text()
-    path.write_text(before + "\n# another look\n")
+    assert old in before
+    after = before.replace(old, new, 1)
+    # A moved import.
+    path.write_text(after if "functools" not in old else after.replace("from math", "import functools\nfrom math", 1))
+    try:
+        assert planned(finished)[0] == Counter()
+    finally:
+        path.write_text(before)
+
+
+def test_a_constant_runs_what_computes_with_it_again(finished: Path) -> None:
+    path = finished / "pipeline" / "methods" / "sensr.py"
+    before = path.read_text()
+    path.write_text(before.replace("RATE_DECAY = 0.999", "RATE_DECAY = 0.99"))
+    try:
+        again, said = planned(finished, study=STUDY)
+    finally:
+        path.write_text(before)
+    assert (again["prepare"], again["fetch"], again["train"]) == (0, 0, 2)
+    assert set(re.findall(r"train .*sensr.* on (\w+)", said)) == {"adult", "compas"}
+
+
+def everything(project: Path) -> dict[str, tuple[bytes, int]]:
+    """The files below a folder, but for Snakemake's own and compiled ones: what they hold, and when it was written."""
+    left_out = {".snakemake", "__pycache__"}
+    paths = [path for path in project.rglob("*") if not left_out & set(path.parts)]
+    return {str(path): (b"" if path.is_dir() else path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+
+
+def test_a_dry_run_changes_nothing_and_a_run_fetches_what_has_been_superseded(tmp_path: Path) -> None:
+    project = project_copy(tmp_path)
+    content = b"id,name\n1,nobody\n"
+    module = project / "pipeline" / "datasets" / "compas.py"
+    text = re.sub(
+        r'sha256="\w+",\n        size=\w+',
+        f'sha256="{hashlib.sha256(content).hexdigest()}",\n        size={len(content)}',
+        module.read_text(),
+    )
+    module.write_text(text)
+    record = project / "data" / "raw" / "compas" / "manifest.json"
+    assert snakemake(project, "data/raw/compas/manifest.json").returncode == 0
+    assert json.loads(record.read_text())["origin"] == "twin"
+    (record.parent / "compas-scores-two-years.csv").write_bytes(content)
+    # Older than the manifest: not by its time is it known to be better.
+    os.utime(record.parent / "compas-scores-two-years.csv", (0, 0))
+    before = everything(project)
+    for asked in (["-n"], ["--list-rules"], ["--summary"], ["--dag"], ["--rulegraph"]):
+        run = snakemake(project, *asked, source="auto", study=STUDY)
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert "Traceback" not in run.stderr
+        assert everything(project) == before, asked
+        if asked == ["-n"]:
+            assert re.search(r"^fetch +2$", run.stdout, re.MULTILINE)
+    run = snakemake(project, "data/raw/compas/manifest.json", source="auto")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert json.loads(record.read_text())["origin"] == "official"
+    run = snakemake(project, "-n", "data/raw/compas/manifest.json", source="auto")
+    assert "Nothing to be done" in run.stdout + run.stderr
+
+
+def test_an_audits_parameter_and_a_report_module_train_nothing_again(finished: Path) -> None:
+    path = finished / "pipeline" / "report" / "table.py"
+    before = path.read_text()
+    path.write_text(before + "\nANOTHER = 1\n")
     try:
         jobs, _ = planned(finished, "--config", "set=audit.map_quality.members=7", study=STUDY)
         audits, _ = planned(finished, "--config", "set=audit.loss_ratio.delta=1.5", study=STUDY)

@@ -15,7 +15,8 @@ captions and places are therefore literals, and :func:`declared` reads them from
 import ast
 import functools
 import importlib
-from collections.abc import Callable, Iterator
+import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from fairness_audits.messages import nearest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 FIELDS = ("name", "caption", "place")
+KINDS = ("table", "figure")
 _makers: dict[tuple[str, str], Callable[..., Any]] = {}
 """By module and name."""
 
@@ -82,25 +84,77 @@ def declared(study: str) -> tuple[Declared, ...]:
 
 @functools.cache
 def _of(path: Path, package: str) -> tuple[Declared, ...]:
-    functions = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)]
-    return tuple(one for node in functions for one in _by(node, f"{package}.{path.stem}"))
+    module, tree = f"{package}.{path.stem}", ast.parse(path.read_text(encoding="utf-8"))
+    names = _decorators(tree, module)
+    declaring = {
+        call.func: (function, call)
+        for function in tree.body
+        if isinstance(function, ast.FunctionDef)
+        for call in function.decorator_list
+        if isinstance(call, ast.Call)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if kind := names.get(_written(node)):
+            if node not in declaring:
+                raise ValueError(
+                    f"{module}, line {node.lineno}: declare a {kind} by a decorator of a function at the top of the "
+                    f"module, @registry.{kind}(...)"
+                )
+            found.append((*declaring.pop(node), kind))
+    for node, (function, _) in declaring.items():
+        if (written := _written(node)).endswith(KINDS):
+            raise ValueError(f"{module}.{function.name}: {written} is not of {__name__}: import it from there")
+    return tuple(_declared(function, call, kind, module) for function, call, kind in found)
 
 
-def _by(function: ast.FunctionDef, module: str) -> Iterator[Declared]:
-    """What the decorators of a function declare."""
-    for call in function.decorator_list:
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("registry.table", "registry.figure"):
-            given = dict(zip(FIELDS, call.args, strict=False))
-            given |= {word.arg: word.value for word in call.keywords if word.arg in FIELDS}
-            try:
-                values = {key: ast.literal_eval(value) for key, value in given.items()}
-            except ValueError as error:
-                raise ValueError(f"{module}.{function.name}: name, caption and place have to be literals") from error
-            caption = values.get("caption") or ast.get_docstring(function) or ""
-            if not caption:
-                raise ValueError(f"{module}.{function.name} has no caption: give it one or a docstring")
-            name, kind = values.get("name") or function.name, ast.unparse(call.func).rpartition(".")[2]
-            yield Declared(name, kind, " ".join(caption.split()), values.get("place", 0), module)
+def _decorators(tree: ast.Module, module: str) -> dict[str, str]:
+    """Return how a module may write the decorators, each with its kind, whatever way it imports them.
+
+    Raises ValueError for an import that hides them or passes them on.
+    """
+    above, _, own = __name__.rpartition(".")
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in (alias for alias in node.names if alias.name == __name__):
+                found |= {f"{alias.asname or alias.name}.{kind}": kind for kind in KINDS}
+        elif isinstance(node, ast.ImportFrom):
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), module.rpartition(".")[0])
+            for alias in node.names:
+                if source == above and alias.name == own:
+                    found |= {f"{alias.asname or alias.name}.{kind}": kind for kind in KINDS}
+                elif source == __name__ and alias.name in KINDS:
+                    found[alias.asname or alias.name] = alias.name
+                elif source in (above, __name__) and alias.name == "*":
+                    raise ValueError(f"{module}, line {node.lineno}: import registry by its name, not by *")
+    for name in found:
+        if "." not in name and not any(_written(node) == name for node in ast.walk(tree)):
+            raise ValueError(f"{module}: {name} is imported and declares nothing: import it where it is used")
+    return found
+
+
+def _written(node: ast.AST) -> str:
+    """Return a name as it is written; of dotted ones those alone that may be a decorator's."""
+    if isinstance(node, ast.Attribute):
+        return ast.unparse(node) if node.attr in KINDS else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _declared(function: ast.FunctionDef, call: ast.Call, kind: str, module: str) -> Declared:
+    """Return what a decorator of a function declares."""
+    given = dict(zip(FIELDS, call.args, strict=False))
+    given |= {word.arg: word.value for word in call.keywords if word.arg in FIELDS}
+    try:
+        values = {key: ast.literal_eval(value) for key, value in given.items()}
+    except ValueError as error:
+        raise ValueError(f"{module}.{function.name}: name, caption and place have to be literals") from error
+    caption = values.get("caption") or ast.get_docstring(function) or ""
+    if not caption:
+        raise ValueError(f"{module}.{function.name} has no caption: give it one or a docstring")
+    return Declared(
+        values.get("name") or function.name, kind, " ".join(caption.split()), values.get("place", 0), module
+    )
 
 
 def one(study: str, name: str) -> Declared:

@@ -33,7 +33,6 @@ for study in workflow_config.studies:
         input:
             **workflow_config.sources(study),
             published=published(study),
-            code=workflow_config.code("artefacts", study=study),
             reference=workflow_config.reference_files(study),
         output:
             artefacts=workflow_config.marked(study),
@@ -41,6 +40,7 @@ for study in workflow_config.studies:
             index=f"results/tables/{study}/index.json",
         params:
             study=study,
+            code=workflow_config.code("artefacts", study=study),
             cfg=encoded(workflow_config.artefacts(study)),
             beside=workflow_config.beside(study),
             against=f"--against data/reference/{study}" if study in workflow_config.referenced else "",
@@ -94,12 +94,12 @@ for study in workflow_config.referenced:
         input:
             reference=workflow_config.reference_files(study),
             published=published(study),
-            code=workflow_config.code("artefacts", study=study),
         output:
             artefacts=workflow_config.artefact_files(study, "results/reference/"),
             index=f"results/reference/tables/{study}/index.json",
         params:
             study=study,
+            code=workflow_config.code("artefacts", study=study),
         log:
             f"results/logs/reference/{study}.log",
         threads: 2

@@ -6,16 +6,23 @@ localrules:
     fetch,
 
 
+def twin(wildcards):
+    """Return the files of a dataset's twin. Plan to fetch again what published files have superseded."""
+    if workflow.is_main_process and workflow_config.superseded(wildcards.dataset):
+        workflow.dag.forcefiles.add(f"data/raw/{wildcards.dataset}/manifest.json")
+    return workflow_config.twin(wildcards.dataset)
+
+
 rule fetch:
     message:
         "fetch {wildcards.dataset}"
     input:
-        twin=lambda w: workflow_config.twin(w.dataset),
-        code=lambda w: workflow_config.code("fetch", dataset=w.dataset),
+        twin=twin,
     output:
         manifest="data/raw/{dataset}/manifest.json",
     params:
         source=workflow_config.source,
+        code=lambda w: workflow_config.code("fetch", dataset=w.dataset),
     log:
         "results/logs/fetch/{dataset}.log",
     benchmark:

@@ -16,12 +16,12 @@ for job in workflow_config.plan.jobs:
         message:
             job.title
         input:
-            made=workflow_config.plan.inputs(job),
-            code=lambda w, job=job: workflow_config.plan.code(job),
+            workflow_config.plan.inputs(job),
         output:
             workflow_config.plan.outputs(job),
         params:
             stage=job.stage,
+            code=lambda w, job=job: workflow_config.plan.code(job),
             arguments=lambda w, job=job: encoded(workflow_config.plan.arguments(job)),
         log:
             f"results/logs/{workflow_config.scale}/{job.stage}/{job.name}.log",
@@ -34,7 +34,7 @@ for job in workflow_config.plan.jobs:
         priority: workflow_config.plan.priority(job)
         shell:
             # Through a pipe: one argument of a command may not be longer than 128 KB.
-            "printf %s {params.arguments:q} | python -m pipeline.workflow.batch {params.stage} --code {input.code} > {log} 2>&1"
+            "printf %s {params.arguments:q} | python -m pipeline.workflow.batch {params.stage} --code {params.code} > {log} 2>&1"
 
 
 # Audits of data that cannot be had: each says so, with how to get them.
@@ -48,11 +48,11 @@ for study in workflow_config.plan.studies:
                 f"what {study} has no data for"
             input:
                 manifests=sorted({entry["manifest"] for entry in workflow_config.plan.not_run(study)}),
-                code=workflow_config.code("absent"),
             output:
                 [entry["output"] for entry in workflow_config.plan.not_run(study)],
             params:
                 audits=encoded(workflow_config.plan.not_run(study)),
+                code=workflow_config.code("absent"),
             log:
                 f"results/logs/{workflow_config.scale}/not_run/{study}.log",
             benchmark:

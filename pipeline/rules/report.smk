@@ -6,11 +6,11 @@ rule collect:
         "collect {wildcards.study}"
     input:
         audits=lambda w: workflow_config.files("audit", w.study),
-        code=workflow_config.code("collect"),
     output:
         rows="results/rows/{scale}/{study}.parquet",
     params:
         cfg=lambda w: encoded(workflow_config.collect(w.study)),
+        code=workflow_config.code("collect"),
     log:
         "results/logs/{scale}/collect/{study}.log",
     benchmark:
@@ -38,13 +38,13 @@ for name, below, studies, scale in (
         input:
             index=[f"{below}tables/{study}/index.json" for study in studies],
             artefacts=[workflow_config.artefact_files(study, below) for study in studies],
-            code=workflow_config.code("report"),
         output:
             html=f"{below}report.html",
             summary=f"{below}summary.txt",
         params:
             scale=scale,
             below=below,
+            code=workflow_config.code("report"),
         log:
             f"results/logs/{scale}/report.log",
         benchmark:

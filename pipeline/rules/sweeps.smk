@@ -9,12 +9,12 @@ for sweep in workflow_config.sweeps:
             f"sweep {sweep}"
         input:
             rows=f"results/rows/{workflow_config.scale}/{sweep}.parquet",
-            code=workflow_config.code("sweep"),
         output:
             summary=f"results/sweeps/{workflow_config.scale}/{sweep}/summary.csv",
             figure=multiext(f"results/sweeps/{workflow_config.scale}/{sweep}/figure", ".pdf", ".png"),
         params:
             cfg=lambda w, sweep=sweep: encoded(workflow_config.sweep(sweep)),
+            code=workflow_config.code("sweep"),
             stem=f"results/sweeps/{workflow_config.scale}/{sweep}/figure",
         log:
             f"results/logs/{workflow_config.scale}/sweep/{sweep}.log",

@@ -6,7 +6,6 @@ from pathlib import Path
 from fairness_audits.files import load_json, save_text
 from pipeline.report import html, provenance
 
-SCALES = ("smoke", "laptop", "workstation", "paper")
 SEEDS = (
     "each random stream is derived by SHA-256 from the names of what it is for (prepare, train or audit, the dataset, "
     "the method, the audit) and the number of the repetition; no global seed"
@@ -16,14 +15,13 @@ SEEDS = (
 def benchmarks(folder: Path, scale: str) -> list[tuple[str, str]]:
     """Rule and text of each job's benchmark file, of one scale and of what belongs to none.
 
-    Files lie at ``<rule>/...`` or ``<scale>/<rule>/...``; the rule is the first part below the scale.
+    Files lie at ``<rule>/<name>.tsv`` or ``<scale>/<rule>/<name>.tsv``.
     """
     found = []
-    for path in sorted(folder.rglob("*.tsv")):
-        parts = path.relative_to(folder).with_suffix("").parts
-        if parts[0] in SCALES and parts[0] != scale:
-            continue
-        found.append((parts[1] if parts[0] == scale else parts[0], path.read_text(encoding="utf-8")))
+    for path in sorted(folder.rglob("*/*.tsv")):
+        *of_scale, rule, _ = path.relative_to(folder).parts
+        if of_scale in ([], [scale]):
+            found.append((rule, path.read_text(encoding="utf-8")))
     return found
 
 

@@ -80,15 +80,16 @@ def folders(raw: Path) -> list[Path]:
 def standing(kind: str, source: str, raw: Path) -> str:
     """``"there"``, ``"absent"``, or ``"undecided"`` where files without a twin may be to be downloaded.
 
-    ``source`` is auto, official or twin; ``raw`` the dataset's raw folder, whose manifest, if there is one, tells. A
-    dataset that has to be there, or has a twin, is there: that it is not is an error, which fetching reports.
+    ``source`` is auto, official or twin; ``raw`` the dataset's raw folder, whose manifest tells, if there is one and
+    nothing better has come to hand. A dataset that has to be there, or has a twin, is there: fetching reports an error
+    if it is not.
     """
     module = load("dataset", kind)
     if source == "official" or not sources(module) or twins(module):
         return "there"
     if source == "twin":
         return "absent"
-    if (raw / RECORD).is_file():
+    if (raw / RECORD).is_file() and not superseded(kind, raw):
         return "absent" if json.loads((raw / RECORD).read_text(encoding="utf-8"))["origin"] == "absent" else "there"
     found = {reachable(files, raw) for files in choices(module)}
     if "there" in found or copies(kind, module, raw):
@@ -105,24 +106,18 @@ def reachable(files: Iterable[Any], raw: Path) -> str:
     return "undecided" if all(file.urls or elsewhere for file in missing) else "absent"
 
 
-def forget_superseded(root: Path) -> list[str]:
-    """Delete the manifest of substituted or absent data once better files have come to hand. Returns the datasets.
-
-    The next run then fetches again, and everything made from the substitute is made anew.
-    """
-    superseded = []
-    for record in (root / "data" / "raw").glob(f"*/{RECORD}"):
-        manifest = json.loads(record.read_text())
-        if (origin := manifest["origin"]) not in STAND_INS:
-            continue
-        raw, module = record.parent, load("dataset", record.parent.name)
-        better = [file.filename for files in choices(module)[: None if origin == "absent" else 1] for file in files]
-        used = {file["place"] for file in manifest.get("files", ())}
-        images = [path for path in copies(raw.name, module, raw) if str(path) not in used]
-        if images or any((folder / name).is_file() for folder in folders(raw) for name in better):
-            record.unlink()
-            superseded.append(raw.name)
-    return superseded
+def superseded(kind: str, raw: Path) -> bool:
+    """Return whether a dataset's manifest is of substituted or absent data, and better files have come to hand."""
+    if not (raw / RECORD).is_file():
+        return False
+    manifest = json.loads((raw / RECORD).read_text(encoding="utf-8"))
+    if (origin := manifest["origin"]) not in STAND_INS:
+        return False
+    module = load("dataset", kind)
+    better = [file.filename for files in choices(module)[: None if origin == "absent" else 1] for file in files]
+    used = {file["place"] for file in manifest.get("files", ())}
+    images = any(str(path) not in used for path in copies(kind, module, raw))
+    return images or any((folder / name).is_file() for folder in folders(raw) for name in better)
 
 
 def main(environment: Mapping[str, str]) -> int:

@@ -1,4 +1,4 @@
-"""Run a stage several times in one process: ``python -m pipeline.workflow.batch train --code FILE... < jobs.json``.
+"""Run a stage several times in one process: ``python -m pipeline.workflow.batch train --code HASH < jobs.json``.
 
 Standard input is a JSON list of the stage's argument lists, each with ``--output``. What is made is kept beside its
 place until all of it is there: where the process is killed, or one of its jobs fails, Snakemake removes what stands in
@@ -21,22 +21,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run every job that was not kept, then put what was made in its place."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stage", help="a module of pipeline.stages")
-    parser.add_argument("--code", nargs="*", default=[], help="source files that the outputs depend on")
+    parser.add_argument("--code", default="", help="the hash of the code that the outputs depend on")
     options = parser.parse_args(arguments)
     run(options.stage, json.load(sys.stdin), options.code)
 
 
-def run(stage: str, jobs: Sequence[Sequence[str]], code: Iterable[str] = ()) -> None:
+def run(stage: str, jobs: Sequence[Sequence[str]], code: str = "") -> None:
     """Run ``jobs``, the argument lists of a stage, and skip those that an earlier attempt did."""
     module = importlib.import_module(f"pipeline.stages.{stage}")
     if len(jobs) == 1:
         module.main(list(jobs[0]))
         return
-    source = digest(Path(path).read_bytes() for path in sorted(code))
     kept = []
     for number, job in enumerate(jobs, 1):
         output = Path(job[job.index("--output") + 1])
-        place = kept_beside(output, digest([source.encode(), *made_of(job)]))
+        place = kept_beside(output, digest([code.encode(), *made_of(job)]))
         kept.append((place, output))
         print(f"{number} of {len(jobs)}: {output}{' was made before' if place.exists() else ''}", flush=True)
         if not place.exists():

@@ -172,6 +172,12 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
         where = place_of(conf, study, block)
         if not NOTHING.keys() & written.keys():
             written = NOTHING | written
+        for key, value in written.items():
+            if _has_mapping(value):
+                raise ValueError(
+                    f"{where}, {key}: a value of the grid cannot be a mapping, found {value}. Set its keys one by one, "
+                    f"as {key}.KEY: value"
+                )
         grid = {key: several(value, f"{where}, {key}") for key, value in written.items()}
         for key in map(str, grid):
             if key != REPETITIONS and key.split(".")[0] not in GROUPS:
@@ -249,6 +255,10 @@ def _keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
         yield f"{prefix}{key}"
         if isinstance(value, DictConfig):
             yield from _keys(value, f"{prefix}{key}.")
+
+
+def _has_mapping(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(map(_has_mapping, value)))
 
 
 def _frozen(value: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 from fairness_audits.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures
-from pipeline.workflow.code_closure import modules_behind
+from pipeline.workflow.code_hash import code_hash, digest
 from pipeline.workflow.composition import GROUPS, REPETITIONS, Point, composed, encoded, plain
 from pipeline.workflow.jobs import STAGES
 from pipeline.workflow.plan import Plan
@@ -338,17 +338,20 @@ class Workflow:
         chosen = re.split("[@+]", name)[0]
         return str(composition.section(self.conf, group, chosen).get("kind", chosen))
 
-    def code(self, stage: str, **plugin: str) -> list[str]:
-        """The project's own source files that a job computes with: its stage, its plug-in and all that they import.
+    def code(self, stage: str, **plugin: str) -> str:
+        """Return the hash of the code that a job computes with: its stage, its plug-in and all that they import.
 
         ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
-        the job's path.
+        the job's path. The docstrings of a study's artefacts count where they are captions.
         """
-        study = plugin.pop("study", "")
-        behind = [module_name(group, self.kind(group, name)) for group, name in plugin.items()]
-        behind += sorted({one.module for one in registry.declared(study)}) if study else []
-        files = modules_behind((f"pipeline.stages.{stage}", *behind), ROOT)
-        return [str(path.relative_to(ROOT)) for path in files]
+        artefacts = registry.declared(plugin["study"]) if "study" in plugin else ()
+        if artefacts:
+            package = artefacts[0].module.rpartition(".")[0]
+            behind = sorted({f"{package}.comparison", *(one.module for one in artefacts)})
+        else:
+            behind = [module_name(group, self.kind(group, name)) for group, name in plugin.items()]
+        code = code_hash((f"pipeline.stages.{stage}", *behind), ROOT)
+        return digest([code, *map(repr, artefacts)]) if artefacts else code
 
     def announce(self) -> None:
         """Leave a record of this run in its folder: Snakemake's lock does not say who has it."""
@@ -408,9 +411,9 @@ class Workflow:
         absent = [kind for kind in kinds if availability.standing(kind, self.source, raw / kind) == "absent"]
         environment[ABSENT] = " ".join(absent)
 
-    def forget_superseded(self, root: Path = ROOT) -> list[str]:
-        """Drop the records of stand-ins for which the published files have come to hand, unless asked for by name."""
-        return availability.forget_superseded(root) if self.source == "auto" else []
+    def superseded(self, dataset: str, root: Path = ROOT) -> bool:
+        """Return whether a dataset has a stand-in, nobody asked for it, and the published files have come to hand."""
+        return self.source == "auto" and availability.superseded(dataset, root / availability.RAW / dataset)
 
     def _sections(self, study: str, of: Sequence[Point] = ()) -> dict[str, Any]:
         return {self.audit_file(point): self._resolver.sections(point) for point in of or self.points(study)}

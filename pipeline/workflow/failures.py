@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +128,21 @@ def _end(log: str, root: Path) -> dict[str, Any]:
 
 
 def _journal(path: Path) -> dict[str, dict[str, Any]]:
-    """The last failure of each job, by the first file that it was to make; empty where nobody wrote a journal."""
+    """Return the last failure of each job, by the first file that it was to make; empty where nobody wrote a journal.
+
+    A line that is not whole, as a kill or a full disk leaves it, is passed over.
+    """
+    found = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
-    entries = [json.loads(line) for line in lines]
-    return {entry["outputs"][0]: entry for entry in entries if entry["outputs"]}
+    for line in lines:
+        with suppress(ValueError):
+            entry = json.loads(line)
+            if isinstance(entry, dict) and entry.get("outputs"):
+                found[entry["outputs"][0]] = entry
+    return found
 
 
 def _title(job: Any) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipeline.workflow import availability, composition
+from pipeline.workflow.code_hash import digest
 from pipeline.workflow.composition import Point, encoded
 from pipeline.workflow.jobs import STAGES, Job, jobs
 
@@ -74,11 +75,11 @@ class Plan:
             found.append(["--config", encoded(section), *inputs, "--output", self.workflow.file(job.stage, *place)])
         return found
 
-    def code(self, job: Job) -> list[str]:
-        """The project's own source files that a job computes with."""
+    def code(self, job: Job) -> str:
+        """Return the hash of the code that a job computes with."""
         group = STAGES[job.stage].group
         names = dict.fromkeys(member[group] for member in job.members)
-        return sorted({path for name in names for path in self.workflow.code(job.stage, **{group: name})})
+        return digest(sorted({self.workflow.code(job.stage, **{group: name}) for name in names}))
 
     def threads(self, job: Job) -> int:
         """The processors that a job computes on: ``threads`` in conf/method, conf/transport and conf/audit."""

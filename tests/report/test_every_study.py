@@ -411,6 +411,51 @@ def test_a_declaration_that_cannot_be_read_is_refused(module: str, said: str, st
         registry.declared("added")
 
 
+FIGURE = "def figure_1(inputs):\n    'A caption.'\n"
+
+
+@pytest.mark.parametrize(
+    ("imported", "decorator"),
+    [
+        ("from pipeline.report import registry", "registry.figure"),
+        ("from pipeline.report import registry as r", "r.figure"),
+        ("from pipeline.report.registry import figure", "figure"),
+        ("from pipeline.report.registry import figure as draws", "draws"),
+        ("import pipeline.report.registry", "pipeline.report.registry.figure"),
+        ("import pipeline.report.registry as r", "r.figure"),
+        ("from ..registry import figure", "figure"),
+        ("from .. import registry", "registry.figure"),
+    ],
+)
+def test_an_artefact_is_declared_whatever_way_the_decorator_is_imported(
+    imported: str, decorator: str, study: Path
+) -> None:
+    (study / "artefacts.py").write_text(f"{imported}\n@{decorator}()\n{FIGURE}")
+    (found,) = registry.declared("added")
+    assert (found.name, found.kind, found.caption) == ("figure_1", "figure", "A caption.")
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        f"from pipeline.report.registry import *\n@figure()\n{FIGURE}",
+        f"from pipeline.report import registry\ndraws = registry.figure\n@draws()\n{FIGURE}",
+        f"from pipeline.report.registry import figure\ndraws = figure()\n@draws\n{FIGURE}",
+        f"from pipeline.report import registry\n@registry.figure\n{FIGURE}",
+        f"from pipeline.report import registry\n@registry.figure()\nasync {FIGURE}",
+        "from pipeline.report import registry\nif True:\n    @registry.figure()\n    def figure_1(inputs):\n        'A.'\n",
+        f"from pipeline import report\n@report.registry.figure()\n{FIGURE}",
+        f"from pipeline.report.fliptest.facts import figure\n@figure()\n{FIGURE}",
+        "from pipeline.report.registry import figure\n",
+    ],
+)
+def test_what_would_declare_nothing_in_silence_is_refused(module: str, study: Path) -> None:
+    (study / "whole.py").write_text(f"from pipeline.report import registry\n@registry.table()\n{FIGURE}")
+    (study / "hidden.py").write_text(module)
+    with pytest.raises(ValueError, match=r"added\.hidden"):
+        registry.declared("added")
+
+
 def test_an_unknown_artefact_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ValueError, match=r"no artefact 'tabel_1' \(did you mean 'table_1'\?\)"):
         registry.find("individual_fairness", "tabel_1")
@@ -418,9 +463,15 @@ def test_an_unknown_artefact_is_refused_with_the_nearest_name() -> None:
 
 def test_a_study_s_code_is_all_that_makes_its_artefacts_and_planning_imports_none_of_it() -> None:
     program = (
-        "import sys\nfrom pipeline.workflow.config import Workflow\nworkflow = Workflow()\n"
-        "assert 'pipeline/report/fliptest/bars.py' in workflow.code('artefacts', study='fliptest')\n"
-        "assert not any('fliptest' in path for path in workflow.code('artefacts', study='robustness_bias'))\n"
+        "import sys\nfrom pipeline.workflow import code_hash, config\nasked = []\n"
+        "config.code_hash = lambda names, root: asked.append(names) or 'hash'\n"
+        "workflow = config.Workflow()\n"
+        "workflow.code('artefacts', study='fliptest')\n"
+        "workflow.code('artefacts', study='robustness_bias')\n"
+        "behind = [code_hash.modules_behind(names, config.ROOT) for names in asked]\n"
+        "assert config.ROOT / 'pipeline/report/fliptest/flipset_panels.py' in behind[0]\n"
+        "assert config.ROOT / 'pipeline/report/fliptest/comparison.py' in behind[0]\n"
+        "assert not any('fliptest' in path.parts for path in behind[1])\n"
         "assert not {'pandas', 'scipy', 'matplotlib'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -11,6 +11,7 @@ from fairness_audits.files import save_json
 from fairness_audits.seeds import generators
 from pipeline import io
 from pipeline.stages import absent, audit, prepare, train
+from pipeline.stages.report import benchmarks
 from pipeline.workflow import multirun, plugins
 from pipeline.workflow.availability import standing
 from pipeline.workflow.config import Workflow
@@ -59,6 +60,24 @@ def test_a_file_in_the_raw_folder_or_the_mirror_decides(tmp_path: Path, monkeypa
 def test_what_was_fetched_decides(origin: str, expected: str, tmp_path: Path) -> None:
     save_json({"origin": origin}, tmp_path / "manifest.json")
     assert standing("cifar10", "auto", tmp_path) == expected
+
+
+def test_a_superseded_manifest_decides_nothing(tmp_path: Path) -> None:
+    raw = tmp_path / "raw" / "utkface"
+    raw.mkdir(parents=True)
+    save_json({"origin": "absent"}, raw / "manifest.json")
+    assert standing("utkface", "auto", raw) == "absent"
+    (raw / "utkface.tar").touch()
+    assert standing("utkface", "auto", raw) == "there"
+
+
+def test_times_are_those_of_the_scale_and_of_what_belongs_to_none(tmp_path: Path) -> None:
+    for name in ("fetch/adult", "small/audit/a", "huge/audit/a", "small/study/all"):
+        path = tmp_path / f"{name}.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    found = benchmarks(tmp_path, "small")
+    assert sorted(found) == [("audit", "small/audit/a"), ("fetch", "fetch/adult"), ("study", "small/study/all")]
 
 
 def entry(workflow: Workflow) -> dict[str, str]:

@@ -8,8 +8,9 @@ import pytest
 
 from pipeline.counterparts import parted
 from pipeline.workflow import config, plugins
+from pipeline.workflow.code_hash import modules_behind
 from pipeline.workflow.composition import Point, composed, points, several
-from pipeline.workflow.config import CONF, Workflow
+from pipeline.workflow.config import CONF, ROOT, Workflow
 from pipeline.workflow.resolution import of_scale
 from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure, column
@@ -143,10 +144,12 @@ def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
 
 def test_the_paper_scale_sets_nothing_but_repetitions_and_code_names_the_plugin_and_what_it_imports() -> None:
     assert {key for setting in of_scale(CONF, "paper") for key in setting.values} == {"repetitions"}
-    code = Workflow().code("audit", audit="loss_ratio")
-    assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio.py", "fairness_audits/values.py"} <= set(code)
-    assert not any("methods" in path or "report" in path for path in code)
-    assert "pipeline/workflow/config.py" not in Workflow().code("train", method="standard")
+    code = modules_behind(["pipeline.stages.audit", "pipeline.audits.loss_ratio"], ROOT)
+    behind = {path.relative_to(ROOT).as_posix() for path in code}
+    assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio.py", "fairness_audits/values.py"} <= behind
+    assert not any("methods" in path or "report" in path for path in behind)
+    training = modules_behind(["pipeline.stages.train", "pipeline.methods.sensr"], ROOT)
+    assert not {ROOT / "pipeline/workflow/config.py", ROOT / "fairness_audits/__init__.py"} & set(training)
 
 
 def test_scale_study_and_tracker_are_taken_from_the_environment_and_the_command_line_wins() -> None:
@@ -216,17 +219,31 @@ def record(root: Path, dataset: str, origin: str) -> Path:
 def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DATA_MIRROR", raising=False)
     twin, official = record(tmp_path, "adult", "twin"), record(tmp_path, "compas", "official")
-    assert Workflow().forget_superseded(tmp_path) == []
+
+    def superseded(source: str = "auto") -> list[str]:
+        workflow = Workflow(source=source)
+        return [name for name in ("adult", "compas", "law") if workflow.superseded(name, tmp_path)]
+
+    assert superseded() == []
     mirror = tmp_path / "mirror"
     (mirror / "adult").mkdir(parents=True)
     (mirror / "adult" / "notes.txt").write_text("no data")
     monkeypatch.setenv("DATA_MIRROR", str(mirror))
-    assert Workflow().forget_superseded(tmp_path) == [], "what is not the published file supersedes nothing"
+    assert superseded() == [], "what is not the published file supersedes nothing"
     (mirror / "adult" / "adult.data").write_text("x")
-    assert Workflow(source="twin").forget_superseded(tmp_path) == []
-    assert Workflow().forget_superseded(tmp_path) == ["adult"]
-    assert not twin.exists()
+    assert superseded("twin") == []
+    assert superseded() == ["adult"]
+    assert twin.exists()
     assert official.exists()
+
+
+@pytest.mark.parametrize("value", ["{start: 1}", "[{start: 1}, {start: 2}]", "[[{start: 1}]]"])
+@pytest.mark.parametrize("key", ["method.schedule", "method"])
+def test_a_mapping_in_a_grid_is_refused_by_block_and_key(value: str, key: str, conf: Path) -> None:
+    grid = f"  main: {{dataset: d, audit: a, {'' if key == 'method' else 'method: m, '}{key}: {value}}}\n"
+    (conf / "experiment" / "mapped.yaml").write_text(f"grid:\n{grid}")
+    with pytest.raises(ValueError, match=rf"mapped\.yaml, block 'main', {key}: .*start"):
+        points(conf, "mapped")
 
 
 def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf: Path) -> None:

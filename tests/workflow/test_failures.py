@@ -21,6 +21,7 @@ import pytest
 from pipeline.workflow import failures, tracking
 from pipeline.workflow.config import Workflow
 from pipeline.workflow.tracking import curves, identity, record
+from snakemake_logger_plugin_progress.journal import Journal
 
 SNAKEFILE = """
 from pathlib import Path
@@ -328,3 +329,24 @@ def test_curves_give_each_repetition_and_their_mean() -> None:
         ({"loss/mean": 1.5, "loss/0": 2.0, "loss/1": 1.0}, 100),
     ]
     assert list(curves({})) == []
+
+
+LINE = {"outputs": ["m.npz"], "title": "train", "why": "", "logs": []}
+
+
+@pytest.mark.parametrize(
+    "torn", [b'{"outputs": ["rows.csv"], "ti', b'{"outputs": ["\xc3', b"\0\0\0", b"7\n", b"\n", b""]
+)
+def test_a_torn_line_of_the_journal_hides_no_other_line(torn: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "failures.jsonl"
+    journal = Journal(str(path))
+    journal.add(["first.npz"], "train", "", [])
+    with path.open("ab") as file:
+        file.write(torn)
+    journal.add(["m.npz"], "train", "killed", [])
+    found = failures._journal(path)
+    assert set(found) == {"first.npz", "m.npz"}
+    assert found["m.npz"] == {**LINE, "why": "killed"}
+    with path.open("ab") as file:
+        file.write(torn)
+    assert set(failures._journal(path)) == {"first.npz", "m.npz"}

@@ -16,7 +16,7 @@ from fairness_audits.files import written
 from fairness_audits.process import Process
 from pipeline.stages import __path__ as stages
 from pipeline.workflow import batch, resume
-from pipeline.workflow.code_closure import modules_behind
+from pipeline.workflow.code_hash import code_hash, modules_behind
 from pipeline.workflow.config import CONF, Workflow
 from pipeline.workflow.jobs import Job, jobs
 from pipeline.workflow.resources import RULES, Resources
@@ -264,20 +264,17 @@ def test_after_a_failure_what_was_made_is_kept_and_not_made_again(stage: Stage) 
 
 @pytest.mark.parametrize("changed", ["input", "code", "arguments"])
 def test_what_would_be_made_of_something_else_now_is_made_again(stage: Stage, changed: str) -> None:
-    Path("code.py").write_text("1")
     jobs = [[*job] for job in JOBS]
     Path("c").write_text("bad")
     with pytest.raises(SystemExit):
-        batch.run("copying", jobs, ["code.py"])
+        batch.run("copying", jobs, "1")
     Path("c").write_text("c")
     if changed == "input":
         Path("a").write_text("another")
-    elif changed == "code":
-        Path("code.py").write_text("2")
-    else:
+    elif changed == "arguments":
         Path("a2").write_text("a")
         jobs[0][1] = "a2"
-    batch.run("copying", jobs, ["code.py"])
+    batch.run("copying", jobs, "2" if changed == "code" else "1")
     assert stage.made[2:].count("a@x=[1].txt") == 1
     assert ("b@x=[1].txt" in stage.made[2:]) == (changed == "code")
     assert set(outputs()) == {f"{name}@x=[1].txt" for name in "abc"}
@@ -291,7 +288,7 @@ def test_jobs_are_read_from_standard_input(stage: Stage, monkeypatch: pytest.Mon
     assert stage.made == ["a@x=[1].txt"]
 
 
-# The source files behind a job are exactly those that its modules import, at any depth.
+# The code behind a job is what its modules import, at any depth; its hash changes with what it computes, and only then.
 
 
 def tree(root: Path, **files: str) -> Path:
@@ -310,20 +307,50 @@ def test_imports_are_followed_at_any_depth_and_inside_functions(tmp_path: Path) 
     tree(
         tmp_path,
         house__a="import numpy\nfrom house import b\n",
-        house__b="def late():\n    from house.c import thing\n    return thing\n",
-        house__c="thing = 1\n",
+        house__b="def late():\n    from .c import thing\n    return thing\n",
+        house__c="from . import d as other\n",
+        house__d="thing = 1\n",
         house__unrelated="import house.a\n",
     )
-    assert names(tmp_path, "house.a") == ["house/a.py", "house/b.py", "house/c.py"]
+    assert names(tmp_path, "house.a") == [f"house/{name}.py" for name in "abcd"]
+
+
+def package(root: Path, **files: str) -> Path:
+    """A folder that is a package; a file ``init`` is its ``__init__``."""
+    (tree(root, **{f"house__pack__{name}": text for name, text in files.items()})).joinpath(
+        "house", "pack", "init.py"
+    ).rename(root / "house" / "pack" / "__init__.py")
+    return root
 
 
 def test_packages_and_cycles_are_closed_and_foreign_packages_are_left_out(tmp_path: Path) -> None:
     tree(tmp_path, house__d="import house.pack\nx = 1\n")
-    (tmp_path / "house" / "pack").mkdir()
-    (tmp_path / "house" / "pack" / "__init__.py").write_text("from house.d import x\n")
+    package(tmp_path, init="from house.d import x\n")
     assert names(tmp_path, "house.d") == ["house/d.py", "house/pack/__init__.py"]
     tree(tmp_path, house__a="import torch\nimport other.a\n", other__a="x = 1\n")
-    assert names(tmp_path, "house.a") == ["house/a.py"]
+    assert names(tmp_path, "house.a") == ["house/a.py", "other/a.py"]
+
+
+@pytest.mark.parametrize(
+    ("init", "importing", "counts"),
+    [
+        ("LIMIT = 1", "from house.pack.mod import x", []),
+        ("LIMIT = 1", "from house.pack import mod", []),
+        ("LIMIT = 1", "from house.pack import LIMIT", ["__init__"]),
+        ("LIMIT = 1", "import house.pack.mod", ["__init__", "mod"]),
+        ("mod = 1", "from house.pack import mod", ["__init__", "mod"]),
+        ("from house.pack import own", "from house.pack.mod import x", []),
+        ("from house.pack import acting", "from house.pack.mod import x", ["acting", "mod"]),
+        ("import os\nos.environ['A'] = '1'", "from house.pack.mod import x", ["__init__", "mod"]),
+        ("def z():\n    from house.pack import own", "from house.pack import z", ["__init__", "own"]),
+    ],
+)  # fmt: skip
+def test_a_package_counts_if_it_is_used_or_if_importing_it_does_something(
+    init: str, importing: str, counts: list[str], tmp_path: Path
+) -> None:
+    package(tmp_path, init=init, mod="x = 1\n", own="y = 1\n", acting="import math\nmath.pi = 3\n")
+    tree(tmp_path, house__a=importing)
+    assert names(tmp_path, "house.a") == ["house/a.py", *(f"house/pack/{name}.py" for name in counts or ["mod"])]
 
 
 def test_imports_for_type_checkers_alone_are_left_out(tmp_path: Path) -> None:
@@ -334,6 +361,109 @@ def test_imports_for_type_checkers_alone_are_left_out(tmp_path: Path) -> None:
         house__c="",
     )
     assert names(tmp_path, "house.a") == ["house/a.py", "house/c.py"]
+
+
+SOURCE = """
+import json
+import os
+from dataclasses import dataclass
+
+LIMIT = 3
+NAMES = {"a": None}
+
+
+@dataclass(frozen=True)
+class Config:
+    steps: int
+    rate: float = 0.5
+
+
+def computed(x, low=1, *, high=2):
+    total = x + low
+    return f"{total:.2f} of {high!r}", json, os
+"""
+
+
+def hashed(folder: Path, text: str) -> str:
+    return code_hash(("house.a",), tree(folder, house__a=text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("import json\n", '"""A module."""\nimport json\n'),
+        ("LIMIT = 3\n", 'LIMIT = 3\n"""How many."""\n'),
+        ("LIMIT = 3\n", "LIMIT: int = 3\n"),
+        ("class Config:\n", 'class Config:\n    """Settings."""\n'),
+        ("    total = x", '    """The sum."""\n    total = x'),
+        ("    total = x", "    # A remark.\n    total: float = x"),
+        ("    total = x", "    total: float\n    total = x"),
+        ("(x, low=1, *, high=2)", "(x: int, low: int = 1, *, high: int = 2) -> str"),
+        ("(x, low=1, *, high=2)", "(\n    x,\n    low=1,\n    *,\n    high=2,\n)"),
+        ('{"a": None}', "{'a': None}"),
+        ("import json\nimport os\n", "import os, json\n"),
+        ("import os\nfrom dataclasses import dataclass", "from dataclasses import dataclass\nimport os"),
+        ("import json\n", "from __future__ import annotations\nimport json\n"),
+        ("LIMIT = 3\n", "if TYPE_CHECKING:\n    import torch\nLIMIT = 3\n"),
+        ("LIMIT = 3\n", "if typing.TYPE_CHECKING:\n    import torch\nLIMIT = 3\n"),
+    ],
+)  # fmt: skip
+def test_what_computes_nothing_leaves_the_hash_as_it_is(old: str, new: str, tmp_path: Path) -> None:
+    assert old in SOURCE
+    assert hashed(tmp_path / "one", SOURCE) == hashed(tmp_path / "other", SOURCE.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("LIMIT = 3", "LIMIT = 4"),
+        ("LIMIT = 3", "LIMIT = 3.0"),
+        ("None", "True"),
+        ("None", "'None'"),
+        ("low=1", "low=2"),
+        ("high=2", "high=3"),
+        ("frozen=True", "frozen=False"),
+        ("steps: int", "steps: float"),
+        ("    rate: float = 0.5", "    rate = 0.5"),
+        (":.2f", ":.3f"),
+        ("!r", "!s"),
+        ("x + low", "low + x"),
+        ("    total = x + low\n", "    total = x + low\n    total += 1\n"),
+        ("import os\n", "import os.path as os\n"),
+        ("import os\n", "import os\nimport posixpath as json\n"),
+        ("LIMIT = 3\n", "if TYPE_CHECKING:\n    pass\nelse:\n    import torch\nLIMIT = 3\n"),
+    ],
+)
+def test_what_computes_something_else_changes_the_hash(old: str, new: str, tmp_path: Path) -> None:
+    assert old in SOURCE
+    assert hashed(tmp_path / "one", SOURCE) != hashed(tmp_path / "other", SOURCE.replace(old, new, 1))
+
+
+def test_the_order_of_imports_counts_where_one_hides_another(tmp_path: Path) -> None:
+    hiding = ["from m import x\nfrom n import x\n", "from n import x\nfrom m import x\n"]
+    assert hashed(tmp_path / "one", hiding[0]) != hashed(tmp_path / "other", hiding[1])
+    stars = ["from m import *\nfrom n import x\n", "from n import x\nfrom m import *\n"]
+    assert hashed(tmp_path / "third", stars[0]) != hashed(tmp_path / "fourth", stars[1])
+
+
+def test_a_template_counts_for_what_loads_it_and_a_moved_module_is_another(tmp_path: Path) -> None:
+    loading = "import jinja2\nloader = jinja2.PackageLoader('house.pack')\n"
+    found = []
+    for number, text in enumerate(("<p>", "<p>", "<b>")):
+        root = package(tree(tmp_path / str(number), house__a=loading), init="")
+        (root / "house" / "pack" / "templates").mkdir()
+        (root / "house" / "pack" / "templates" / "page.html").write_text(text)
+        found.append(code_hash(("house.a",), root))
+    assert found[0] == found[1] != found[2]
+    assert code_hash(("a.b",), tree(tmp_path, a__b="x = 1")) != code_hash(("a.c",), tree(tmp_path, a__c="x = 1"))
+
+
+def test_the_hash_does_not_depend_on_the_version_of_python(tmp_path: Path) -> None:
+    """A value that was computed once, by Python 3.11."""
+    assert hashed(tmp_path, SOURCE) == "5c96b2f1e6955091"
+
+
+# A stale lock is removed, a held one is respected, and what is no Snakemake is not taken for one.
 
 
 # A lock whose owner has ended is removed, any other is respected, and what is no Snakemake is not taken for one.
