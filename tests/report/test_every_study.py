@@ -406,7 +406,7 @@ def test_one_function_in_one_file_adds_a_figure(study: Path) -> None:
     ],
 )
 def test_a_declaration_that_cannot_be_read_is_refused(module: str, said: str, study: Path) -> None:
-    (study / "artefacts.py").write_text(module)
+    (study / "artefacts.py").write_text(f"from pipeline.report import registry\n{module}")
     with pytest.raises(ValueError, match=said):
         registry.declared("added")
 
@@ -443,7 +443,7 @@ def test_an_artefact_is_declared_whatever_way_the_decorator_is_imported(
         f"from pipeline.report.registry import figure\ndraws = figure()\n@draws\n{FIGURE}",
         f"from pipeline.report import registry\n@registry.figure\n{FIGURE}",
         f"from pipeline.report import registry\n@registry.figure()\nasync {FIGURE}",
-        "from pipeline.report import registry\nif True:\n    @registry.figure()\n    def figure_1(inputs):\n        'A.'\n",
+        "from pipeline.report import registry\nif True:\n    @registry.figure()\n    def f(inputs):\n        'A.'\n",
         f"from pipeline import report\n@report.registry.figure()\n{FIGURE}",
         f"from pipeline.report.fliptest.facts import figure\n@figure()\n{FIGURE}",
         "from pipeline.report.registry import figure\n",
