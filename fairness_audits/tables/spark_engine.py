@@ -216,11 +216,17 @@ class SparkTable:
         found = layout_of("\n".join(line for (line,) in lines).removeprefix("\ufeff"), self.name, separator)
         # Without pruning, a line with too many or too few fields is seen whichever columns are asked for.
         self._session.conf.set("spark.sql.csv.parser.columnPruning.enabled", "false")
-        strict = reader.options(mode="FAILFAST", escape='"', enforceSchema="false", sep=found.separator)
-        plain = self._done(lambda: strict.csv(paths, header=True))
-        # Of several columns called x Spark makes x1, x2, ..., which other columns may be called.
         own = told_apart(found.names)
-        if repeated := renamed(found.names, own):
+        repeated = renamed(found.names, own)
+        # Of several columns called x Spark makes x0, x1, ..., by which it can check no header.
+        strict = reader.options(mode="FAILFAST", escape='"', enforceSchema=bool(repeated), sep=found.separator)
+        plain = self._done(lambda: strict.csv(paths, header=True))
+        if repeated:
+            if len(plain.inputFiles()) > 1:
+                raise ValueError(
+                    f"{self.name}: more than one column is called {repeated[0]['name']}, which Spark reads in a single "
+                    "file alone: rename them"
+                )
             plain, self.notes["repeated_names"] = plain.toDF(*own), repeated
         self._texts = tuple(plain.columns)
         return plain
