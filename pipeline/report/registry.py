@@ -95,7 +95,7 @@ def _of(path: Path, package: str) -> tuple[Declared, ...]:
     }
     found = []
     for node in ast.walk(tree):
-        if kind := names.get(_written(node)):
+        if isinstance(node, ast.expr) and (kind := names.get(_written(node))):
             if node not in declaring:
                 raise ValueError(
                     f"{module}, line {node.lineno}: declare a {kind} by a decorator of a function at the top of the "
@@ -114,7 +114,7 @@ def _decorators(tree: ast.Module, module: str) -> dict[str, str]:
     Raises ValueError for an import that hides them or passes them on.
     """
     above, _, own = __name__.rpartition(".")
-    found = {}
+    found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in (alias for alias in node.names if alias.name == __name__):

@@ -204,12 +204,9 @@ class _Reader:
         """A node: its type and its fields, but for those that are empty or left out."""
         kind, text = type(node), self.text
         text.append(f"{kind.__name__}(")
-        if isinstance(node, ast.Call) and "PackageLoader" in (
-            getattr(node.func, "id", ""),
-            getattr(node.func, "attr", ""),
-        ):
+        if isinstance(node, ast.Call) and _last(node.func) == "PackageLoader":
             self.templates.update(str(each.value) for each in node.args[:1] if isinstance(each, ast.Constant))
-        for name in _fields(kind):
+        for name in _fields(kind):  # type: ignore[arg-type]
             value = getattr(node, name, None)
             if value is None and kind is not ast.Constant:
                 continue
