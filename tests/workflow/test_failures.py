@@ -64,7 +64,7 @@ onerror:
     failed = [group if job in together else job for job in workflow.scheduler.failed]
     artefacts = {"first": ["table_1", "figure_2"], "second": ["table_3"]}
     account = failures.account(workflow.dag, failed, artefacts, Path("."))
-    failures.io.save_json(account, failures.ACCOUNT)
+    failures.save_json(account, failures.ACCOUNT)
 """
 
 
