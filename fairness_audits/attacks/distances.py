@@ -41,9 +41,12 @@ class CountedNetwork:
             return leaf, self._passed(leaf)
 
     def gradient(self, values: Tensor, leaf: Tensor, *, again: bool = False) -> Tensor:
-        """The gradient of each point's value in that point's leaf; ``again`` keeps the trace for the next call."""
+        """The gradient of each point's value in that point's leaf; ``again`` keeps the trace for the next call.
+
+        A component that is infinite or NaN has no direction to follow and becomes 0.
+        """
         (gradient,) = torch.autograd.grad(values.sum(), leaf, retain_graph=again)
-        return gradient
+        return gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
     def _passed(self, x: Tensor) -> Tensor:
         self.forward_passes += len(x)

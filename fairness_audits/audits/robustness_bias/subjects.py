@@ -32,8 +32,6 @@ from fairness_audits.values import Array
 FEW_LEVELS = 20
 """Columns of more levels are compared only where they are named."""
 MOST_LEVELS = 1000
-EDGE = 1e-7
-"""Probabilities are kept so far from 0 and 1 before their logarithm is taken: their rounding in float32."""
 TOGETHER = 128
 """Images classified together."""
 
@@ -270,7 +268,7 @@ def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects
     some = points.only(kept)
     output = torch.cat(outputs)
     check_finite(output.numpy(), some.names, raw.form)
-    classifier = read(output, raw.output, kind, EDGE)
+    classifier = read(output, raw.output, kind, finite=True)
     if with_gradient:
         check_gradient(classifier.evaluate, [first], raw.form)
     return Subjects(some, classifier, raw.device, tuple(digests), told)
