@@ -76,6 +76,8 @@ lost_gradients: The model has no gradient along some pixels of {{count:,}} image
   too long.
 {OUTPUT_CAVEATS.strip()}
 unreadable_images: {{images}} left out, being unreadable: {{told}}.
+turned_images: {{count:,}} images were turned or mirrored as their EXIF orientation says, which is how a viewer shows
+  them. A model sees them otherwise where its own pipeline ignores EXIF: write such images again without it then.
 unknown_group: {{count:,}} images have no {{partition}}: they are in none of its groups.
 """
 
@@ -433,6 +435,7 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured], check: Check | N
         if one.failed.any()
     ]
     lost = np.zeros(0) if check is None else check.lost
+    turned = len(points.images.turned.intersection(points.rows.tolist()))
     unreadable = [f"{name} ({why})" for name, why in sorted(subjects.unreadable.items())]
     unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
     return {
@@ -453,5 +456,6 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured], check: Check | N
             "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
             "told": listed(unreadable, SHOWN),
         },
+        "turned_images": turned and {"count": turned},
         "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
     }

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairness_audits.audits.robustness_bias.images import Images, Shape, Unreadable, in_array, in_folder
+from fairness_audits.audits.robustness_bias.images import HIGHEST, Images, Shape, Unreadable, in_array, in_folder
 from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.inputs.model import Computing, Model, no_gradient
@@ -32,6 +32,8 @@ from fairness_audits.values import Array
 FEW_LEVELS = 20
 """Columns of more levels are compared only where they are named."""
 MOST_LEVELS = 1000
+LARGEST_STD = 2.0
+"""Pixels in [0, 1] are not divided by more."""
 TOGETHER = 128
 """Images classified together."""
 
@@ -200,8 +202,7 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
                 f"--{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}: give "
                 "one for all, or one for each"
             )
-    if min(std) <= 0:
-        raise ValueError(f"expected --std above 0, found {min(std):g}")
+    check_normalisation(mean, std)
     centre, scale = (torch.tensor(values, device=device, dtype=torch.float32)[:, None, None] for values in (mean, std))
     channels, height, width = shape
     form = Form(
@@ -217,6 +218,31 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
         return tensor_of(model.evaluate, (x - centre) / scale, form)
 
     return Raw(output, device, _digest(model), form, mean, std)
+
+
+def check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
+    """ValueError unless these can be the means and standard deviations of pixels in [0, 1]."""
+    for value in std:
+        if not value > 0:
+            raise ValueError(f"expected --std above 0, found {value:g}")
+    if min(mean) >= 0 and max(mean) <= 1 and max(std) <= LARGEST_STD:
+        return
+    if not (min(mean) >= 0 and max(mean) <= HIGHEST and max(std) <= HIGHEST):
+        raise ValueError(
+            f"expected --mean in [0, 1] and --std of at most {LARGEST_STD:g}, as of pixels in [0, 1]; found --mean "
+            f"{_numbers(mean)} and --std {_numbers(std)}"
+        )
+    # A number that fits pixels in [0, 1] is of these, but that a std of 1 goes with means of pixels up to 255.
+    means = [value / HIGHEST for value in mean] if max(mean) > 1 else mean
+    stds = [value / HIGHEST for value in std] if max(std) > LARGEST_STD or min(std) >= 1 else std
+    raise ValueError(
+        f"--mean {_numbers(mean)} and --std {_numbers(std)} are of pixels from 0 to {HIGHEST}, but the model gets "
+        f"pixels in [0, 1]: say --mean {_numbers(means)} --std {_numbers(stds)}"
+    )
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return ",".join(f"{value:.4g}" for value in values)
 
 
 def _digest(model: Model) -> str:
