@@ -206,10 +206,11 @@ def affine(logits: Callable[[Tensor], Tensor], origin: Tensor) -> tuple[Array, A
 def misfit(logits: Callable[[Tensor], Tensor], weight: Array, bias: Array, images: Tensor) -> float:
     """The largest difference between the margins of f and of W x + b on ``images`` (n, c, h, w).
 
-    It is a share of the largest margin: rounding alone for a network that is affine.
+    It is a share of the largest margin: rounding alone for a network that is affine, NaN where weights are none.
     """
     with torch.no_grad():
         there = logits(images).double().cpu().numpy()
-    expected = images.cpu().numpy().reshape(len(images), -1).astype(np.float64) @ weight.T + bias
+    with np.errstate(invalid="ignore"):  # weights that do not exist
+        expected = images.cpu().numpy().reshape(len(images), -1).astype(np.float64) @ weight.T + bias
     gaps, wanted = (values - values[:, :1] for values in (there, expected))
     return float(np.abs(gaps - wanted).max() / max(float(np.abs(gaps).max()), 1e-12))

@@ -242,8 +242,8 @@ def test_portrait_and_landscape_that_are_stored_alike_have_one_size() -> None:
 def test_every_mode_of_an_image_is_read_as_its_grey(mode: str, tmp_path: Path) -> None:
     grey = np.where(np.arange(16).reshape(4, 4) % 3 == 0, 255, 0 if mode == "1" else 102).astype(np.uint8)
     image = Image.fromarray(np.stack([grey] * 3, 2)).convert(mode)
-    suffix, saved = ("jpg", {"quality": 100, "subsampling": 0}) if mode == "CMYK" else ("png", {})
-    image.save(tmp_path / f"0.{suffix}", **saved)
+    suffix = "jpg" if mode == "CMYK" else "png"
+    image.save(tmp_path / f"0.{suffix}", quality=100, subsampling=0)
     for channels in (1, 3):
         pixels = images_module._decoded(tmp_path / f"0.{suffix}", channels)
         assert pixels.shape == (channels, 4, 4)

@@ -6,7 +6,7 @@ in :mod:`fairness_audits.attacks.second_bound` and :mod:`fairness_audits.audits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -85,8 +85,8 @@ def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
         bound = np.full(n, np.nan)
         images, label = _pixels(subjects, points), subjects.prediction[points]
         targets = partial(neighbours, images, label)
-        options = {"refined": refined, "seed": asked.seed, "streams": points, "execution": execution}
-        found = second_bound(evaluate, images, label, targets, **options)
+        search = partial(second_bound, seed=asked.seed, streams=points, execution=execution)
+        found = search(evaluate, images, label, targets, refined=refined)
         passes += found.forward_passes
         bound[points] = found.distance
         return bound
@@ -105,7 +105,7 @@ def _pixels(subjects: Subjects, points: Array) -> Array:
     return images.pixels(rows) if len(rows) else np.zeros((0, *images.shape), dtype=np.float32)
 
 
-def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Any:
+def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array, Array, Array], Array]:
     """A map from images, their classes and the numbers of some of them to images of other classes to go to."""
     # As many of each predicted class as there is room for.
     order = rng.permutation(len(subjects.prediction))
