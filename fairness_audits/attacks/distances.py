@@ -41,9 +41,12 @@ class CountedNetwork:
             return leaf, self._passed(leaf)
 
     def gradient(self, values: Tensor, leaf: Tensor, *, again: bool = False) -> Tensor:
-        """The gradient of each point's value in that point's leaf; ``again`` keeps the trace for the next call."""
+        """The gradient of each point's value in that point's leaf; ``again`` keeps the trace for the next call.
+
+        A component that is infinite or NaN has no direction to follow and becomes 0.
+        """
         (gradient,) = torch.autograd.grad(values.sum(), leaf, retain_graph=again)
-        return gradient
+        return gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
     def _passed(self, x: Tensor) -> Tensor:
         self.forward_passes += len(x)
@@ -203,10 +206,11 @@ def affine(logits: Callable[[Tensor], Tensor], origin: Tensor) -> tuple[Array, A
 def misfit(logits: Callable[[Tensor], Tensor], weight: Array, bias: Array, images: Tensor) -> float:
     """The largest difference between the margins of f and of W x + b on ``images`` (n, c, h, w).
 
-    It is a share of the largest margin: rounding alone for a network that is affine.
+    It is a share of the largest margin: rounding alone for a network that is affine, NaN where weights are none.
     """
     with torch.no_grad():
         there = logits(images).double().cpu().numpy()
-    expected = images.cpu().numpy().reshape(len(images), -1).astype(np.float64) @ weight.T + bias
+    with np.errstate(invalid="ignore"):  # weights that do not exist
+        expected = images.cpu().numpy().reshape(len(images), -1).astype(np.float64) @ weight.T + bias
     gaps, wanted = (values - values[:, :1] for values in (there, expected))
     return float(np.abs(gaps - wanted).max() / max(float(np.abs(gaps).max()), 1e-12))

@@ -54,7 +54,8 @@ class Scores:
     """``evaluate`` maps inputs in the network's own units to the logits (n, K) of K >= 2 classes.
 
     ``trial`` (n, K) are those of what is audited; ``columns`` is how many the network returned. ``detected`` tells
-    whether ``kind`` was read off the values; ``saturated`` counts inputs whose probability is exactly 0 or 1.
+    whether ``kind`` was read off the values; ``saturated`` counts inputs of which no two classes have a probability
+    above 0: neither a loss nor an attack has anything to follow there.
     """
 
     evaluate: Callable[[torch.Tensor], torch.Tensor]
@@ -178,23 +179,23 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
 
 
 def read(
-    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: OutputKind, edge: float = 0.0
+    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: OutputKind, finite: bool = False
 ) -> Scores:
-    """What finite outputs (n, K), (n, 1) or (n,) mean; ``edge`` as in :func:`class_scores`.
+    """What finite outputs (n, K), (n, 1) or (n,) mean; ``finite`` as in :func:`class_scores`.
 
     The kind is ``told`` by the user or, ``auto``, read off the values. Raises ValueError for values against it.
     """
     kind = detected_kind(output) if told == "auto" else told
     check_kind(output, kind)
-    scores = class_scores(kind, edge)
-    extreme = ((output <= 0) | (output >= 1)).reshape(len(output), -1).any(1)
+    scores = class_scores(kind, finite)
+    second = class_scores(kind)(output).topk(2, dim=1).values[:, 1]
     return Scores(
         evaluate=lambda x: scores(evaluate(x)),
         kind=kind,
         detected=told == "auto",
         columns=output.shape[1] if output.ndim == 2 else 1,
         trial=scores(output),
-        saturated=int(extreme.sum()) if kind == "probability" else 0,
+        saturated=int(second.isneginf().sum()),
     )
 
 
@@ -204,7 +205,7 @@ def check_gradient(
     """ValueError unless the margin of the two largest scores has a gradient at the inputs that is not 0 for all."""
     import torch
 
-    count, flat = 0, True
+    count, flat, finite = 0, True, True
     for block in blocks:
         x = block.detach().requires_grad_(True)
         with torch.enable_grad():
@@ -221,10 +222,13 @@ def check_gradient(
                 "the model gives no gradient with respect to its input: the audit needs a differentiable torch network "
                 f"(no .detach(), no NumPy, no torch.no_grad() inside, no trees){form.without_gradient}"
             )
-        count, flat = count + len(x), flat and not bool((gradient != 0).any())
+        count, finite = count + len(x), finite and bool(gradient.isfinite().all())
+        # A component that is infinite or NaN has no direction to follow.
+        flat = flat and not bool((gradient.nan_to_num(0.0, 0.0, 0.0) != 0).any())
     if flat:
+        what = "zero" if finite else "zero or not finite"
         raise ValueError(
-            f"the model's gradient is zero at all {count} {form.unit}s tried: it is constant, saturated, or rounds "
+            f"the model's gradient is {what} at all {count} {form.unit}s tried: it is constant, saturated, or rounds "
             "inside (argmax, a threshold). The audit follows gradients: return logits, the scores before the rounding"
             f"{form.without_gradient}"
         )
@@ -249,8 +253,8 @@ def model_words(facts: Mapping[str, Any]) -> str:
 OUTPUT_CAVEATS = f"""
 read_as_probabilities: All outputs lie between 0 and 1 (sums within {ROUNDING:g} of 1 where there are several) and were
   read as probabilities; if they are logits, say --output-kind=logits.
-saturated: The model's probability is exactly 0 or 1 in {{count:,}} {{unit}}s, where a loss is infinite or there is no
-  gradient to follow: let it return logits, the values before the last sigmoid or softmax, if you can.
+saturated: One class has all the probability in {{count:,}} {{unit}}s: every other probability is rounded to 0. A loss
+  is infinite or has no gradient there: let the model return logits, the values before the last sigmoid or softmax.
 """
 
 

@@ -43,26 +43,35 @@ def resolution(output: np.ndarray) -> float:
     return 2.0**-10 if np.array_equal(half, single) else 0.0
 
 
-def class_scores(kind: Kind, edge: float = 0.0) -> Callable[[torch.Tensor], torch.Tensor]:
+def class_scores(kind: Kind, finite: bool = False) -> Callable[[torch.Tensor], torch.Tensor]:
     """A map from raw outputs to logits (n, K), K >= 2: log P(y = c | x) up to a constant of the row.
 
     One column holds class 1 alone. Then the score of class 0 is 0 for a logit (sigmoid is softmax of (0, logit)),
-    log(1 - p) for a probability p, and log(1 - exp(l)) for a log-probability l. Probabilities are kept ``edge`` away
-    from 0 and 1, so that with an edge above 0 all scores are finite.
+    log(1 - p) for a probability p, and log(1 - exp(l)) for a log-probability l. A probability below the smallest normal
+    number of its precision has the score -inf, or the logarithm of that number where scores are to be ``finite``, and
+    no gradient. Every other probability has its logarithm: of softmax in float32, 87 below the largest.
     """
     import torch
 
+    def log(p: torch.Tensor) -> torch.Tensor:
+        least = torch.finfo(p.dtype).tiny
+        score = p.clamp_min(least).log()
+        return score if finite else score.masked_fill(p < least, -torch.inf)
+
+    def log_of_rest(p: torch.Tensor) -> torch.Tensor:
+        # The largest number below 1: of p = 1 the rest is not known, and at most this.
+        most = 1 - torch.finfo(p.dtype).eps / 2
+        score = torch.log1p(-p.clamp_max(most))
+        return score if finite else score.masked_fill(p > most, -torch.inf)
+
     def scores(output: torch.Tensor) -> torch.Tensor:
         if output.ndim == 2 and output.shape[1] > 1:
-            return (output.clamp(edge, 1) if edge else output).log() if kind == "probability" else output
+            return log(output) if kind == "probability" else output
         one = output.reshape(-1)
         if kind == "logits":
             return torch.stack((torch.zeros_like(one), one), dim=1)
-        if edge:
-            p = (one if kind == "probability" else one.exp()).clamp(edge, 1 - edge)
-            return torch.stack((torch.log1p(-p), p.log()), dim=1)
         if kind == "probability":
-            return torch.stack((torch.log1p(-one), one.log()), dim=1)
-        return torch.stack((torch.log(-torch.expm1(one)), one), dim=1)
+            return torch.stack((log_of_rest(one), log(one)), dim=1)
+        return torch.stack((log(-torch.expm1(one)), one), dim=1)
 
     return scores

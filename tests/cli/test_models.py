@@ -152,9 +152,9 @@ def test_a_trial_reads_probabilities_and_counts_those_that_are_certain() -> None
     far = X[:, 0] > 0.5
     certain = trial(lambda x: torch.sigmoid((x @ W)[:, 1] + 1e4 * (x[:, 0] > 0.5)))
     assert certain == ("probability", True, 1, int(far.sum()))
-    sure = read(torch.tensor([[1.0, 0.0], [0.4, 0.6]]), lambda x: x, "auto", edge=1e-7)
+    sure = read(torch.tensor([[1.0, 0.0], [0.4, 0.6]]), lambda x: x, "auto", finite=True)
     assert (sure.kind, sure.saturated, sure.prediction.tolist()) == ("probability", 1, [0, 1])
-    assert bool(sure.trial.isfinite().all())  # an edge keeps scores finite
+    assert bool(sure.trial.isfinite().all())
     assert not bool(read(torch.tensor([[1.0, 0.0]]), lambda x: x, "auto").trial.isfinite().all())
 
 

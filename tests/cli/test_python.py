@@ -86,7 +86,7 @@ def test_a_fliptest_is_that_of_the_command(office: Path) -> None:
 def test_robustness_is_that_of_the_command(studio: Path) -> None:
     made = json_of("robustness", "--group", "sex,place")
     options = {"attack": "exact", "bootstraps": 200, "permutations": 999, "groups": TABLE[["sex", "place"]]}
-    for images in (IMAGES, IMAGES[:, None], IMAGES[..., None], (IMAGES / 255).astype(np.float32)):
+    for images in (IMAGES, IMAGES[:, None], IMAGES[..., None], (IMAGES / 255).astype(np.float32), IMAGES / 255):
         result = fa.robustness_bias(torch.jit.load("model.pt"), images, TABLE["smiles"], **options)
         same(made, result)
     assert result.to_frame().columns[0] == "attack"
@@ -99,6 +99,12 @@ def test_robustness_is_that_of_the_command(studio: Path) -> None:
         (IMAGES[:50], "in the same order; found 120 rows and 50 images"),
         (np.where(np.arange(120)[:, None, None] < 7, IMAGES / 255, np.nan), r"images: image 7 .* missing or infinite"),
         (IMAGES.astype(float), r"expected floating pixels in \[0, 1\], found values from"),
+        (IMAGES.astype(float), "divide them by 255"),
+        (IMAGES / 255 * 4 - 2, "undo the normalisation"),
+        (IMAGES / 255**2, "less than one grey level"),
+        ((IMAGES > 127).astype(np.uint8), "found 0 and 1 alone"),
+        (np.zeros((120, 3, 4, 3)), "one axis of channels"),
+        (np.zeros((120, 1, 4, 3), np.uint8), "one axis of channels"),
         (IMAGES.astype(int), "expected images of uint8 or floating numbers, found int64"),
         (IMAGES.reshape(120, -1), r"expected images of shape \(n, c, h, w\), .* found shape \(120, 16\)"),
     ],

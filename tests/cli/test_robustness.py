@@ -4,6 +4,7 @@ import functools
 import json
 import re
 import shlex
+import unicodedata
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from PIL import Image
 
 import fairness_audits as fa
 from fairness_audits.audits.robustness_bias import attacking
+from fairness_audits.audits.robustness_bias import images as images_module
 from fairness_audits.audits.robustness_bias.result import conclusion
 from fairness_audits.audits.robustness_bias.settings import EXAMPLES
+from fairness_audits.inputs.table import Source
 from tests.cli.places import BIAS, FACES, IMAGES, SIDE, TABLE, WEIGHT, ended, image_network, run, scripted, undrawn
 
 pytestmark = pytest.mark.usefixtures("studio")
@@ -203,6 +206,206 @@ def test_colour_grey_and_resized_images() -> None:
     np.testing.assert_allclose(grey["distance_exact"], plain["distance_exact"], rtol=1e-5)
     document, _ = measured("--channels", "1", "--resize", f"{SIDE},{SIDE}")
     assert document["options"]["resize"] == [SIDE, SIDE]
+
+
+def test_a_photograph_is_turned_as_its_exif_says() -> None:
+    _, plain = measured()
+    back = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 5: Image.Transpose.TRANSPOSE}
+    back |= {6: Image.Transpose.ROTATE_90, 8: Image.Transpose.ROTATE_270}
+    files = sorted(Path("faces").rglob("*.png"))
+    for place, file in enumerate(files):
+        code = (1, *back)[place % 6]
+        with Image.open(file) as image:
+            stored = image.transpose(back[code]) if code > 1 else image.copy()
+        exif = Image.Exif()
+        exif[0x0112] = code
+        stored.save(file, exif=exif)
+    document, turned = measured()
+    np.testing.assert_array_equal(turned["distance_exact"], plain["distance_exact"])
+    assert any("100 images were turned" in text for text in document["caveats"])
+
+
+def test_portrait_and_landscape_that_are_stored_alike_have_one_size() -> None:
+    for file in sorted(Path("faces").rglob("*.png")):
+        with Image.open(file) as image:
+            tall = np.asarray(image)[:, :3]
+        exif = Image.Exif()
+        exif[0x0112] = 6 if file.parent.name == "a" else 1
+        Image.fromarray(np.rot90(tall) if file.parent.name == "a" else tall).save(file, exif=exif)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 2)).eval()
+    scripted(model, "tall.pt")
+    document, _ = measured("--model", "tall.pt", "no--label")
+    assert document["data"]["shape"] == [1, 4, 3]
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
+def test_every_mode_of_an_image_is_read_as_its_grey(mode: str, tmp_path: Path) -> None:
+    grey = np.where(np.arange(16).reshape(4, 4) % 3 == 0, 255, 0 if mode == "1" else 102).astype(np.uint8)
+    image = Image.fromarray(np.stack([grey] * 3, 2)).convert(mode)
+    suffix = "jpg" if mode == "CMYK" else "png"
+    image.save(tmp_path / f"0.{suffix}", quality=100, subsampling=0)
+    for channels in (1, 3):
+        pixels = images_module._decoded(tmp_path / f"0.{suffix}", channels)
+        assert pixels.shape == (channels, 4, 4)
+        np.testing.assert_allclose(pixels, np.stack([grey / 255] * channels), atol=0.02 if mode == "CMYK" else 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        (unicodedata.normalize("NFD", "\u00e9t\u00e9/0.png"), unicodedata.normalize("NFC", "\u00e9t\u00e9/0.png")),
+        ("a/0.png", "a/0.png "),
+        ("a/0.png", "a\\0.png"),
+        ("a/0.png", "./a//0.png"),
+        ("A/0.PNG", "a/0.png"),
+    ],
+)
+def test_a_file_is_found_under_another_form_of_its_name(written: str, named: str, tmp_path: Path) -> None:
+    (tmp_path / written).parent.mkdir(parents=True)
+    (tmp_path / written).touch()
+    (tmp_path / "1.png").touch()
+    source = Source("t.csv", pd.DataFrame({"file": [named, "1.png"]}))
+    assert images_module.named_files(source, "file", tmp_path)[0].samefile(tmp_path / written)
+
+
+@pytest.mark.parametrize("names", [["x.png", "1.png"], ["a.png", "./a.png"], ["A.PNG", "a.png"], ["C.png", "1.png"]])
+def test_a_name_of_no_file_of_several_or_of_a_file_named_twice_is_refused(names: list[str], tmp_path: Path) -> None:
+    for name in ("a.png", "c.PNG", "c.png", "1.png"):
+        (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=r"t\.csv"):
+        images_module.named_files(Source("t.csv", pd.DataFrame({"file": names})), "file", tmp_path)
+
+
+# No verdict on distances that do not hold.
+
+
+N = 200
+
+
+def audited(network: Any, images: np.ndarray, **settings: Any) -> Any:
+    """An audit of two groups, the even and the odd images."""
+    given = {"permutations": 499, "bootstraps": 100, "groups": pd.Series(np.arange(N) % 2, name="g"), **settings}
+    return fa.robustness_bias(network, images.astype(np.float32), **given)
+
+
+def spread_pixels(low: float = 0.2, high: float = 0.8) -> np.ndarray:
+    return np.random.default_rng(6).uniform(low, high, (N, SIDE, SIDE))
+
+
+W = torch.tensor(WEIGHT, dtype=torch.float32)
+
+
+def half_quantised(x: torch.Tensor) -> torch.Tensor:
+    """Images whose first pixel is bright are quantised and twice as sensitive; their slopes are a hundredth."""
+    x = x.flatten(1)
+    rounded = torch.round(x * 8) / 8 + 0.01 * (x - 0.5)
+    return torch.where(x[:, :1] > 0.5, 2 * (rounded - 0.505), x - 0.5)[:, 1:] @ W[1:]
+
+
+def check_of(result: Any) -> dict[str, dict[str, Any]]:
+    return {one["level"]: one for one in result.facts["results"][0]["check"]["groups"]}
+
+
+@pytest.mark.parametrize("attack", ["deepfool", "fmn"])
+def test_a_group_whose_pixels_are_quantised_is_not_called_farther(attack: str) -> None:
+    images = spread_pixels()
+    images[:, 0, 0] = np.where(np.arange(N) % 2, 0.9, 0.1)
+    result = audited(half_quantised, images, attack=attack)
+    assert result.outcome == "inconclusive"
+    assert "g = 1" in result.verdict.reason
+    assert result.verdict.facts["farther"] == result.verdict.facts["closer"] == []
+    check = check_of(result)
+    # The second search has the sign right where the attack has it wrong.
+    assert check["1"]["mean_distance"] > 5 * check["0"]["mean_distance"]
+    assert check["1"]["mean_second_bound"] < check["0"]["mean_second_bound"]
+    assert (check["0"]["worse"], check["1"]["worse_share"] > 0.5) == (0, True)
+    assert "second" in result.summary()
+    table = result.to_frame("distances")
+    assert table["second_bound"].notna().sum() == result.facts["results"][0]["check"]["images"] == 32
+
+
+def test_gradients_lost_in_one_group_alone_are_counted_and_leave_no_verdict() -> None:
+    images = spread_pixels()
+    images[1::2, 0, :3] = 0
+    result = audited(lambda x: x.flatten(1).pow(1 / 2.2) @ W - 0.7 * W.sum(), images)
+    assert result.outcome == "inconclusive"
+    check = check_of(result)
+    assert (check["0"]["lost_gradient"], check["1"]["lost_gradient"]) == (0, N // 2)
+    assert result.facts["results"][0]["failed"] == 0
+    caveats = {caveat.condition for caveat in result.caveats}
+    assert "lost_gradients" in caveats
+    np.testing.assert_allclose(result.to_frame("distances")["lost_gradient"][1::2], 3 / SIDE**2)
+
+
+def test_a_softly_binarised_input_leaves_no_verdict() -> None:
+    images = spread_pixels(0, 1)
+    images = np.where(images < 0.5, 0.7 * images, 1 - 0.7 * (1 - images))
+    assert audited(lambda x: (torch.sigmoid(40 * (x.flatten(1) - 0.5)) - 0.5) @ W, images).outcome == "inconclusive"
+
+
+def test_an_image_without_a_gradient_has_the_distance_of_a_line_search() -> None:
+    images = spread_pixels()
+    images[:3] = 0.5 + 0.002 * np.sign(WEIGHT).reshape(SIDE, SIDE)
+
+    def network(x: torch.Tensor) -> torch.Tensor:
+        z = (x.flatten(1) - 0.5) @ W
+        # Flat near the boundary on one side: nothing to follow from there.
+        return torch.where((z > 0) & (z < 0.05), z.detach() * 0 + 1.0, z)
+
+    result = audited(network, images)
+    table = result.to_frame("distances")
+    some = table["lost_gradient"] == 1
+    assert some.sum() >= 3
+    assert table.loc[some, "failed_deepfool"].all()
+    plane = np.abs((images.reshape(N, -1) - 0.5) @ WEIGHT) / np.linalg.norm(WEIGHT)
+    assert (table["distance_deepfool"][some] >= plane[some] * (1 - 1e-3) - 1e-6).all()
+    assert (table["distance_deepfool"][some] < 1).all()
+
+
+@pytest.mark.parametrize("kind", ["linear", "mlp", "convolution", "probability", "certain", "switched off"])
+def test_an_ordinary_network_has_a_verdict(kind: str) -> None:
+    torch.manual_seed(0)
+    images = spread_pixels()
+    flat = torch.nn.Flatten()
+    networks: dict[str, Any] = {
+        "linear": lambda x: (x.flatten(1) - 0.5) @ W,
+        "probability": lambda x: torch.sigmoid((x.flatten(1) - 0.5) @ W),
+        "certain": lambda x: torch.stack((0 * x[:, 0, 0, 0], 12 * (x.flatten(1) - 0.5) @ W), 1).softmax(1),
+        "switched off": lambda x: torch.cat(
+            (torch.stack((0 * x[:, 0, 0, 0], (x.flatten(1) - 0.5) @ W), 1).softmax(1), torch.zeros(len(x), 1)), 1
+        ),
+        "mlp": torch.nn.Sequential(flat, torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 3)),
+        "convolution": torch.nn.Sequential(
+            torch.nn.Conv2d(1, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), flat, torch.nn.Linear(32, 3)
+        ),
+    }
+    for last in (networks[kind][-1],) if kind in ("mlp", "convolution") else ():
+        with torch.no_grad():
+            # All classes occur.
+            scores = networks[kind](torch.from_numpy(images[:, None]).float())
+            last.bias -= scores.mean(0)
+    result = audited(networks[kind], images)
+    assert result.outcome in ("rejected", "not rejected"), result.verdict.reason
+    if kind in ("linear", "probability", "certain", "switched off"):
+        exact = np.abs((images.reshape(N, -1) - 0.5) @ WEIGHT) / np.linalg.norm(WEIGHT)
+        np.testing.assert_allclose(result.to_frame("distances")["distance_deepfool"], exact, rtol=0.07, atol=2e-3)
+    assert (result.to_frame("distances")["lost_gradient"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        # Linear at the first images alone, and at the images but not on the way to the boundary.
+        lambda x: torch.where(x.flatten(1)[:, :1] > 0.79, x.flatten(1).square(), x.flatten(1)) @ W - 0.5 * W.sum(),
+        lambda x: torch.nn.functional.leaky_relu((x.flatten(1) - 0.3) @ W.abs()) - 0.3,
+        lambda x: x.flatten(1).pow(1 / 2.2) @ W - 0.7 * W.sum(),
+    ],
+)
+def test_a_network_that_is_not_linear_has_no_exact_distance(network: Any) -> None:
+    images = spread_pixels()
+    images = images[np.argsort(images[:, 0, 0], kind="stable")]
+    with pytest.raises(ValueError, match="exact is for linear models"):
+        audited(network, images, attack="exact")
 
 
 # What the robustness audit keeps, what it leaves out, and what it concludes.

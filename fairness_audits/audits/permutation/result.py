@@ -49,7 +49,7 @@ undefined <= 0 unless rejected: {value} of {tests} tests could not be made ({fir
 small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer than {least} units, or positives or
   negatives of an AUC, and hold only in the limit of large groups.
 turned <= 0 unless rejected: {value} of {tests} tests turn on the order of scores within bins: give more --bins, or take
-  --bins none.
+  --bins=none.
 varied >= 1: The model says the same of everybody, so that nothing can differ between groups.
 """
 SHOWN_TESTS = 20

@@ -23,7 +23,7 @@ import numpy as np
 from fairness_audits.attacks import Distances, Execution
 from fairness_audits.attacks.carlini_wagner import carlini_wagner
 from fairness_audits.attacks.distances import CPU_BATCH, GPU_BATCH, affine, misfit
-from fairness_audits.attacks.linear_distance import linear_distance
+from fairness_audits.attacks.linear_distance import crossing, linear_distance
 from fairness_audits.attacks.minimum_norm import deepfool, fmn
 from fairness_audits.attacks.smoothing import certify
 from fairness_audits.audits.robustness_bias.settings import Settings
@@ -141,18 +141,7 @@ def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, 
     """
     size = CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
     if chosen.name == EXACT:
-        import torch
-
-        points = subjects.points
-        some = points.images.pixels(points.rows[:CPU_BATCH])
-        images = torch.from_numpy(some).to(subjects.device)
-        weight, bias = affine(subjects.classifier.evaluate, torch.zeros_like(images[:1]))
-        if (wrong := misfit(subjects.classifier.evaluate, weight, bias, images)) > LINEARITY:
-            raise ValueError(
-                f"--attack=exact is for linear models, expected scores W x + b; found scores that differ from it by "
-                f"{100 * wrong:.2g} % of their size: take --attack=deepfool (an upper bound), or smoothing"
-            )
-        return lambda images, label, streams: linear_distance(weight, bias, images, label), size
+        return _exact(subjects), size
     how = Execution(device=subjects.device, keep_adversarial=False)
     function = partial(FUNCTIONS[chosen.name], subjects.classifier.evaluate, **chosen.settings, execution=how)
     attack: Attack = lambda images, label, streams: function(images, label)  # noqa: E731
@@ -165,6 +154,35 @@ def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, 
     except ValueError as error:
         raise ValueError(f"--attack-setting of {chosen.name}: {error}") from error
     return attack, size
+
+
+def _exact(subjects: Subjects) -> Attack:
+    """The closed form for a linear network, which is tried at every image and at its nearest point of the boundary.
+
+    Raises ValueError where the network's scores are not affine.
+    """
+    import torch
+
+    evaluate = subjects.classifier.evaluate
+    origin = torch.zeros((1, *subjects.points.images.shape), dtype=torch.float32, device=subjects.device)
+    weight, bias = affine(evaluate, origin)
+
+    def check(images: Array) -> None:
+        wrong = misfit(evaluate, weight, bias, torch.from_numpy(images).to(subjects.device))
+        if not wrong <= LINEARITY:
+            raise ValueError(
+                f"--attack=exact is for linear models, expected scores W x + b; found scores that differ from it by "
+                f"{100 * wrong:.2g} % of their size: take --attack=deepfool (an upper bound), or smoothing"
+            )
+
+    def attack(images: Array, label: Array, streams: Array) -> Distances:
+        # Together, since margins on the boundary itself are 0 and rounding.
+        check(np.concatenate((images, crossing(weight, bias, images, label).clip(0, 1))))
+        return linear_distance(weight, bias, images, label)
+
+    points = subjects.points
+    check(points.images.pixels(points.rows[:CPU_BATCH]))
+    return attack
 
 
 class Kept:

@@ -4,7 +4,9 @@ the rows of a table name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import posixpath
+import unicodedata
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 FORMATS = ("PNG", "JPEG")
 GREY = ("1", "L", "LA")
 HIGHEST = 255
+UPRIGHT = 1
+ON_THEIR_SIDE = (5, 6, 7, 8)
+"""Orientations whose height and width are swapped."""
 COLOURS = (1, 3)
 COLUMNS = ("file", "filename", "file_name", "image", "path")
 """Columns that are taken for the file names without being told."""
@@ -40,13 +45,14 @@ class Images:
     """n images of one ``shape`` (c, h, w), called ``names`` (n,).
 
     ``raw`` gives one of them, (c, h', w') float32 in [0, 1], or raises :class:`Unreadable`. ``unreadable`` are those
-    known to be so before they are read, with reasons.
+    known to be so before they are read, with reasons; ``turned`` those that are turned as their EXIF says.
     """
 
     names: tuple[str, ...]
     shape: Shape
     raw: Callable[[int], Array]
     unreadable: dict[int, str]
+    turned: frozenset[int] = frozenset()
 
     def one(self, point: int) -> Array:
         """The image of this number, (c, h, w) float32 in [0, 1]. Raises Unreadable.
@@ -73,6 +79,11 @@ def in_array(source: Source, asked: Settings, array: Array) -> Images:
     Raises ValueError for another shape, numbers that are no pixels, and another number of rows or channels.
     """
     path, pixels = asked.images, np.asarray(array)
+    if pixels.ndim == 4 and pixels.shape[1] in COLOURS and pixels.shape[3] in COLOURS:
+        raise ValueError(
+            f"{path}: expected one axis of channels, found shape {np.shape(array)}, in which the second and the last "
+            "can be that: give grey images as (n, h, w), others with a height and width of other than 1 and 3 pixels"
+        )
     if pixels.ndim == 3:
         pixels = pixels[:, None]
     elif pixels.ndim == 4 and pixels.shape[1] not in COLOURS:
@@ -82,6 +93,10 @@ def in_array(source: Source, asked: Settings, array: Array) -> Images:
     if pixels.dtype != np.uint8 and pixels.dtype.kind != "f":
         raise ValueError(f"{path}: expected images of uint8 or floating numbers, found {pixels.dtype}: convert them")
     scale = np.float32(HIGHEST if pixels.dtype == np.uint8 else 1)
+    if pixels.dtype == np.uint8 and pixels.max() == 1:
+        raise ValueError(
+            f"{path}: expected uint8 pixels from 0 to {HIGHEST}, found 0 and 1 alone: convert them to floating numbers"
+        )
     if pixels.dtype.kind == "f":
         low, high = float(pixels.min()), float(pixels.max())
         if not np.isfinite([low, high]).all():
@@ -91,9 +106,16 @@ def in_array(source: Source, asked: Settings, array: Array) -> Images:
                 "or leave them out"
             )
         if not (low >= 0 and high <= 1):
+            remedy = "undo the normalisation, and state it with --mean and --std"
+            if low >= 0 and high <= HIGHEST:
+                remedy = f"divide them by {HIGHEST}"
             raise ValueError(
-                f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}: divide by the "
-                "maximum, undo the normalisation, and state it with --mean and --std"
+                f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}: {remedy}"
+            )
+        if 0 < high <= 1 / HIGHEST:
+            raise ValueError(
+                f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}, less than one "
+                f"grey level of {HIGHEST}: multiply them by {HIGHEST} if they were divided by it twice"
             )
     if len(pixels) != len(source.table):
         raise ValueError(
@@ -121,13 +143,19 @@ def in_folder(source: Source, asked: Settings) -> tuple[str, Images]:
     if asked.file is not None:
         check_columns(table, [asked.file], "--file", source.name)
     column = asked.file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
-    names = file_names(source, column, path)
+    names = [str(value) for value in table[column]]
+    files = named_files(source, column, path)
     unreadable: dict[int, str] = {}
+    turned: set[int] = set()
     known: list[tuple[str, str, tuple[int, int]]] = []
     for point, name in enumerate(names):
         try:
-            with _opened(path / name) as image:
-                known.append((name, image.mode, (image.height, image.width)))
+            with _opened(files[point]) as image:
+                orientation = _orientation(image)
+                size = (image.height, image.width)
+                known.append((name, image.mode, size[::-1] if orientation in ON_THEIR_SIDE else size))
+                if orientation != UPRIGHT:
+                    turned.add(point)
         except Unreadable as error:
             unreadable[point] = str(error)
     if not known:
@@ -145,15 +173,35 @@ def in_folder(source: Source, asked: Settings) -> tuple[str, Images]:
     return column, Images(
         names=tuple(names),
         shape=(count, height, width),
-        raw=lambda point: _decoded(path / names[point], count),
+        raw=lambda point: _decoded(files[point], count),
         unreadable=unreadable,
+        turned=frozenset(turned),
     )
 
 
+def _orientation(image: Image.Image) -> int:
+    """How the image is to be turned, by its EXIF: 1 to 8, 1 being upright, as where the EXIF says nothing.
+
+    It is read without decoding the pixels.
+    """
+    from PIL import ExifTags
+
+    if image.format == "PNG" and "exif" not in image.info:
+        return UPRIGHT
+    try:
+        orientation = image.getexif().get(ExifTags.Base.Orientation, UPRIGHT)
+    except (OSError, ValueError, SyntaxError, EOFError):
+        return UPRIGHT
+    return orientation if orientation in range(1, 9) else UPRIGHT
+
+
 def _decoded(file: Path, channels: int) -> Array:
+    from PIL import ImageOps
+
     with _opened(file) as image:
         try:
-            values = np.asarray(image.convert("L" if channels == 1 else "RGB"), dtype=np.float32) / np.float32(HIGHEST)
+            turned = image if _orientation(image) == UPRIGHT else ImageOps.exif_transpose(image)
+            values = np.asarray(turned.convert("L" if channels == 1 else "RGB"), dtype=np.float32) / np.float32(HIGHEST)
         except (OSError, ValueError, SyntaxError, EOFError) as error:
             raise Unreadable(f"damaged: {reason(error)}") from error
     return values[None] if channels == 1 else np.ascontiguousarray(values.transpose(2, 0, 1))
@@ -174,25 +222,56 @@ def _opened(file: Path) -> Image.Image:
     return image
 
 
-def file_names(source: Source, column: str, path: Path) -> list[str]:
+def named_files(source: Source, column: str, path: Path) -> list[Path]:
     """The file that each row names by its path below the folder.
 
-    Raises ValueError for names that are missing, not there, or repeated.
+    A name that is not there as it stands is taken for the one file that differs from it in no more than Unicode's form,
+    separators, surrounding spaces or, if no file fits otherwise, in case. Raises ValueError for names that are missing,
+    fit no file or several, or are repeated.
     """
-    values = Values.of(source, column, "file", source.table[column])
+    Values.of(source, column, "file", source.table[column])
     names = [str(value) for value in source.table[column]]
-    absent = [name for name in names if not (path / name).is_file()]
-    if absent:
-        near = nearest(absent[0], [file.relative_to(path).as_posix() for file in path.rglob("*")])
+    found = {name: path / name for name in names if (path / name).is_file()}
+    absent = [name for name in dict.fromkeys(names) if name not in found]
+    existing = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()] if absent else []
+    for form in (_plain_name, lambda name: _plain_name(name).casefold()):
+        by_form: dict[str, list[str]] = {}
+        for file in existing:
+            by_form.setdefault(form(file), []).append(file)
+        for name in absent:
+            fitting = by_form.get(form(name), []) if name not in found else []
+            if len(fitting) > 1:
+                raise ValueError(
+                    f"{source.name}: column {column!r} names {name}, and several files below {path} are called like "
+                    f"it: {listed(fitting, SHOWN)}: write the name exactly as that of the file"
+                )
+            if fitting:
+                found[name] = path / fitting[0]
+    if absent := [name for name in absent if name not in found]:
+        near = nearest(absent[0], existing)
         raise ValueError(
             f"{source.name}: column {column!r} names {listed(absent, SHOWN)}: no such file below {path}{near}. Name "
             f"images by their paths below {path}, in the column that --file names, and remove the rows of those that "
             "are not there"
         )
-    repeated = [name for name, count in values.counts.items() if count > 1]
-    if repeated:
+    files = [found[name] for name in names]
+    if repeated := _repeated(posixpath.normpath(file.as_posix()) for file in files):
+        first = [posixpath.relpath(file, path.as_posix()) for file in repeated]
         raise ValueError(
-            f"{source.name}: expected one row for each image, found several for {listed(repeated, SHOWN)}: keep one of "
+            f"{source.name}: expected one row for each image, found several for {listed(first, SHOWN)}: keep one of "
             "them"
         )
-    return names
+    return files
+
+
+def _plain_name(name: str) -> str:
+    """A path in Unicode's composed form, with slashes alone, and without surrounding spaces."""
+    return posixpath.normpath(unicodedata.normalize("NFC", name).strip().replace("\\", "/"))
+
+
+def _repeated(values: Iterable[str]) -> list[str]:
+    """The values that occur more than once, in their order."""
+    counts: dict[str, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    return [value for value, count in counts.items() if count > 1]

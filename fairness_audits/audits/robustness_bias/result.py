@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from fairness_audits.audits.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
+from fairness_audits.audits.robustness_bias.checking import Check, checked_attacks
 from fairness_audits.audits.robustness_bias.distances import exact_arithmetic
 from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, measured, settings_text
 from fairness_audits.audits.robustness_bias.settings import Settings
@@ -42,12 +43,22 @@ Entry = Mapping[str, Any]
 WANTED = "a torch network or a function of x"
 # From where on a caveat is due.
 MANY_FAILED = 0.01
+SOUND = """
+worse <= 10: {attack} is worse than a second search at {value:.0f} % of the checked images of {worst}, more than
+  {limit:.0f} %: its distance is more than {factor:g} times as long. So its distances do not say how far the boundary
+  is. Try another --attack. Where the model rounds or saturates inside, let it return the scores before
+  that.
+lost_apart <= 10: The gradient is lost at {own:.0f} % of the images of {apart} and at {rest:.0f} % of all others, more
+  than {limit:.0f} points apart: {attack} comes closer to the boundary where it has gradients to follow. Let the model
+  compute without rounding, saturation and infinite slopes (such as a root at 0).
+"""
+"""Beyond these limits, distances of groups do not compare."""
 LIMITS = """
 accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, and distances of fewer than half of the
   images say little: see first whether that can be so.
 gain > 0: The model classifies {percent:.0f} % of the images correctly, no more than {trivial:.0f} %, which is right of
   a model that always names the most frequent class.
-failed <= 10: {attack} failed on {value:.0f} % of the images, more than {limit:.0f} %.
+failed <= 10: {attack} failed on {value:.0f} % of the images of a group, more than {limit:.0f} %.
 saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the images, more than {limit:.0f} %: an
   attack has no gradient to follow there.
 fewest >= 10 unless rejected: A group has only {value} images that count, and needs {limit:.0f}.
@@ -64,11 +75,17 @@ certified_radii: The radii of {{attack}} are lower bounds, each wrong with proba
   another model: the one that takes a vote over noisy copies of the image. 0 says that nothing could be certified.
 closer_is_not_worse: A group that is closer to the boundary need not be treated worse: smaller changes of its images
   change the prediction. Groups may differ in their classes, or in the contrast of their pictures.
-failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. They are probably far from the
-  boundary, but have no distance and are left out, by both denominators: a group that loses more of them looks closer
-  than it is. More steps, or another attack, may find one.
+failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. Those with a gradient have no
+  distance and are left out, by both denominators, however far from the boundary they are. More steps, or another
+  attack, may find one.
+lost_gradients: The model has no gradient along some pixels of {{count:,}} images, and none at all at {{none:,}} images:
+  it is zero, infinite or not a number there{{where}}. An attack does not change such pixels. An image without any
+  gradient on which an attack fails has the distance of a line search towards images of other classes, which is far
+  too long.
 {OUTPUT_CAVEATS.strip()}
 unreadable_images: {{images}} left out, being unreadable: {{told}}.
+turned_images: {{count:,}} images were turned or mirrored as their EXIF orientation says, which is how a viewer shows
+  them. A model sees them otherwise where its own pipeline ignores EXIF: write such images again without it then.
 unknown_group: {{count:,}} images have no {{partition}}: they are in none of its groups.
 """
 
@@ -105,10 +122,11 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
         kept = Kept(asked.checkpoint, made_of, made_by)
         try:
             found = [distances(one, subjects, kept, asked) for one in wanted]
+            check = checked_attacks(subjects, asked) if any(one.bound == "upper" for one in wanted) else None
         except KeyboardInterrupt:
             kept.interrupted()
             raise
-    attacks = [measured(one, distance, subjects, asked) for one, distance in zip(wanted, found, strict=True)]
+    attacks = [measured(one, distance, check, subjects, asked) for one, distance in zip(wanted, found, strict=True)]
     results = [one.entry for one in attacks]
     facts: dict[str, Any] = {
         "accuracy": None if label is None else float(subjects.correct.mean()),
@@ -133,12 +151,15 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
         title="Robustness audit",
         subject=f"{model.given} on {asked.images}",
         verdict=verdict(attacks[0], subjects, asked),
-        caveats=(*words.caveats(CAVEATS, conditions(subjects, attacks)), *words.caveats(words.READING, source.notes)),
+        caveats=(
+            *words.caveats(CAVEATS, conditions(subjects, attacks, check)),
+            *words.caveats(words.READING, source.notes),
+        ),
         sections=tuple(_sections(subjects, attacks, asked, facts)),
         facts=facts,
         tables={
             "groups": pd.concat([one.groups for one in attacks], ignore_index=True),
-            "distances": table_of_images(subjects, attacks, asked.classes),
+            "distances": table_of_images(subjects, attacks, check, asked.classes),
         },
         libraries=("numpy", "torch"),
         settings=asked,
@@ -160,16 +181,38 @@ def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
     quantities = {
         **known,
         "attack": found["attack"],
-        "failed": 100 * found["failed"] / max(1, found["n_correct"]),
+        "failed": 100 * max(one["failed"] / max(1, one["n_correct"]) for one in [found, *found["groups"]]),
         "saturated": 100 * subjects.classifier.saturated / count,
         "fewest": min(one["n"] for _, few in levels(found) for one in few),
         "least_p": comparisons / (asked.permutations + 1) / alpha,
         **{"permutations": asked.permutations, "alpha": alpha, "comparisons": comparisons},
         "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
+        **_soundness(found),
     }
     rejected, said, facts = conclusion(found, alpha, label is not None, asked.budget)
+    if words.beyond(SOUND, quantities, rejected is True):
+        # What unsound distances say of groups may be the wrong way round.
+        said, facts = (
+            "The table of the check has both distances of every group.",
+            {**facts, "closer": [], "farther": []},
+        )
     headlines = ("ROBUSTNESS BIAS", "NO BIAS SHOWN")
-    return words.concluded(rejected, headlines, said, LIMITS, quantities, "biased", facts)
+    return words.concluded(rejected, headlines, said, SOUND.rstrip() + LIMITS, quantities, "biased", facts)
+
+
+def _soundness(found: Entry) -> dict[str, Any]:
+    """The quantities of SOUND: of the worst group, and of the one whose gradients differ most; None without a check."""
+    if found["check"] is None:
+        return {"worse": None, "lost_apart": None}
+    groups = found["check"]["groups"]
+    worst, apart = (max(groups, key=itemgetter(key)) for key in ("worse_share", "lost_apart"))
+    others = [one for one in groups if one["partition"] == apart["partition"] and one is not apart]
+    lost, count = (sum(one[key] for one in others) for key in ("lost_gradient", "n_correct"))
+    return {
+        **{"worse": 100 * worst["worse_share"], "worst": _title(worst), "factor": found["check"]["factor"]},
+        **{"lost_apart": 100 * apart["lost_apart"], "apart": _title(apart), "rest": 100 * lost / max(1, count)},
+        "own": 100 * apart["lost_gradient"] / max(1, apart["n_correct"]),
+    }
 
 
 def levels(found: Entry) -> Iterator[tuple[str, list[Entry]]]:
@@ -285,6 +328,34 @@ def _sections(
             (one, images),
         )
         yield Section(title, (_groups(entry, asked.alpha, facts["accuracy"] is not None), explained, figure))
+        if entry["check"] is not None:
+            yield _check_section(entry)
+
+
+def _check_section(found: Entry) -> Section:
+    """The distances of an attack beside those of the second search."""
+    check = found["check"]
+    columns = (
+        Column("", cell=under("level")),
+        Column("checked", cell=under("checked", COUNT)),
+        Column("mean", cell=under("mean_distance", _number)),
+        Column("second", cell=under("mean_second_bound", _number)),
+        Column("worse", cell=under("worse", COUNT)),
+        Column("lost", cell=lambda group: percent(group["lost_gradient"] / max(1, group["n_correct"]), 0)),
+    )
+    rows = tuple(
+        row
+        for name, every in groupby(check["groups"], key=itemgetter("partition"))
+        for row in rows_of(columns, every, name)
+    )
+    explained = Text(
+        "checked: images of the group for which a second search, which compares decisions, looked for a smaller "
+        f"change; mean and second: mean distances of those by {found['attack']} and by that search; worse: images "
+        f"where the distance by {found['attack']} is more than {check['factor']:g} times as long; lost: share of the "
+        "group's images that have no gradient along some of their pixels. The distances above are those of "
+        f"{found['attack']} alone."
+    )
+    return Section(f"Check of {found['attack']}", (Table(columns, rows, SHOWN_LEVELS, "audit.json"), explained))
 
 
 def images_text(data: Entry, asked: Settings) -> str:
@@ -320,12 +391,15 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}" if value >= SMALL else f"{value:.2g}"
 
 
-def table_of_images(subjects: Subjects, attacks: Sequence[Measured], classes: Sequence[str] | None) -> pd.DataFrame:
+def table_of_images(
+    subjects: Subjects, attacks: Sequence[Measured], check: Check | None, classes: Sequence[str] | None
+) -> pd.DataFrame:
     """One row for each audited image.
 
-    ``distance_<attack>`` is empty where the image is classified wrongly or the attack failed; ``length_<attack>`` is
-    what the paper's denominator takes: 0 where the image is classified wrongly, empty where the attack failed. So any
-    partition is a group-by of these rows; one that is called as a column of the audit has ``(group)`` behind its name.
+    ``distance_<attack>`` is empty where the image is classified wrongly or there is no distance; ``length_<attack>`` is
+    what the paper's denominator takes: 0 where the image is classified wrongly, empty where there is no distance. So
+    any partition is a group-by of these rows; one that is called as a column of the audit has
+    ``(group)`` behind its name.
     """
     some, right = subjects.points, subjects.correct
     columns: dict[str, Any] = {"audit_image": some.names, "audit_row": some.rows}
@@ -336,7 +410,9 @@ def table_of_images(subjects: Subjects, attacks: Sequence[Measured], classes: Se
     for one in attacks:
         columns[f"distance_{one.chosen.name}"] = one.points.distance
         columns[f"length_{one.chosen.name}"] = np.where(right, one.points.distance, 0.0)
-        columns[f"failed_{one.chosen.name}"] = one.points.failed
+        columns[f"failed_{one.chosen.name}"] = one.failed
+    if check is not None:
+        columns |= {"second_bound": check.second, "lost_gradient": np.where(right, check.lost, np.nan)}
     named = apart([one.name for one in some.partitions], columns, "group")
     for name, partition in zip(named, some.partitions, strict=True):
         columns[name] = np.array([*partition.levels, ""], dtype=object)[partition.codes]
@@ -347,7 +423,7 @@ def _named(codes: Array, classes: Sequence[str] | None) -> Array:
     return codes if classes is None else np.array(classes, dtype=object)[codes]
 
 
-def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any]:
+def conditions(subjects: Subjects, attacks: Sequence[Measured], check: Check | None) -> dict[str, Any]:
     points, correct, partitions = subjects.points, subjects.correct, subjects.points.partitions
     scores = subjects.classifier
     members = {
@@ -355,12 +431,25 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
     }
     upper = [one.chosen.name for one in attacks if one.chosen.bound == "upper"]
     certified = [one.chosen for one in attacks if one.chosen.bound == "lower"]
-    failures = []
-    for one in (one for one in attacks if one.points.failed.any()):
-        lost = {name: (one.points.failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
-        many = [f"{name} ({failed})" for name, (failed, right) in lost.items() if failed > MANY_FAILED * max(1, right)]
-        counts = {"failed": int(one.points.failed.sum()), "correct": int(correct.sum())}
-        failures.append({"attack": one.chosen.name, **counts, "where": f": {listed(many, SHOWN)}" if many else ""})
+
+    def where(failed: Array) -> str:
+        """The groups that have more than a few of these images."""
+        counts = {name: (failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
+        many = [f"{name} ({few})" for name, (few, right) in counts.items() if few > MANY_FAILED * max(1, right)]
+        return f": {listed(many, SHOWN)}" if many else ""
+
+    failures = [
+        {
+            "attack": one.chosen.name,
+            "failed": int(one.failed.sum()),
+            "correct": correct.sum(),
+            "where": where(one.failed),
+        }
+        for one in attacks
+        if one.failed.any()
+    ]
+    lost = np.zeros(0) if check is None else check.lost
+    turned = len(points.images.turned.intersection(points.rows.tolist()))
     unreadable = [f"{name} ({why})" for name, why in sorted(subjects.unreadable.items())]
     unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
     return {
@@ -373,11 +462,14 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
         "certified_radii": [{"attack": one.name, **one.settings} for one in certified],
         "closer_is_not_worse": True,
         "failed_attacks": failures,
+        "lost_gradients": bool(lost.any())
+        and {"count": int((lost > 0).sum()), "none": int((lost == 1).sum()), "where": where(lost > 0)},
         **output_conditions(scores.kind, scores.detected, scores.saturated, "image"),
         "unreadable_images": unreadable
         and {
             "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
             "told": listed(unreadable, SHOWN),
         },
+        "turned_images": turned and {"count": turned},
         "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
     }

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairness_audits.audits.robustness_bias.images import Images, Shape, Unreadable, in_array, in_folder
+from fairness_audits.audits.robustness_bias.images import HIGHEST, Images, Shape, Unreadable, in_array, in_folder
 from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.inputs.identity import Opaque, fingerprint
@@ -35,12 +35,12 @@ from fairness_audits.values import Array
 FEW_LEVELS = 20
 """Columns of more levels are compared only where they are named."""
 MOST_LEVELS = 1000
-EDGE = 1e-7
-"""Probabilities are kept so far from 0 and 1 before their logarithm is taken: their rounding in float32."""
 WHOLE = (*NETWORKS, ".onnx")
 """Files that hold all of a model."""
 LOCATION = re.compile(rb"\n\x08location\x12([\x01-\x7f])(.{1,127})", re.DOTALL)
 """In an ONNX program, the length and the name of such a file."""
+LARGEST_STD = 2.0
+"""Pixels in [0, 1] are not divided by more."""
 TOGETHER = 128
 """Images classified together."""
 
@@ -205,8 +205,7 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
                 f"--{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}: give "
                 "one for all, or one for each"
             )
-    if min(std) <= 0:
-        raise ValueError(f"expected --std above 0, found {min(std):g}")
+    check_normalisation(mean, std)
     centre, scale = (torch.tensor(values, device=device, dtype=torch.float32)[:, None, None] for values in (mean, std))
     channels, height, width = shape
     form = Form(
@@ -249,6 +248,31 @@ def beside(file: Path) -> list[Path]:
     return [path for place in sorted(places) if (path := file.parent / place).is_file()]
 
 
+def check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
+    """ValueError unless these can be the means and standard deviations of pixels in [0, 1]."""
+    for value in std:
+        if not value > 0:
+            raise ValueError(f"expected --std above 0, found {value:g}")
+    if min(mean) >= 0 and max(mean) <= 1 and max(std) <= LARGEST_STD:
+        return
+    if not (min(mean) >= 0 and max(mean) <= HIGHEST and max(std) <= HIGHEST):
+        raise ValueError(
+            f"expected --mean in [0, 1] and --std of at most {LARGEST_STD:g}, as of pixels in [0, 1]; found --mean="
+            f"{_numbers(mean)} and --std={_numbers(std)}"
+        )
+    # A number that fits pixels in [0, 1] is of these, but that a std of 1 goes with means of pixels up to 255.
+    means = [value / HIGHEST for value in mean] if max(mean) > 1 else mean
+    stds = [value / HIGHEST for value in std] if max(std) > LARGEST_STD or min(std) >= 1 else std
+    raise ValueError(
+        f"--mean={_numbers(mean)} and --std={_numbers(std)} are of pixels from 0 to {HIGHEST}, but the model gets "
+        f"pixels in [0, 1]: say --mean={_numbers(means)} --std={_numbers(stds)}"
+    )
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return ",".join(f"{value:.4g}" for value in values)
+
+
 def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects:
     """Read, classify and identify all points; ``with_gradient``: attacks will need one.
 
@@ -286,7 +310,7 @@ def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects
     some = points.only(kept)
     output = torch.cat(outputs)
     check_finite(output.numpy(), some.names, raw.form)
-    classifier = read(output, raw.output, kind, EDGE)
+    classifier = read(output, raw.output, kind, finite=True)
     if with_gradient:
         check_gradient(classifier.evaluate, [first], raw.form)
     return Subjects(some, classifier, raw.device, tuple(digests), told)

@@ -1,0 +1,133 @@
+"""The audit's check of its own attacks: lost gradients of all images, a second upper bound of a sample of each group.
+
+Only attacks that follow gradients are checked. What a second bound costs, and when an attack is worse than it, is said
+in :mod:`fairness_audits.attacks.second_bound` and :mod:`fairness_audits.audits.robustness_bias.attack_check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairness_audits.attacks import Execution
+from fairness_audits.attacks.distances import CPU_BATCH, GPU_BATCH
+from fairness_audits.attacks.second_bound import lost_gradient, second_bound
+from fairness_audits.audits.robustness_bias.attack_check import FACTOR, Checked, checked, sampled
+from fairness_audits.audits.robustness_bias.settings import Settings
+from fairness_audits.audits.robustness_bias.subjects import TOGETHER, Subjects
+from fairness_audits.progress import progress_bar, track
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array
+
+NEIGHBOURS = 3
+"""Ways lead to so many of the nearest images of other classes, and to the mean of the nearest one's class."""
+POOL, POOL_NUMBERS = 1000, 2**25
+"""Neighbours are looked for among so many images, and so many numbers of theirs."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the check found of the n points.
+
+    ``lost`` (n,) is the share of its pixels along which a point has no gradient. ``second`` (n,) is the second bound of
+    the points ``tried`` (n,), NaN where it found nothing. ``line`` (n,) is the bound of points without any gradient.
+    ``passes`` counts the images that went forward through the model.
+    """
+
+    lost: Array
+    tried: Array
+    second: Array
+    line: Array
+    passes: int
+
+    def completed(self, distance: Array) -> Array:
+        """The distances (n,) of an attack; at points without a gradient, where it failed, those of the line search."""
+        return np.where(np.isnan(distance), self.line, distance)
+
+    def of(self, distance: Array, subjects: Subjects) -> list[Checked]:
+        """The attack's distances (n,) beside the second bounds, by partition."""
+        known = self.second, self.tried, self.lost, subjects.correct
+        return [checked(distance, *known, one) for one in subjects.points.partitions]
+
+    def entry(self, found: list[Checked], subjects: Subjects) -> Mapping[str, Any]:
+        """The check of an attack under the keys of the JSON."""
+        groups = []
+        for partition, one in zip(subjects.points.partitions, found, strict=True):
+            for level, name in enumerate(partition.levels):
+                counts = {"checked": one.checked, "worse": one.worse, "worse_share": one.worse_share}
+                means = {"mean_distance": one.attack_mean, "mean_second_bound": one.second_mean}
+                lost = {"n_correct": one.n, "lost_gradient": one.lost, "lost_apart": one.lost_apart}
+                values = {key: of[level] for key, of in {**counts, **means, **lost}.items()}
+                groups.append({"partition": partition.name, "level": name, **values})
+        return {"factor": FACTOR, "images": int(self.tried.sum()), "forward_passes": self.passes, "groups": groups}
+
+
+def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
+    """Check the gradients of all images that are classified correctly, and bound the distances of a sample again."""
+    n, right = len(subjects.prediction), np.flatnonzero(subjects.correct)
+    rng, order = generators("audit", "robustness", "check", str(asked.seed), repetitions=2)
+    execution = Execution(device=subjects.device, keep_adversarial=False)
+    evaluate, size = subjects.classifier.evaluate, CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
+    lost = np.zeros(n)
+    for part in track("checking gradients", [right[start : start + size] for start in range(0, len(right), size)]):
+        lost[part] = lost_gradient(evaluate, _pixels(subjects, part), subjects.prediction[part], execution=execution)
+    sample, none = sampled(subjects.correct, subjects.points.partitions, rng), np.flatnonzero(lost == 1)
+    neighbours = _neighbours(subjects, order)
+    passes = len(right)
+
+    def bounds(points: Array, refined: bool) -> Array:
+        nonlocal passes
+        bound = np.full(n, np.nan)
+        images, label = _pixels(subjects, points), subjects.prediction[points]
+        targets = partial(neighbours, images, label)
+        search = partial(second_bound, seed=asked.seed, streams=points, execution=execution)
+        found = search(evaluate, images, label, targets, refined=refined)
+        passes += found.forward_passes
+        bound[points] = found.distance
+        return bound
+
+    with progress_bar("checking distances"):
+        line = np.full(n, np.nan)
+        for start in range(0, len(none), TOGETHER):
+            some = none[start : start + TOGETHER]
+            line[some] = bounds(some, False)[some]
+        return Check(lost, np.isin(np.arange(n), sample), bounds(sample, True), line, passes)
+
+
+def _pixels(subjects: Subjects, points: Array) -> Array:
+    images = subjects.points.images
+    rows = subjects.points.rows[points]
+    return images.pixels(rows) if len(rows) else np.zeros((0, *images.shape), dtype=np.float32)
+
+
+def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array, Array, Array], Array]:
+    """A map from images, their classes and the numbers of some of them to images of other classes to go to."""
+    # As many of each predicted class as there is room for.
+    order = rng.permutation(len(subjects.prediction))
+    rank = np.empty(len(order), dtype=np.int64)
+    for label in np.unique(subjects.prediction):
+        own = order[subjects.prediction[order] == label]
+        rank[own] = np.arange(len(own))
+    size = max(2, min(POOL, POOL_NUMBERS // int(np.prod(subjects.points.images.shape))))
+    kept = order[np.argsort(rank[order], kind="stable")][:size]
+    pool, classes = torch.from_numpy(_pixels(subjects, kept)), subjects.prediction[kept]
+    means = {label: pool[torch.from_numpy(classes == label)].mean(0) for label in np.unique(classes).tolist()}
+
+    def towards(images: Array, label: Array, rows: Array) -> Array:
+        apart = torch.cdist(torch.from_numpy(images[rows]).flatten(1), pool.flatten(1))
+        found = []
+        for distances, own in zip(apart.numpy(), label[rows], strict=True):
+            others = np.flatnonzero(classes != own)
+            nearest = others[np.argsort(distances[others], kind="stable")[:NEIGHBOURS]]
+            if len(nearest):
+                # Fewer others than ways: some ways are taken twice.
+                ways = [pool[place] for place in np.resize(nearest, NEIGHBOURS)]
+                found.append(torch.stack([*ways, means[int(classes[nearest[0]])]]))
+        return torch.stack(found).numpy() if len(found) == len(rows) else np.zeros((len(rows), 0, *images.shape[1:]))
+
+    return towards
