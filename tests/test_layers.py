@@ -149,13 +149,14 @@ def test_two_stages_that_read_the_published_numbers_are_one_too_many(tmp_path: P
 
 
 def plugins() -> list[str]:
-    """The modules that a job may load by name: those with ``prepare``, ``fit`` or ``run``, and a ``Config``."""
+    """The modules that a job may load by name, with ``prepare``, ``fit`` or ``run`` and a ``Config`` or ``CONFIGS``."""
     entries = {"datasets": "prepare", "methods": "fit", "audits": "run"}
     return [
         module_of(path, ROOT)
         for group, entry in entries.items()
         for path in sorted((ROOT / "pipeline" / group).rglob("*.py"))
-        if entry in functions(path) and "class Config" in path.read_text(encoding="utf-8")
+        if entry in functions(path)
+        and re.search(r"^(class Config|CONFIGS)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
     ]
 
 
