@@ -1,13 +1,6 @@
-"""How often tests reject, by simulation: the one loop of the audits of levels and of power.
+"""Permutation tests of many samples at once: of tables of a rate, and of rows with scores."""
 
-An audit gives populations; the loop draws samples of each, tests many of them at once, tables or rows with scores, and
-counts. What is drawn depends on the generators and on the order of the populations alone.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +9,8 @@ from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.monte_carlo import extreme, monte_carlo_p
 from fairness_audits.audits.permutation.rows import RankedRows
 from fairness_audits.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
-from fairness_audits.values import Array, Classifier, Dataset
+from fairness_audits.values import Array
 from pipeline.predictions import RATES
-from pipeline.values import AuditResult
 
 TESTS = {
     "unstudentized": ("unstudentized", 0.0),
@@ -148,82 +140,6 @@ def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: in
     return beyond
 
 
-NUMBERS_AT_ONCE = 2**20
-"""Of samples, in memory."""
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Population:
-    """What samples are drawn from, and how they are tested.
-
-    ``place`` are its columns in the table, ``known`` its statistics without simulation. ``draw(S, rng)`` gives S
-    samples of so many ``numbers`` each, and ``p_values(samples, rng)`` by test the p-values (S,) of all of them.
-    """
-
-    place: Mapping[str, float | str]
-    draw: Callable[[int, np.random.Generator], Any]
-    p_values: Callable[[Any, np.random.Generator], Mapping[str, Array]]
-    numbers: int = 1
-    known: Mapping[str, float] = field(default_factory=dict)
-
-
-def share(statistic: str, happened: Array) -> list[Row]:
-    r"""The mean f of S booleans (S,) and its standard error, :math:`\sqrt{f (1 - f) / S}`, as two rows."""
-    value = float(np.mean(happened))
-    error = float(np.sqrt(value * (1 - value) / len(happened)))
-    return [{"statistic": statistic, "value": value}, {"statistic": f"{statistic}_std_error", "value": error}]
-
-
-def rejections(config: Any, test: str, p: Array, statistic: str = "rejection_rate", bins: int = 0) -> Iterator[Row]:
-    """Of p-values (S,) the share of at most ``config.alpha``, and that of the NaN, which are not rejected.
-
-    With ``bins`` the shares of the others in bins, ``p_share`` from ``bin_low`` to ``bin_high``.
-    """
-    yield from share(statistic, p <= config.alpha)
-    yield {"statistic": "undefined", "value": float(np.isnan(p).mean())}
-    if bins:
-        edges = np.linspace(0, 1, bins + 1)
-        counts = np.histogram(p[~np.isnan(p)], edges)[0] / max(1, int((~np.isnan(p)).sum()))
-        for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
-            yield {"statistic": "p_share", "value": float(count), "bin_low": low, "bin_high": high}
-
-
-def simulated(
-    audit: str,
-    dataset: Dataset,
-    classifier: Classifier,
-    config: Any,
-    rngs: Sequence[np.random.Generator],
-    populations: Sequence[Population],
-    columns: Sequence[str],
-    rows: Callable[[Any, str, Array], Iterable[Row]] = rejections,
-) -> AuditResult:
-    """The ``rows`` by repetition, population and ``test`` (empty for what is known) of ``config.simulations`` samples.
-
-    ``columns`` are fields of ``config``, constant in the table.
-    """
-    table: list[Row] = []
-    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
-        for population in populations:
-            place = {"repetition": repetition, **population.place}
-            table += [{**place, "test": "", "statistic": name, "value": v} for name, v in population.known.items()]
-            for test, p in _p_values(population, config.simulations, rng).items():
-                table += [{**place, "test": test, **row} for row in rows(config, test, p)]
-    constant = {name: getattr(config, name) for name in columns}
-    return AuditResult.of(audit, dataset, classifier, table, **constant)
-
-
-def _p_values(population: Population, simulations: int, rng: np.random.Generator) -> dict[str, Array]:
-    """By test (simulations,): all tests see the same samples."""
-    at_once, parts = max(1, NUMBERS_AT_ONCE // population.numbers), []
-    for start in range(0, simulations, at_once):
-        samples = population.draw(min(at_once, simulations - start), rng)
-        parts.append(population.p_values(samples, rng))
-    return {test: np.concatenate([part[test] for part in parts]) for test in parts[0]}
-
-
 def sampled(
     sizes: tuple[int, int],
     positives: tuple[float, float],
@@ -238,8 +154,3 @@ def sampled(
     caught = rng.binomial(ones, true_positive)
     passed = rng.binomial(n - ones, true_negative)
     return np.stack([np.stack([passed, n - ones - passed], -1), np.stack([ones - caught, caught], -1)], -2)
-
-
-def all_tested(config: Any, tables: Array, rng: np.random.Generator) -> dict[str, Array]:
-    """The p-values (S,) of the tests of a rate that ``config`` names, by test."""
-    return {test: table_p(tables, config.metric, test, config.draws, rng) for test in config.tests}

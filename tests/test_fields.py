@@ -123,9 +123,9 @@ BAD: dict[tuple[str, str], dict[str, list[Any]]] = {
     ("method", "logistic_grid"): {"low": [1e6]},
     ("method", "given"): {"weights": [{}]},
     ("audit", "loss_ratio"): {"record": [[], [0, 5]], "points": [1]},
-    ("audit", "rate_levels"): {"n_a": [[10]], "rate": [[0.5, 1.0]]},
-    ("audit", "rate_power"): {"differences": [[0.5]]},
-    ("audit", "auc_levels"): {"n_b": [[10]]},
+    ("audit", "levels.rates"): {"n_a": [[10]], "rate": [[0.5, 1.0]]},
+    ("audit", "levels.power"): {"differences": [[0.5]]},
+    ("audit", "levels.auc"): {"n_b": [[10]]},
     ("audit", "sample_size"): {"low": [0.99]},
 }
 """Of each plug-in that looks at its section itself, values that it may not have; types refuse the others."""
@@ -153,6 +153,13 @@ def test_a_bad_setting_of_a_plugin_is_refused_by_its_key(group: str, kind: str, 
         for value in values:
             with pytest.raises(ValueError, match=rf"{group}\.(.*\b)?{key}\b.*found"):
                 replace(configured[group, kind], **{key: value})
+
+
+@pytest.mark.parametrize(("kind", "module"), [("levels", "levels"), ("levels.rate", "levels"), ("auc.all", "auc")])
+def test_a_kind_that_a_module_does_not_have_is_refused_by_name(kind: str, module: str) -> None:
+    with pytest.raises(ValueError, match=rf"'toy'.* kind .*'{kind}'"):
+        plugins.configure(plugins.load("audit", module), {"name": "toy", "kind": kind})
+    assert plugins.module_name("audit", kind) == f"pipeline.audits.{module}"
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from fairness_audits.audits.inference import corrected
+from fairness_audits.audits.permutation.power import detectable
 from fairness_audits.validation import Checked, Count, Counts, Probability, Share, some_of
 from fairness_audits.values import Array, Classifier, Dataset
-from pipeline.audits.rate_power import detectable
 from pipeline.predictions import RATES, named_attributes, scores_of, threshold_tables
 from pipeline.simulations import TESTS, table_p
 from pipeline.values import AuditResult

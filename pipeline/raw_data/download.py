@@ -1,23 +1,16 @@
-"""Fetching official files: whole or not at all, and only with the checksum that their publisher's file has.
+"""Fetch official files, whole or not at all, and only with the content that their publisher's file has.
 
 A file is looked for, in this order,
 
 1. in the raw folder itself (``data/raw/<dataset>/``),
 2. in a mirror, a folder or an http(s) address that has it as ``<dataset>/<filename>`` or as ``<filename>``,
-3. at its official addresses.
+3. at its official addresses, by pooch.
 
-Bytes arrive in ``<filename>.part`` and are renamed to ``<filename>`` only when size and sha256 are right, so the raw
-folder never holds half a file under its real name. A cut download leaves its ``.part`` behind, and the next attempt
-asks the server for the rest (HTTP ``Range``).
+Bytes arrive under a temporary name. The file gets its own name when its size and sha256 are right or, where nobody has
+recorded the sha256, when its content is (``Source.check``).
 
-Of a file whose sha256 nobody has recorded, the content itself is checked instead (``Source.check``), its size is only
-bounded, and a cut download starts anew: without a checksum nobody could tell whether two pieces belong together.
-
-pooch (1.9), which would be the library for this, starts every attempt anew, gives a slow server all the time it wants,
-and checks nothing but a hash; around it all of this would stay, but for the hash.
-
-Two things can go wrong and they are different: nobody has the file (:class:`Unavailable`, another source or a twin may
-do), or somebody has a wrong one (:class:`Corrupt`, a person must look).
+Two failures differ: nobody has the file (:class:`Unavailable`, another source or a twin may do), or somebody has a
+wrong one (:class:`Corrupt`, a person must look).
 """
 
 from __future__ import annotations
@@ -25,18 +18,16 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from fairness_audits.files import written
 from pipeline.raw_data.source import Corrupt, Fetched, Source, Unavailable, verify
 
 if TYPE_CHECKING:
     import requests
-
-BLOCK = 1 << 16
-"""Bytes read at a time."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +36,7 @@ class Patience:
 
     ``connect``: to be connected to an address of the host. ``stall``: for an answer, and between two pieces of it.
     ``grace``: after that long, a download slower than ``rate`` bytes a second is given up. ``attempts``: how often a
-    cut download is continued before the call gives up.
+    download whose connection is cut is tried in all.
     """
 
     connect: float = 6.0
@@ -86,7 +77,6 @@ def _fetch_one(
     if target.exists():
         found = verify(target, source, f"It is neither used nor replaced: delete it to have it fetched again, {advice}")
         return Fetched(target, *found, str(target))
-    folder.mkdir(parents=True, exist_ok=True)
 
     tried = [f"{target}: absent"]
     addresses: list[str] = list(source.urls)
@@ -100,9 +90,8 @@ def _fetch_one(
             if original.exists():
                 mend = f"Mend the mirror (DATA_MIRROR={mirror}), or unset DATA_MIRROR, {advice}"
                 found = verify(original, source, mend)
-                part = target.with_name(f"{target.name}.part")
-                shutil.copyfile(original, part)
-                part.replace(target)
+                with written(target) as part:
+                    shutil.copyfile(original, part)
                 return Fetched(target, *found, str(original))
             tried.append(f"{original}: absent")
 
@@ -121,7 +110,7 @@ def _fetch_one(
             return Fetched(target, *found, address)
     if corrupt is not None:
         raise corrupt
-    again = "connect to the network and run again (a cut download continues); or " if source.urls else ""
+    again = "connect to the network and run again; or " if source.urls else ""
     raise Unavailable(
         f"{source.filename} of {dataset!r} is nowhere to be had. Tried:\n  " + "\n  ".join(tried) + "\n"
         f"What to do: {again}get the file from {source.home} and put it into {folder} (licence: {source.licence}); or "
@@ -130,90 +119,76 @@ def _fetch_one(
 
 
 def _download(address: str, source: Source, target: Path, patience: Patience, advice: str) -> tuple[str, int]:
-    """Download one address into ``target``, continuing what an earlier attempt left; its sha256 and size.
+    """Download one address into ``target``; return its sha256 and size."""
+    from requests.exceptions import ChunkedEncodingError
 
-    A ``.part`` that was continued and came out wrong may have been another file's beginning, so it is thrown away and
-    the whole file is asked for once more before the address is called corrupt.
-    """
-    part = target.with_name(f"{target.name}.part")
-    for attempt in range(1, patience.attempts + 1):
-        before = part.stat().st_size if part.exists() else 0
-        if before > source.size or (before and source.sha256 is None):
-            part.unlink()
-            before = 0
-        try:
-            if before < source.size:
-                _receive(address, part, before, source, patience)
-            found = verify(part, source, f"Nothing was kept. {advice}", place=address)
-        except _Cut as cut:
-            gained = part.stat().st_size > before if part.exists() else False
-            if source.sha256 is None:
-                part.unlink(missing_ok=True)
-            if gained and cut.at_once and attempt < patience.attempts:
-                continue
-            raise Unavailable(f"{address}: {cut}") from cut
-        except Corrupt:
-            part.unlink()
-            if before == 0 or attempt == patience.attempts:
-                raise
-        else:
-            part.replace(target)
-            return found
-    raise AssertionError("every attempt returns or raises")
-
-
-class _Cut(Exception):
-    """The server did not deliver; ``at_once`` says whether asking again at once makes sense."""
-
-    def __init__(self, what: str, *, at_once: bool = False) -> None:
-        super().__init__(what)
-        self.at_once = at_once
-
-
-def _receive(address: str, part: Path, before: int, source: Source, patience: Patience) -> None:
-    """Append the bytes from ``before`` on to ``part``, or all of them when the server ignores ``Range``."""
-    from urllib3.exceptions import HTTPError, ReadTimeoutError
-
-    if source.sha256 is not None:
-        total, fate = f"{source.size:,} bytes", "which are kept to continue from"
-    else:
-        total, fate = f"at most {source.size:,} bytes", "which are thrown away for want of a checksum"
-    with _answer(address, before, patience) as answer:
-        if not (answer.headers.get("Content-Range") or "").startswith(f"bytes {before}-"):
-            before = 0
-        received, started = before, time.monotonic()
-        with part.open("ab" if before else "wb") as file:
+    with written(target) as part:
+        for _ in range(patience.attempts):
             try:
-                # Whatever is there is taken at once, so that a slow server is noticed.
-                while block := answer.raw.read1(BLOCK):
-                    received += len(block)
-                    file.write(block)
-                    if received > source.size:
-                        return  # too long already: the verification says so
-                    elapsed = time.monotonic() - started
-                    if elapsed > patience.grace and (received - before) / elapsed < patience.rate:
-                        raise _Cut(f"too slow: given up after {elapsed:.0f} s at {received:,} of {total}, {fate}")
-            except ReadTimeoutError as error:
-                raise _Cut(f"the server stalled at {received:,} of {total}, {fate}") from error
-            except HTTPError as error:
-                raise _Cut(f"the connection was cut at {received:,} of {total}, {fate}", at_once=True) from error
+                _receive(address, part, source.size, patience)
+                return verify(part, source, f"Nothing was kept. {advice}", place=address)
+            except ChunkedEncodingError as error:
+                cut = error
+        raise Unavailable(f"{address}: the connection was cut, {patience.attempts} times") from cut
 
 
-def _answer(address: str, before: int, patience: Patience) -> requests.Response:
-    """The server's answer, asked for from byte ``before`` on, or from the first where there is no such byte."""
+def _receive(address: str, part: Path, most: int, patience: Patience) -> None:
+    """Write what ``address`` sends to ``part``; of more than ``most`` bytes only the first, which fail verification."""
+    import pooch
     import requests
 
-    headers = {"User-Agent": "fairness-audits", "Accept-Encoding": "identity"}
-    if before:
-        headers["Range"] = f"bytes={before}-"
-    try:
-        answer = requests.get(address, headers=headers, stream=True, timeout=(patience.connect, patience.stall))
-    except requests.Timeout as error:
-        raise _Cut(f"no answer within {max(patience.connect, patience.stall):g} s") from error
-    except requests.RequestException as error:
-        raise _Cut(f"cannot be reached ({error})") from error
-    if answer.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and before:
-        return _answer(address, 0, patience)
-    if not answer.ok:
-        raise _Cut(f"HTTP {answer.status_code} {answer.reason}")
-    return answer
+    get = pooch.HTTPDownloader(
+        timeout=(patience.connect, patience.stall),
+        headers={"User-Agent": "fairness-audits", "Accept-Encoding": "identity"},
+        hooks={"response": _as_stored},
+    )
+    with part.open("wb") as file, suppress(_TooLong):
+        output = _Output(file, address, most, patience)
+        try:
+            get(address, output, None)
+        except requests.exceptions.ChunkedEncodingError:
+            raise
+        except requests.RequestException as error:
+            if error.response is not None:
+                what = f"HTTP {error.response.status_code} {error.response.reason}"
+            elif output.received:
+                what = f"the server stalled after {output.received:,} bytes"
+            elif isinstance(error, requests.Timeout):
+                what = f"no answer within {max(patience.connect, patience.stall):g} s"
+            else:
+                what = f"cannot be reached ({error})"
+            raise Unavailable(f"{address}: {what}") from error
+
+
+def _as_stored(answer: requests.Response, **_: Any) -> None:
+    """Keep an archive whose server declares its compression from being decompressed on the way."""
+    answer.raw.headers.pop("Content-Encoding", None)
+
+
+class _TooLong(Exception):
+    """More bytes than the file may have."""
+
+
+@dataclass
+class _Output:
+    """An output file that refuses what is too long or comes too slowly."""
+
+    file: BinaryIO
+    address: str
+    most: int
+    patience: Patience
+    received: int = 0
+    started: float = 0.0
+
+    def write(self, block: bytes) -> None:
+        self.started = self.started or time.monotonic()
+        self.file.write(block)
+        self.received += len(block)
+        if self.received > self.most:
+            raise _TooLong
+        elapsed = time.monotonic() - self.started
+        if elapsed > self.patience.grace and self.received / elapsed < self.patience.rate:
+            raise Unavailable(f"{self.address}: too slow, given up after {elapsed:.0f} s at {self.received:,} bytes")
+
+    def flush(self) -> None:
+        """Leave it to the file."""

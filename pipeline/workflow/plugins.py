@@ -1,4 +1,7 @@
-"""A dataset, method, transport or audit is one Python file, found by its name; its values are one file in ``conf``."""
+"""A dataset, method, transport or audit is one Python file, found by its name; its values are one file in ``conf``.
+
+``kind: MODULE.ENTRY`` in such a file chooses one of several settings of a module, its ``CONFIGS[ENTRY]``.
+"""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -21,7 +24,7 @@ PACKAGES = {
 
 def module_name(group: str, kind: str) -> str:
     """Return the full name of the module behind ``kind``; where there is none, the name that it would have."""
-    names = [f"{package}.{kind}" for package in PACKAGES[group]]
+    names = [f"{package}.{kind.partition('.')[0]}" for package in PACKAGES[group]]
     return next((name for name in names if find_spec(name)), names[0])
 
 
@@ -45,4 +48,10 @@ def resuming(work: Callable[..., Any] | None, resume: Checkpoint) -> dict[str, C
 def configure(module: ModuleType, section: Mapping[str, Any]) -> Any:
     """Build the module's ``Config`` from a resolved section; a key too many or too few is an error that names it."""
     values = {key: value for key, value in section.items() if key not in ("name", "kind")}
-    return made(module.Config, values, f"configuration of {section.get('name')!r}")
+    source = f"configuration of {section.get('name')!r}"
+    configs = module.CONFIGS if hasattr(module, "CONFIGS") else {"": module.Config}
+    entry = str(section.get("kind", "")).partition(".")[2]
+    if entry not in configs:
+        expected = ", ".join(f"MODULE.{name}" if name else "MODULE" for name in configs)
+        raise ValueError(f"{source}: expected kind to be {expected}; found {section.get('kind')!r}")
+    return made(configs[entry], values, source)

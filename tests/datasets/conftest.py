@@ -77,7 +77,7 @@ class Page:
 
     ``body`` is sent, and the first ``cuts`` answers break off after ``cut`` bytes. A ``status`` other than 200 answers
     an error. ``silence`` seconds pass before the answer, ``stall`` seconds after half of it, ``drip`` seconds between
-    pieces of 64 bytes. Without ``ranges`` the site ignores Range.
+    pieces of 64 bytes. ``encoding`` is declared as the compression of the body.
     """
 
     body: bytes
@@ -87,16 +87,16 @@ class Page:
     silence: float = 0.0
     stall: float = 0.0
     drip: float = 0.0
-    ranges: bool = True
+    encoding: str | None = None
 
 
 @dataclass
 class Site:
-    """A download site on loopback: pages by path, and the ``(path, Range header)`` of every request it saw."""
+    """A download site on loopback: pages by path, and the path of every request it saw."""
 
     address: str
     pages: dict[str, Page] = field(default_factory=dict)
-    requests: list[tuple[str, str | None]] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def serve(self, path: str, body: bytes, **behaviour: Any) -> None:
         """Answer for ``path`` from now on; ``behaviour`` are fields of :class:`Page`."""
@@ -124,26 +124,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         site: Site = self.server.site  # type: ignore[attr-defined]
-        path, wanted = self.path.lstrip("/"), self.headers.get("Range")
-        site.requests.append((path, wanted))
+        path = self.path.lstrip("/")
+        site.requests.append(path)
         page = site.pages.get(path)
         self.close_connection = True
         if page is None or page.status != 200:
             self._head(404 if page is None else page.status, {"Content-Length": "0"})
             return
         time.sleep(page.silence)
-        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and page.ranges else 0
-        if start >= len(page.body) > 0 and wanted and page.ranges:
-            self._head(416, {"Content-Length": "0", "Content-Range": f"bytes */{len(page.body)}"})
-            return
-        body = page.body[start:]
-        headers = {"Content-Length": str(len(body))}
-        if start:
-            headers["Content-Range"] = f"bytes {start}-{len(page.body) - 1}/{len(page.body)}"
+        body, headers = page.body, {"Content-Length": str(len(page.body))}
+        if page.encoding:
+            headers["Content-Encoding"] = page.encoding
         if page.cut is not None and page.cuts > 0:
             page.cuts -= 1
             body = body[: page.cut]
-        self._head(206 if start else 200, headers)
+        self._head(200, headers)
         self._send(body, page)
 
     def _send(self, body: bytes, page: Page) -> None:

@@ -3,13 +3,13 @@
 A file is verified by its recorded sha256 or, where nobody has recorded one, by a check of its content.
 """
 
+import gzip
 import hashlib
 import re
 import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 
 from pipeline.raw_data.download import Patience, fetch
 from pipeline.raw_data.source import Corrupt, FetchError, Source, Unavailable
+from pipeline.workflow.resume import HALF
 
 Site = Any
 """The download site on loopback, a fixture of conftest.py."""
@@ -51,13 +52,6 @@ def get(site: Site, folder: Path, mirror: object = None, recorded: bool = True) 
     assert (fetched.sha256, fetched.size) == (hashlib.sha256(BODY).hexdigest(), len(BODY))
     assert sorted(path.name for path in folder.iterdir()) == [NAME]
     return fetched.place
-
-
-def asked(site: Site) -> list[str | None]:
-    """The ranges asked for since the last call."""
-    ranges = [wanted for _, wanted in site.requests]
-    site.requests.clear()
-    return ranges
 
 
 @pytest.fixture
@@ -102,7 +96,7 @@ def test_a_mirror_may_be_an_address_and_comes_before_the_official_one(
     site.serve(NAME, BODY)
     site.serve(f"{held}{NAME}", BODY)
     assert get(site, raw, site.url(mirror)) == site.url(f"{held}{NAME}")
-    assert [path for path, _ in site.requests] == [f"{place}{NAME}" for place in tried]
+    assert site.requests == [f"{place}{NAME}" for place in tried]
 
 
 @pytest.mark.parametrize(("body", "status"), [(b"", 404), (BODY[:-1], 200), (HTML, 200)])
@@ -182,76 +176,53 @@ def test_an_absent_file_names_every_place_that_was_tried_and_what_to_do(site: Si
     assert not re.search("connect to the network|twin", str(caught.value))
 
 
-KEPT, THROWN = "which are kept", "which are thrown away for want of a checksum"
-
-
 @pytest.mark.parametrize(
-    ("recorded", "behaviour", "what"),
+    ("behaviour", "what"),
     [
-        (True, {"silence": 3.0}, "no answer within"),
-        (True, {"stall": 3.0}, f"the server stalled at {len(BODY) // 2:,} of {len(BODY):,} bytes, {KEPT}"),
-        (True, {"drip": 0.1}, "too slow"),
-        (True, {"status": 503}, "HTTP 503"),
-        (True, {"cut": 10_000}, f"the connection was cut at 30,000 of {len(BODY):,} bytes, {KEPT}"),
-        (False, {"cut": 4_000}, f"the connection was cut at 4,000 of at most {MOST:,} bytes, {THROWN}"),
-        (False, {"stall": 2.0}, f"the server stalled at {len(BODY) // 2:,} of at most {MOST:,} bytes, {THROWN}"),
+        ({"silence": 3.0}, "no answer within"),
+        ({"stall": 3.0}, r"the server stalled after \d+,\d{3} bytes"),
+        ({"drip": 0.1}, "too slow"),
+        ({"status": 503}, "HTTP 503"),
+        ({"cut": 10_000}, "the connection was cut, 3 times"),
     ],
 )
-def test_a_silent_stalled_slow_or_failing_server_is_left_and_only_what_a_checksum_can_tell_is_kept(
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_silent_stalled_slow_or_failing_server_is_left_and_nothing_is_kept(
     site: Site, raw: Path, recorded: bool, behaviour: dict[str, Any], what: str
 ) -> None:
     site.serve(NAME, BODY, **behaviour)
-    started = time.monotonic()
-    with pytest.raises(Unavailable, match=what):
+    with pytest.raises(Unavailable, match=f"{site.url(NAME)}: {what}"):
         get(site, raw, recorded=recorded)
-    assert time.monotonic() - started < 2.0
-    assert [path.name for path in raw.iterdir()] == [f"{NAME}.part"] * (KEPT in what or what == "too slow")
+    assert list(raw.iterdir()) == []
+    assert len(site.requests) == (HURRIED.attempts if "cut" in behaviour else 1)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://site.invalid/x", "http://192.0.2.1/x"])
-def test_without_a_network_it_takes_no_longer_than_the_patience_to_connect(raw: Path, url: str) -> None:
-    started = time.monotonic()
+def test_without_a_network_a_file_is_unavailable(raw: Path, url: str) -> None:
     with pytest.raises(Unavailable, match=r"cannot be reached|no answer within"):
         fetch([source(url)], raw, None, dataset="toy", patience=HURRIED)
-    assert time.monotonic() - started < 1.5
     # Both failures are of one family.
     assert all(issubclass(*pair) for pair in ((Unavailable, FetchError), (Corrupt, FetchError), (FetchError, OSError)))
 
 
-def test_a_cut_connection_is_continued_at_once_from_where_it_stopped(site: Site, raw: Path) -> None:
-    for recorded, ranges in ((True, [None, "bytes=40000-", "bytes=80000-"]), (False, [None, None, None])):
-        site.serve(NAME, BODY, cut=40_000, cuts=2)
-        get(site, raw, recorded=recorded)
-        assert asked(site) == ranges
-        (raw / NAME).unlink()
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_cut_download_is_tried_again(site: Site, raw: Path, recorded: bool) -> None:
+    site.serve(NAME, BODY, cut=40_000, cuts=2)
+    get(site, raw, recorded=recorded)
+    assert len(site.requests) == 3
 
 
-@pytest.mark.parametrize(
-    ("left", "ranges", "how"),
-    [
-        (BODY[:1000], ["bytes=1000-"], {}),
-        (b"another file's beginning", ["bytes=24-", None], {}),  # continued, found wrong, fetched anew
-        (BODY + b"more than there is", [None], {}),
-        (BODY, [], {}),  # complete, only not yet renamed
-        (b"?" * len(BODY), [None], {}),
-        (b"", [None], {}),
-        (BODY[:1000], ["bytes=1000-"], {"ranges": False}),  # read from the start in one request
-        (BODY[:1000], [None], {"recorded": False}),
-        (BODY[:50_000], ["bytes=50000-", None, None], {"body": BODY[:20_000]}),  # 416 to a range beyond its end
-    ],
-)
-def test_whatever_an_earlier_attempt_left_the_right_file_results_or_none(
-    site: Site, raw: Path, left: bytes, ranges: list[str | None], how: dict[str, Any]
-) -> None:
-    raw.mkdir(parents=True)
-    (raw / f"{NAME}.part").write_bytes(left)
-    site.serve(NAME, how.get("body", BODY), ranges=how.get("ranges", True))
-    with pytest.raises(Corrupt, match="found 20,000 bytes") if "body" in how else nullcontext():
-        get(site, raw, recorded=how.get("recorded", True))
-    assert asked(site) == ranges
+def test_an_archive_is_kept_as_it_is_stored_though_its_server_declares_the_compression(site: Site, raw: Path) -> None:
+    packed = gzip.compress(BODY)
+    site.serve("table.csv.gz", packed, encoding="x-gzip")
+    wanted = Source(
+        "table.csv.gz", (site.url("table.csv.gz"),), hashlib.sha256(packed).hexdigest(), len(packed), "", ""
+    )
+    fetch([wanted], raw, None, dataset="toy", patience=HURRIED)
+    assert (raw / "table.csv.gz").read_bytes() == packed
 
 
-def test_a_killed_download_leaves_no_half_file_and_is_continued(site: Site, raw: Path) -> None:
+def test_a_killed_download_leaves_no_file_under_its_name(site: Site, raw: Path) -> None:
     site.serve(NAME, BODY, stall=30.0)
     program = (
         "from pathlib import Path; from pipeline.raw_data.download import Source, fetch; "
@@ -259,16 +230,13 @@ def test_a_killed_download_leaves_no_half_file_and_is_continued(site: Site, raw:
         f"fetch([source], Path({str(raw)!r}), None, dataset='toy')"
     )
     process = subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parents[2])
-    part = raw / f"{NAME}.part"
-    deadline = time.monotonic() + 20
-    while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+    while not (raw.exists() and any(path.stat().st_size for path in raw.iterdir())) and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert not (raw / NAME).exists()
-    kept = part.stat().st_size
-    assert 0 < kept < len(BODY)
-
+    (left,) = raw.iterdir()
+    # The next run removes what has such a name (`workflow.resume`).
+    assert HALF.fullmatch(left.name)
+    left.unlink()
     site.serve(NAME, BODY)
     get(site, raw)
-    assert site.requests[-1] == (NAME, f"bytes={kept}-")

@@ -2,12 +2,10 @@
 
 - One test: ``run.permutation_test`` makes it of ``outcomes.Predictions`` or ``outcomes.Counts`` and gives a
   ``run.PermutationTest``; ``pairs.largest_t`` makes it of every pair of groups, ``correlation.correlation_test`` for
-  a continuous attribute; ``rate_power.sample_size`` says how many rows are needed.
+  a continuous attribute; ``power.sample_size`` says how many rows are needed.
 - Inside it: ``metrics``, ``exact`` where the law is enumerated, ``resamplers`` (of counts in ``draws``, of rows in
   ``rows``) where it is drawn, ``monte_carlo`` for what is concluded.
 - Audits: ``permutation`` (every metric, on a classifier's predictions), ``thresholds``, ``sample_size``, ``auc``.
-- Audits of populations that they draw themselves, by ``simulations``: ``rate_levels``, ``rate_power``, ``auc_levels``,
-  ``correlation_levels``.
 
 Source: DiCiccio, Vasudevan, Basu, Kenthapadi and Agarwal 2020, "Evaluating fairness using permutation tests".
 """

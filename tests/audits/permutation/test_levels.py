@@ -12,16 +12,17 @@ from fairness_audits.audits.permutation.correlation import correlation_p, correl
 from fairness_audits.audits.permutation.monte_carlo import Alternative, extreme, monte_carlo_p
 from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.permutation.power import detectable, power_of, rate_variance, sample_size
 from fairness_audits.audits.permutation.rows import SummedRows
 from fairness_audits.audits.permutation.statistics import RatioOfSums, studentized
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
-from pipeline.audits import auc_levels, correlation_levels, rate_levels, rate_power
-from pipeline.audits.rate_power import detectable, power_of, rate_variance, sample_size
+from pipeline.audits import levels as simulated
 from pipeline.datasets import none as no_data
 from pipeline.methods import none as no_model
 from pipeline.simulations import sampled, table_p
 from pipeline.values import AuditResult
+from pipeline.workflow import plugins
 from tests.audits.permutation.builders import at_most, near, wins
 from tests.builders import number as value
 from tests.builders import shipped
@@ -207,16 +208,19 @@ DATA = no_data.prepare(None, no_data.Config(), RNGS, "simulated")
 NOTHING = DATA, no_model.fit(DATA, no_model.Config(), RNGS)
 
 
-def audited(audit: Any, stream: str, **changes: Any) -> AuditResult:
+def configured(audit: str, **changes: Any) -> Any:
+    """The settings of an audit's file but for changes."""
+    return plugins.configure(simulated, shipped("audit", audit) | changes)
+
+
+def audited(audit: str, stream: str, **changes: Any) -> AuditResult:
     """The audit of nothing, with the settings of its file but for changes."""
-    config = audit.Config(**shipped("audit", audit.__name__.rpartition(".")[2]) | changes)
-    result: AuditResult = audit.run(*NOTHING, config, generators(stream, repetitions=1))
-    return result
+    return simulated.run(*NOTHING, configured(audit, **changes), generators(stream, repetitions=1))
 
 
 @pytest.fixture(scope="module")
 def levels() -> pd.DataFrame:
-    return audited(rate_levels, "levels", **LEVELS).rows
+    return audited("rate_levels", "levels", **LEVELS).rows
 
 
 def test_samples_have_the_rates_asked_for() -> None:
@@ -238,14 +242,13 @@ def test_the_studentised_test_has_its_level_and_the_unstudentised_that_of_the_fo
 
 def test_a_group_without_positives_is_counted_as_undefined() -> None:
     few = {**LEVELS, "n_a": [50], "n_b": [5], "rate": [0.8], "simulations": 400}
-    rows = audited(rate_levels, "few", **few).rows
+    rows = audited("rate_levels", "few", **few).rows
     for test in ("exact", "studentized", "bootstrap"):
         assert near(value(rows, statistic="undefined", test=test), 0.8**5, 400), test
 
 
 def test_samples_of_scores_have_the_auc_and_the_shares_asked_for() -> None:
-    config = auc_levels.Config(**shipped("audit", "auc_levels"))
-    label, group = auc_levels.sample((500, 300), config, 400, np.random.default_rng(0))
+    label, group = configured("auc_levels").sample((500, 300), 400, np.random.default_rng(0))
     for g, positives in ((0, 0.8), (1, 0.2)):
         own = [y[of == g] for y, of in zip(label, group, strict=True)]
         assert np.mean(own) == pytest.approx(positives, abs=0.01)
@@ -254,7 +257,7 @@ def test_samples_of_scores_have_the_auc_and_the_shares_asked_for() -> None:
 
 
 def test_delongs_test_has_its_level_and_the_unstudentised_that_of_the_formula() -> None:
-    rows = audited(auc_levels, "auc", **AUC).rows
+    rows = audited("auc_levels", "auc", **AUC).rows
     large, few = (rows[rows["n_b"] == n] for n in (1000, 10))
     # 1000 rows of .8 and .2: (1/.16 + 1/.16) / (2/.25) = 1.5625, the square of 1.25.
     limit = 2 * stats.norm.cdf(-stats.norm.isf(0.025) / 1.25)
@@ -266,7 +269,7 @@ def test_delongs_test_has_its_level_and_the_unstudentised_that_of_the_formula() 
 
 
 def test_table_1_by_all_three_tests() -> None:
-    result = audited(correlation_levels, "table 1", draws=199, simulations=240)
+    result = audited("correlation_levels", "table 1", draws=199, simulations=240)
     rows = result.rows[result.rows["statistic"] == "rejection_rate"]
     expected = {("uncorrelated", "fairtest"): 0.735, ("independent", "fairtest"): 0.0082}
     expected |= {("uncorrelated", "studentized"): 0.043, ("independent", "studentized"): 0.047}
@@ -279,13 +282,13 @@ def test_table_1_by_all_three_tests() -> None:
     # Of 240 samples hardly two: more of them, so that a test that rejects half or twice as often would not pass. Of
     # 30,000 samples .0106 are rejected.
     many = {"cases": ["independent"], "tests": ["fairtest"], "draws": 199, "simulations": 4000}
-    found = audited(correlation_levels, "fairtest", **many).rows
+    found = audited("correlation_levels", "fairtest", **many).rows
     assert near(value(found, statistic="rejection_rate"), 0.0106, 4000)
 
 
 def test_power_is_the_level_without_a_difference_and_the_formulas_with_one() -> None:
     small = {"n": [400, 3200], "differences": [0.0, 0.1], "draws": 199, "simulations": 500}
-    rows = audited(rate_power, "power", tests=["exact", "studentized_smoothed"], **small).rows
+    rows = audited("rate_power", "power", tests=["exact", "studentized_smoothed"], **small).rows
     for n in (400, 3200):
         assert near(value(rows, statistic="power", n=n, difference=0.0, test="studentized_smoothed"), 0.05, 500)
         # Two binomial rates of n / 4 rows each, .7 and .6.

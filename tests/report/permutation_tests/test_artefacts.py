@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
+from fairness_audits.audits.permutation.power import power_of
 from fairness_audits.results.numbers import Estimate
-from pipeline.audits.rate_power import power_of
 from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import printed
 from pipeline.report.inputs import Inputs
