@@ -1,7 +1,7 @@
 """A hash of the code behind a module: everything that can change what it computes, and nothing else.
 
 Docstrings, comments, formatting, the order of imports, annotations of functions and variables, and what stands under
-``if TYPE_CHECKING:`` do not count. Annotations in the body of a class do:
+``if TYPE_CHECKING:`` do not count, nor do imports from ``typing`` and ``collections.abc``. Annotations in the body of a class do:
 :mod:`fairness_audits.validation` checks values against them. The templates of a package count where a
 module makes jinja2's ``PackageLoader`` of it.
 
@@ -25,6 +25,9 @@ PLAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.Im
 """Statements at the top of a module that change nothing outside of it."""
 LEFT_OUT = {"ctx", "kind", "returns", "type_comment", "type_params"}
 """Fields of the syntax tree that say nothing of what is computed."""
+
+ABOUT_TYPES = ("__future__", "typing", "collections.abc")
+"""Modules whose names serve annotations; what else uses one of these names is in the code that uses it."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ def _body(body: Iterable[ast.stmt], in_class: bool) -> list[ast.stmt]:
         elif not (
             isinstance(node, ast.Pass)
             or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-            or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+            or (isinstance(node, ast.ImportFrom) and node.module in ABOUT_TYPES)
         ):
             found.append(node)
     return found
@@ -214,7 +217,7 @@ class _Reader:
                 text.append(name)
                 self.node(value)
             elif not isinstance(value, list):
-                text.append(f"{name}={value!r}")
+                text.append(f"{name}={value!a}")
             elif value:
                 text.append(f"{name}[")
                 if isinstance(value[0], ast.stmt):
@@ -224,7 +227,7 @@ class _Reader:
                     self.depth -= 1
                 else:
                     for each in value:
-                        self.node(each) if isinstance(each, ast.AST) else text.append(repr(each))
+                        self.node(each) if isinstance(each, ast.AST) else text.append(ascii(each))
                 text.append("]")
         text.append(")")
 

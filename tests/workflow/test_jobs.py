@@ -404,6 +404,7 @@ def hashed(folder: Path, text: str) -> str:
         ("import json\nimport os\n", "import os, json\n"),
         ("import os\nfrom dataclasses import dataclass", "from dataclasses import dataclass\nimport os"),
         ("import json\n", "from __future__ import annotations\nimport json\n"),
+        ("import json\n", "import json\nfrom typing import Any\nfrom collections.abc import Mapping\n"),
         ("LIMIT = 3\n", "if TYPE_CHECKING:\n    import torch\nLIMIT = 3\n"),
         ("LIMIT = 3\n", "if typing.TYPE_CHECKING:\n    import torch\nLIMIT = 3\n"),
     ],
