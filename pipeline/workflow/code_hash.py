@@ -1,9 +1,9 @@
 """A hash of the code behind a module: everything that can change what it computes, and nothing else.
 
-Docstrings, comments, formatting, the order of imports, annotations of functions and variables, and what stands under
-``if TYPE_CHECKING:`` do not count, nor do imports from ``typing`` and ``collections.abc``. Annotations in the body of a class do:
-:mod:`fairness_audits.validation` checks values against them. The templates of a package count where a
-module makes jinja2's ``PackageLoader`` of it.
+Docstrings, comments, formatting, the order of imports, annotations of functions and variables, imports from ``typing``
+and ``collections.abc``, and what stands under ``if TYPE_CHECKING:`` do not count. Annotations in the body of a class
+do: :mod:`fairness_audits.validation` checks values against them. The templates of a package count where a module makes
+jinja2's ``PackageLoader`` of it.
 
 The hash is taken of a dump of the syntax tree of our own. ``ast.unparse`` and ``ast.dump`` change between versions of
 Python (quotes in f-strings, fields that are new or left out when empty). Here an empty field is never written.
