@@ -15,7 +15,7 @@ from pipeline.workflow.config import CONF
 def shipped(group: str, name: str) -> dict[str, Any]:
     """The settings of a method, or of an audit, as shipped, whatever the data set."""
     section = yaml.safe_load((CONF / group / f"{name}.yaml").read_text(encoding="utf-8"))
-    return {key: value for key, value in section.items() if key not in ("name", "per_dataset", "settings")}
+    return {key: value for key, value in section.items() if key not in ("name", "kind", "per_dataset", "settings")}
 
 
 def settings(method: str, **changes: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from fairness_audits.options import Options, element, option_fields, read
-from fairness_audits.tables.levels import is_missing, level_name, number_of
 from fairness_audits.validation import fits
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ def _level(value: Any) -> Any:
     """What a value of a column is called; what is missing or no scalar stays."""
     from pandas.api.types import is_scalar
 
+    from fairness_audits.tables.levels import is_missing, level_name
+
     return level_name(value) if is_scalar(value) and not is_missing(value) else value
 
 
@@ -61,6 +62,8 @@ def in_python(text: str, kind: type[Options]) -> str:
         bare, valued = one.metadata["python"]
         if value is None:
             return bare or name
+        from fairness_audits.tables.levels import number_of
+
         column, _, level = unquoted(value).partition("=")
         number = number_of(level)
         parts = {"column": column, "level": repr(level) if number is None else level}

@@ -289,7 +289,7 @@ def test_codes_stay_text_gaps_are_what_is_said_and_an_equals_sign_may_be_part_of
     (tmp_path / "t.csv").write_text("zip,state,n\n01,NA,1\n1,,2\n")
     usual = Source.read(tmp_path / "t.csv").table
     told = Source.read(tmp_path / "t.csv", text=["zip"], missing=["-"]).table
-    assert usual["zip"].tolist() == [1, 1]
+    assert usual["zip"].tolist() == ["01", "1"]
     assert usual["state"].isna().all()
     assert told["zip"].tolist() == ["01", "1"]
     assert told["state"].isna().tolist() == [False, True]

@@ -176,7 +176,7 @@ permutation => --prediction always --group sex --metric tpr,fpr => inconclusive 
 permutation => --prediction oracle --group sex --metric tpr => not rejected =>
 fliptest => {FLIP} => rejected =>
 fliptest => {FLIP} --source north --target south --group region --predict models.py:experienced => not rejected =>
-fliptest => => inconclusive => 0 deals of the noise floor cannot tell flips from noise at level 0.05: --null-draws 39
+fliptest => => inconclusive => 0 deals of the noise floor cannot tell flips from noise at level 0.05: --null-draws=39
 fliptest => --null-draws 38 => inconclusive => 38 deals of the noise floor
 fliptest => --map wgan --map-setting steps=30 => inconclusive => The map is poor: the Kolmog
 fliptest => {FLIP} --threshold 0 => inconclusive => The model decides alike about all people and counterparts

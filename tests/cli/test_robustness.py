@@ -404,7 +404,7 @@ def test_an_ordinary_network_has_a_verdict(kind: str) -> None:
 def test_a_network_that_is_not_linear_has_no_exact_distance(network: Any) -> None:
     images = spread_pixels()
     images = images[np.argsort(images[:, 0, 0], kind="stable")]
-    with pytest.raises(ValueError, match="exact is for linear models"):
+    with pytest.raises(ValueError, match=r"attack='exact' is for linear models"):
         audited(network, images, attack="exact")
 
 
@@ -492,7 +492,7 @@ def test_kept_distances_of_something_else_are_not_taken(arguments: tuple[str, ..
     status, _, err = robustness(*keeping, *arguments)
     assert Path("kept.npz").read_bytes() == kept
     assert status == (0 if other is None else 2)
-    assert err == "" if other is None else f"--checkpoint kept.npz was made with another {other}: give the name" in err
+    assert err == "" if other is None else f"--checkpoint=kept.npz was made with another {other}: give the name" in err
 
 
 def test_nothing_is_left_out_in_silence() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.methods.test_standard import SETTINGS
 from torch import nn
 from torch.func import functional_call
 
@@ -20,6 +19,7 @@ from pipeline.methods import adverm, baseline, project, sgd
 from pipeline.methods.baseline import CHUNK
 from tests.builders import image_dataset, settings
 from tests.methods.builders import population
+from tests.methods.test_sgd import SETTINGS
 
 COMMON = {**SETTINGS, "model": "logistic_regression", "width": 1.0, "batch_size": 50, "checkpoints": ["last"]}
 GROUP = {"penalised_partition": "group", "penalised_level": "near", "scale": "pixels"}

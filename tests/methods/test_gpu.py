@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.methods.test_standard import SETTINGS, fit, stripes
 
 from fairness_audits.values import Array
 from pipeline.audits.robustness_bias import run
@@ -16,6 +15,7 @@ from pipeline.methods import adverm, baseline
 from tests.audits.robustness_bias.test_robustness_bias import CONFIG
 from tests.methods.builders import population
 from tests.methods.test_adverm import PENALTY
+from tests.methods.test_sgd import SETTINGS, fit, stripes
 
 torch = pytest.importorskip("torch")
 Numbers = Mapping[str, Array]

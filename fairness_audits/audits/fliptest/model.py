@@ -95,7 +95,7 @@ class Decider:
         if strange := [name for name in names_in(found) if name not in self.classes]:
             raise ValueError(
                 f"the model's predict returns {listed(strange, SHOWN)} for counterparts, expected "
-                f"{listed(list(self.classes), SHOWN)} as for people: mend it, or cut its scores, --threshold T"
+                f"{listed(list(self.classes), SHOWN)} as for people: mend it, or cut its scores, --threshold=T"
             )
         return (placed(found, self.classes) == self.positive).astype(np.int64)
 
@@ -222,9 +222,9 @@ def _classes(raw: Model, asked: Settings, columns: int, found: Array) -> Mapping
     if asked.threshold is not None:
         return None
     wanted = f"its classes are {listed(list(itself), SHOWN)}" if itself else "it does not name its classes"
-    remedy = "mend it" if itself else "name them in the order of its scores, --classes A,B"
+    remedy = "mend it" if itself else "name them in the order of its scores, --classes=A,B"
     raise ValueError(
-        f"the model's predict returns {listed(names, SHOWN)}, but {wanted}: {remedy}, or cut its scores, --threshold T"
+        f"the model's predict returns {listed(names, SHOWN)}, but {wanted}: {remedy}, or cut its scores, --threshold=T"
     )
 
 

@@ -88,7 +88,7 @@ unread_label: The label holds {values}, not 0 and 1, so the accuracy is not know
 no_noise_floor: The intervals take the map as given. How many flips the map makes by itself is seen with
   --null-draws=39, at the price of so many more fits.
 predict_decides: The model's own predict decides. It differs from {cut} in {count:,} of {rows:,} rows. Scores rank
-  people, and decide nothing; --threshold T makes them decide.
+  people, and decide nothing; --threshold=T makes them decide.
 threshold_decides: --threshold={threshold:g} decides. The model's own predict decides otherwise about {count:,} of
   {rows:,} rows; without --threshold it decides.
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
