@@ -587,3 +587,27 @@ def test_a_network_without_a_gradient_can_be_smoothed() -> None:
     status, out, err = robustness("--model", "wrong.py:detached", *settings, "no--label")
     assert (status, err) == (0, "")
     assert "lower bounds of the smoothed model" in out
+
+
+def test_a_few_images_without_a_gradient_do_not_turn_the_sign() -> None:
+    rng = np.random.default_rng(1)
+    weight = rng.normal(size=(3, 32, 32))
+    weight /= np.linalg.norm(weight)
+    group = np.arange(200) % 2
+    far = (group == 1) & (np.cumsum(group == 1) % 14 == 0)  # Where a sigmoid of single precision is flat.
+    length = np.where(far, 0.32, rng.uniform(0.1, 0.3, 200) * np.where(group == 1, 0.8, 1)) * rng.choice([-1, 1], 200)
+    images = rng.uniform(0.35, 0.65, (200, 3, 32, 32))
+    images += (length - np.tensordot(images - 0.5, weight, 3))[:, None, None, None] * weight
+    truth = [np.abs(length[group == level]).mean() for level in (0, 1)]
+    kernel = torch.tensor(weight.ravel(), dtype=torch.float32)
+    found = fa.robustness_bias(
+        lambda x: torch.sigmoid((x.flatten(1) - 0.5) @ kernel * 17 / 0.31),
+        images.clip(0, 1).astype(np.float32),
+        groups=pd.Series(group, name="g"),
+        permutations=99,
+        bootstraps=50,
+    )
+    table = found.to_frame("distances")
+    (distance,) = (name for name in table if name.startswith("distance_"))
+    assert table["failed_" + distance.removeprefix("distance_")].sum() > 0
+    np.testing.assert_allclose(table.groupby("g")[distance].mean(), truth, rtol=0.1)

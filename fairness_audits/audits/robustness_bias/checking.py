@@ -92,11 +92,16 @@ def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
         return bound
 
     with progress_bar("checking distances"):
-        line = np.full(n, np.nan)
-        for start in range(0, len(none), TOGETHER):
+        tried, line = np.isin(np.arange(n), sample), np.full(n, np.nan)
+        second = np.full(n, np.nan)
+        # Together with the sample, whose directions lead points without a gradient to the boundary.
+        for start in range(0, max(1, len(none)), TOGETHER):
             some = none[start : start + TOGETHER]
-            line[some] = bounds(some, False)[some]
-        return Check(lost, np.isin(np.arange(n), sample), bounds(sample, True), line, passes)
+            found = bounds(np.union1d(sample, some), True)
+            line[some] = found[some]
+            if start == 0:
+                second[sample] = found[sample]
+        return Check(lost, tried, second, line, passes)
 
 
 def _pixels(subjects: Subjects, points: Array) -> Array:
