@@ -80,8 +80,7 @@ failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where
   attack, may find one.
 lost_gradients: The model has no gradient along some pixels of {{count:,}} images, and none at all at {{none:,}} images:
   it is zero, infinite or not a number there{{where}}. An attack does not change such pixels. An image without any
-  gradient on which an attack fails has the distance of a line search towards images of other classes, which is far
-  too long.
+  gradient on which an attack fails has the distance of the search that checks the attack, an upper bound.
 {OUTPUT_CAVEATS.strip()}
 unreadable_images: {{images}} left out, being unreadable: {{told}}.
 turned_images: {{count:,}} images were turned or mirrored as their EXIF orientation says, which is how a viewer shows
