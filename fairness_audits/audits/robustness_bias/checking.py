@@ -46,7 +46,7 @@ class Check:
     passes: int
 
     def completed(self, distance: Array) -> Array:
-        """The distances (n,) of an attack; at points without a gradient, where it failed, those of the second search."""
+        """The distances (n,) of an attack; where it failed for want of a gradient, those of the second search."""
         return np.where(np.isnan(distance), self.line, distance)
 
     def of(self, distance: Array, subjects: Subjects) -> list[Checked]:
