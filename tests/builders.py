@@ -15,7 +15,9 @@ from pipeline.workflow.config import CONF
 def shipped(group: str, name: str) -> dict[str, Any]:
     """The settings of a method, or of an audit, as shipped, whatever the data set."""
     section = yaml.safe_load((CONF / group / f"{name}.yaml").read_text(encoding="utf-8"))
-    return {key: value for key, value in section.items() if key not in ("name", "kind", "per_dataset", "settings")}
+    # The kind of a method names its module; that of an audit may name an entry of one, which its settings depend on.
+    left_out = ("name", "per_dataset", "settings", *(("kind",) if group == "method" else ()))
+    return {key: value for key, value in section.items() if key not in left_out}
 
 
 def settings(method: str, **changes: Any) -> dict[str, Any]:
