@@ -4,20 +4,17 @@ import base64
 import json
 import os
 import platform
-import re
 import shutil
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from html import escape
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from rich import table as rich
 from rich.console import Console
 from rich.padding import Padding
@@ -27,15 +24,13 @@ from fairness_audits.results.result import Facts, Part, Result, Row, Section, Ta
 from fairness_audits.options import as_yaml, stated
 from fairness_audits.files import save_figure, save_text
 from fairness_audits.messages import shown
-from fairness_audits.results.numbers import DASH, MINUS
+from fairness_audits.results.formats import DASH
+from fairness_audits.results.markup import typeset
 
 WIDTH = 80
 """Characters in a line."""
 MOST_HEAD, MOST_TEXT = 10, 26
 """Characters in a line of a table's column, for its heading's words and for its cells; longer ones take more lines."""
-NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[\d.])")
-"""A minus sign, which is no hyphen within a word or between numbers."""
-STATISTIC = re.compile(r"\b([A-Z])_([nP])\b")
 
 
 def terminal(document: Result) -> str:
@@ -121,12 +116,6 @@ def page(document: Result, pictures: Mapping[str, bytes]) -> str:
         files=", ".join(document.files().values()),
         pictures={stem: base64.b64encode(png).decode("ascii") for stem, png in pictures.items()},
     )
-
-
-def typeset(text: str) -> Markup:
-    """Escaped text with minus signs and the statistics' indices."""
-    safe = NEGATIVE.sub(MINUS, escape(str(text)))
-    return Markup(STATISTIC.sub(r"\1<sub>\2</sub>", safe))
 
 
 def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:

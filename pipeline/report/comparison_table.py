@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.results.numbers import DASH, Estimate, interval, number, p_value, plain, sentence, spread
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import DASH, interval, number, p_value, parameter, sentence, spread
 from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL, VERDICTS
 from pipeline.report.rules import SHARE_MARGIN
 from pipeline.report.settings import parse_setting
@@ -87,7 +88,7 @@ def printed(line: Line, side: str) -> str:
         return f"{spread(Estimate(value, std, int(n)), decimals_of(line))} ({int(n)})"
     if line["kind"] == "run":
         return number(value, decimals_of(line))
-    return plain(value) if line["kind"] == "constant" or theirs else number(value, 2)
+    return parameter(value) if line["kind"] == "constant" or theirs else number(value, 2)
 
 
 def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) -> Table:

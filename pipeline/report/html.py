@@ -13,7 +13,7 @@ import pandas as pd
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairness_audits.results.numbers import symbols
+from fairness_audits.results.markup import symbols
 from pipeline.report import comparison_table, regression_check
 from pipeline.report import labels as w
 from pipeline.report.artefacts import Artefact

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from fairness_audits.results.numbers import plain
+from fairness_audits.results.formats import parameter
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.settings import NEUTRAL, text_of, values
@@ -73,7 +73,7 @@ def _cell(value: Any) -> Cell:
     if value is None:
         return "not set"
     if isinstance(value, tuple) and len(value) > LONG and all(isinstance(item, (int, float)) for item in value):
-        return f"{plain(float(value[0]))} to {plain(float(value[-1]))}, {len(value)} values"
+        return f"{parameter(float(value[0]))} to {parameter(float(value[-1]))}, {len(value)} values"
     if isinstance(value, tuple):
         return "; ".join(map(text_of, value))
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else text_of(value)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from fairness_audits.results.numbers import DASH, Estimate, interval, number, plain, spread, symbols
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import DASH, interval, number, parameter, spread
+from fairness_audits.results.markup import symbols
 from pipeline.report.stamp import Stamp
 from pipeline.report.typeset import Heading, Kind, Line, Printed
 
@@ -55,7 +57,7 @@ class Column:
             return f"{number(estimate.value, digits)} {interval(estimate, digits)}"
         if self.show == "spread":
             return spread(estimate, digits)
-        return plain(estimate.value) if self.show == "parameter" else number(estimate.value, digits)
+        return parameter(estimate.value) if self.show == "parameter" else number(estimate.value, digits)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from html import escape
 from itertools import groupby
 from typing import Literal
 
-from pipeline.report import markup
+from fairness_audits.results import markup
 
 Kind = Literal["label", "number", "text"]
 

@@ -16,9 +16,9 @@ from typing import Any
 import pandas as pd
 
 from fairness_audits.files import save_figure, save_json, save_text
-from fairness_audits.results import style
+from fairness_audits.results import markup, style
 from pipeline import io
-from pipeline.report import artefacts, claims, html, markup, provenance, reference, registry
+from pipeline.report import artefacts, claims, html, provenance, reference, registry
 from pipeline.report.comparison_table import beside, read_off, verdicts
 from pipeline.report.dataset_summary import summarize
 from pipeline.report.inputs import Inputs

@@ -15,8 +15,9 @@ import pytest
 import torch
 
 from fairness_audits.cli.entry import audits
-from fairness_audits.results.formats import decimal, factor, fixed, label_text, p_text, plain, plural, span
-from fairness_audits.results.render import WIDTH, csv_texts, json_text, page, paragraph, table_lines, terminal, typeset
+from fairness_audits.results.formats import decimal, factor, fixed, p_text, plain, plural, span
+from fairness_audits.results.markup import label_text, typeset
+from fairness_audits.results.render import WIDTH, csv_texts, json_text, page, paragraph, table_lines, terminal
 from fairness_audits.results.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict
 from fairness_audits.results.sentences import STATUS, concluded
 from tests.cli.places import documented, run

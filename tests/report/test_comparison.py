@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.report.comparison import COLUMNS, check_published, compare
 from pipeline.report.comparison_table import as_table, printed, read_off, results, tally, tally_in_words
 from pipeline.report.inputs import Inputs

@@ -14,7 +14,7 @@ import yaml
 import pipeline.report
 from fairness_audits.files import save_figure
 from fairness_audits.results import style
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.io import load_published
 from pipeline.report import artefacts, registry
 from pipeline.report.claims import CONFIRMED, NOT_CONFIRMED, NOT_TESTABLE, UNDECIDED, check, decide

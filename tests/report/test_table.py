@@ -18,9 +18,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy.stats import binomtest
 
 from fairness_audits.files import save_figure
-from fairness_audits.results.numbers import Estimate, interval, number, p_value, plain, spread, symbols
+from fairness_audits.results import markup
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import interval, number, p_value, parameter, spread
+from fairness_audits.results.markup import symbols
 from fairness_audits.results.style import new_figure, paper
-from pipeline.report import markup
 from pipeline.report.settings import Reduction, departures
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.table import DIFFERS, Column, Row, Table
@@ -164,12 +166,12 @@ def test_the_interval_of_a_median_is_that_of_the_sign_test() -> None:
         (number, float("-inf"), "\u2212\u221e"),
         (number, 1.25e9 + 0.5, "1.25 \u00d7 10\u2079"),
         (number, None, "\u2014"),
-        (plain, 1e-4, "10\u207b\u2074"),
-        (plain, 2.5e-5, "2.5 \u00d7 10\u207b\u2075"),
-        (plain, 8000.0, "8,000"),
-        (plain, 0.005, "0.005"),
-        (plain, -4.0, "\u22124"),
-        (plain, 0.0, "0"),
+        (parameter, 1e-4, "10\u207b\u2074"),
+        (parameter, 2.5e-5, "2.5 \u00d7 10\u207b\u2075"),
+        (parameter, 8000.0, "8,000"),
+        (parameter, 0.005, "0.005"),
+        (parameter, -4.0, "\u22124"),
+        (parameter, 0.0, "0"),
         (p_value, 1e-9, "< 0.001"),
         (p_value, 0.0416, "0.042"),
         (symbols, "T_n, T~_n and delta", "T\u2099, T\u0303\u2099 and \u03b4"),

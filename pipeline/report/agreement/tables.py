@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from fairness_audits.messages import enumerated
-from fairness_audits.results.numbers import Estimate, interval, number, sentence
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import interval, number, sentence
 from fairness_audits.results.style import method_style
 from pipeline.report import labels as w
 from pipeline.report import registry

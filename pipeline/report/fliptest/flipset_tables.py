@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from fairness_audits.messages import enumerated
-from fairness_audits.results.numbers import Estimate, number, p_value, spread
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import number, p_value, spread
 from fairness_audits.results.style import ordered
 from pipeline.report import labels as w
 from pipeline.report import registry

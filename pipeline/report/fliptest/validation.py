@@ -5,7 +5,7 @@ from functools import partial
 
 import pandas as pd
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.transport.quality import WORST_HEALTHY_KS
 from pipeline.report import labels as w
 from pipeline.report import registry

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
 from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs

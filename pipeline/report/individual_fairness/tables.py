@@ -5,7 +5,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import method_style
 from pipeline.report import labels as w
 from pipeline.report import registry

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from fairness_audits.results.numbers import number, plain
+from fairness_audits.results.formats import number, parameter
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.individual_fairness.facts import configured
@@ -69,11 +69,10 @@ def _setting(inputs: Inputs) -> str:
     """The one classifier, its attack, and the ratios that are true of the population."""
     values = configured(inputs, BLOCK, w.SIMULATED, "logistic_grid")
     truths = inputs.select(block=BLOCK, statistic="truth").groupby("test")["value"].mean()
-    theta = plain(float(values["method.low"]))
+    theta = parameter(float(values["method.low"]))
     return (
         "Our own simulation, nothing of it was published: data of equation E.1 (labels centred), one logistic "
         f"classifier with theta_1 = theta_2 = {theta} (intercept: {values['method.intercept']}), attacked for "
-        f"{int(values['audit.steps']):,} steps with lambda = {plain(float(values['audit.regularization']))}. Truth: "
-        + ", ".join(f"{label} {number(float(truths[test]))}" for test, label in TESTS.items())
-        + "."
+        f"{int(values['audit.steps']):,} steps with lambda = {parameter(float(values['audit.regularization']))}. "
+        "Truth: " + ", ".join(f"{label} {number(float(truths[test]))}" for test, label in TESTS.items()) + "."
     )

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from fairness_audits.results.numbers import MINUS, Estimate
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import MINUS
 from fairness_audits.results.style import FAINT, INK, MethodStyle, counts_along, curve, finish, logarithmic, new_panels
 from pipeline.audits.rate_power import rate_variance, sample_size
 from pipeline.report import labels as w

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from fairness_audits.results.numbers import Estimate, p_value
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import p_value
 from fairness_audits.results.style import in_order, method_style
 from pipeline.report import labels as w
 from pipeline.report import registry

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import binom
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter
 from pipeline.report import labels as w
 from pipeline.report import registry

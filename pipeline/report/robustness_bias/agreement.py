@@ -11,7 +11,8 @@ import numpy as np
 
 from fairness_audits.audits.robustness_bias.measures import by_level
 from fairness_audits.audits.robustness_bias.measures import counted as lengths_of
-from fairness_audits.results.numbers import DASH, Estimate, number
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import DASH, number
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report import registry

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.robustness_bias.measures import comparisons, elements
-from fairness_audits.results.numbers import DASH, Estimate, interval, p_value
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import DASH, interval, p_value
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.inputs import Inputs

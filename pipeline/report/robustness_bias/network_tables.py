@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import spearmanr
 
-from fairness_audits.results.numbers import Estimate, number
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import number
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report import registry

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from fairness_audits.results.numbers import DASH, number, p_value, plain
+from fairness_audits.results.formats import DASH, number, p_value, parameter
 from fairness_audits.results.style import finish, new_panels
 from fairness_audits.values import Array
 from pipeline.report import labels as w
@@ -172,7 +172,7 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
         "with it.",
         notes=(
             f"{study.upper_bounds([last])}; correctly classified points alone, as in (9); sigma is the "
-            f"penalised group's. Penalty: threshold {plain(last.tau)} {UNITS[last.method['scale']]}, distance by "
+            f"penalised group's. Penalty: threshold {parameter(last.tau)} {UNITS[last.method['scale']]}, distance by "
             f"{last.form}. The network without a penalty is trained likewise. One training of each: how much "
             "trainings differ is not in it.",
             *study.not_run(study.audited(inputs, study.REGULARIZER, dataset, network)),
@@ -188,7 +188,7 @@ def _beside_others(axes: Axes, group: Group, level: str, tau: Array) -> None:
 
 
 def _title(one: Audited) -> str:
-    penalty = rf"$\alpha$ = {plain(one.alpha)}" if one.alpha else "no penalty"
+    penalty = rf"$\alpha$ = {parameter(one.alpha)}" if one.alpha else "no penalty"
     p = float(one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]["sigma_p"])
     chance = f"p {'< 0.01' if p < 0.01 else f'= {number(p, 2)}'}"
     return rf"{w.plainly(one.penalised[1])}, {penalty}: $\sigma$ = {number(sigma(one, one.penalised), 2)}, {chance}"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, spearmanr
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.io import load_claims
 from pipeline.report import artefacts, claims, registry
 from pipeline.report.agreement import measures

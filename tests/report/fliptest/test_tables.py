@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.flipset_tables import contexts

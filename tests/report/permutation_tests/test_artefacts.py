@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.audits.rate_power import power_of
 from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import printed
