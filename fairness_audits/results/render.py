@@ -1,14 +1,10 @@
-"""Renderings of a Result: text for the terminal, a self-contained page, JSON and CSV; and files, whole or absent."""
+"""Renderings of what an audit says: text for the terminal, a self-contained page, JSON, CSV, and a folder of files."""
 
 import base64
 import json
-import os
 import platform
-import shutil
-import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -20,9 +16,10 @@ from rich.console import Console
 from rich.padding import Padding
 
 from fairness_audits.version import __version__
-from fairness_audits.results.result import Facts, Part, Result, Row, Section, Table, Text
+from fairness_audits.results.document import Document, Facts, Part, Section, Text
+from fairness_audits.results.table import Row, Table
 from fairness_audits.options import as_yaml, stated
-from fairness_audits.files import save_figure, save_text
+from fairness_audits.files import folder_written, save_figure, save_text
 from fairness_audits.messages import shown
 from fairness_audits.results.formats import DASH
 from fairness_audits.results.markup import typeset
@@ -33,7 +30,7 @@ MOST_HEAD, MOST_TEXT = 10, 26
 """Characters in a line of a table's column, for its heading's words and for its cells; longer ones take more lines."""
 
 
-def terminal(document: Result) -> str:
+def terminal(document: Document) -> str:
     """The verdict, what it rests on, and what to keep in mind."""
     verdict = document.verdict
     parts = [
@@ -96,7 +93,7 @@ def table_lines(table: Table) -> Iterator[str]:
         yield f"  ... {hidden} more, in {table.file}"
 
 
-def page(document: Result, pictures: Mapping[str, bytes]) -> str:
+def page(document: Document, pictures: Mapping[str, bytes]) -> str:
     """The page; ``pictures`` holds the PNG of each figure by its stem."""
     environment = Environment(
         loader=PackageLoader("fairness_audits.results"),
@@ -122,7 +119,7 @@ def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return [(group, list(some)) for group, some in groupby(rows, key=lambda row: row.group)]
 
 
-def content(document: Result, in_folder: bool) -> dict[str, Any]:
+def content(document: Document, in_folder: bool) -> dict[str, Any]:
     """What the JSON holds, in the order in which a person reads it.
 
     ``in_folder``: whether a folder is written, whose files it then names.
@@ -145,22 +142,22 @@ def content(document: Result, in_folder: bool) -> dict[str, Any]:
     }
 
 
-def json_text(document: Result, in_folder: bool) -> str:
+def json_text(document: Document, in_folder: bool) -> str:
     """The document's JSON. NaN and infinities raise ValueError: JSON has neither."""
     return json.dumps(content(document, in_folder), indent=2, allow_nan=False) + "\n"
 
 
-def csv_texts(document: Result) -> dict[str, str]:
+def csv_texts(document: Document) -> dict[str, str]:
     return {name: table.to_csv(index=False, lineterminator="\n") for name, table in document.tables.items()}
 
 
-def versions(document: Result) -> dict[str, str]:
+def versions(document: Document) -> dict[str, str]:
     """This program's version, Python's, and those of the libraries that the document names."""
     libraries = {name: str(import_module(name).__version__) for name in document.libraries}
     return {"pipeline": __version__, "python": platform.python_version(), **libraries}
 
 
-def deliver(document: Result, folder: Path | None, json_file: Path | None) -> list[Path]:
+def deliver(document: Document, folder: Path | None, json_file: Path | None) -> list[Path]:
     """Write the folder and the JSON file, those that are asked for; the paths written.
 
     The folder gets the JSON, the page, tables, figures, and the options as YAML; what an audit left there before, and
@@ -201,40 +198,3 @@ def left_by(folder: Path) -> set[str]:
         return {str(name) for name in files.values() if Path(name).name == name}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return set()
-
-
-def check_destination(path: Path, folder: bool) -> None:
-    """ValueError where ``path`` cannot become a folder (or a file) of ours; asked before the work, not after it."""
-    if folder and path.exists() and not path.is_dir():
-        raise ValueError(f"expected {path} to be a folder, found a file: give another name")
-    if not folder and path.is_dir():
-        raise ValueError(f"expected {path} to be a file, found a folder: give the name of a file in it")
-    home = path if folder and path.is_dir() else _existing_parent(path)
-    if not (home.is_dir() and os.access(home, os.W_OK | os.X_OK)):
-        raise ValueError(f"nothing can be written to {home}: give another place for {path.name}")
-
-
-@contextmanager
-def folder_written(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder; when the block ends well its files are in ``path``, when not nothing is anywhere.
-
-    A new folder appears with all its files at once. In a folder that exists, files of the same name are replaced.
-    """
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=_existing_parent(path)))
-    try:
-        yield temporary
-        if path.is_dir():
-            for file in sorted(temporary.iterdir()):
-                file.replace(path / file.name)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            mask = os.umask(0)
-            os.umask(mask)
-            temporary.chmod(0o777 & ~mask)
-            temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _existing_parent(path: Path) -> Path:
-    return next(parent for parent in path.absolute().parents if parent.exists())
