@@ -1,4 +1,4 @@
-"""Plain text set in Markdown, LaTeX, HTML, reStructuredText and matplotlib: special characters escaped, formulas set."""
+"""Plain text set in Markdown, LaTeX, HTML, reStructuredText and matplotlib: characters escaped, formulas set."""
 
 import re
 from html import escape

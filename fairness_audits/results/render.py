@@ -4,30 +4,24 @@ import base64
 import json
 import platform
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from rich import table as rich
-from rich.console import Console
-from rich.padding import Padding
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 
-from fairness_audits.version import __version__
-from fairness_audits.results.document import Document, Facts, Part, Section, Text
-from fairness_audits.results.table import Row, Table
-from fairness_audits.options import as_yaml, stated
 from fairness_audits.files import folder_written, save_figure, save_text
 from fairness_audits.messages import shown
+from fairness_audits.options import as_yaml, stated
+from fairness_audits.results import markup, typeset
+from fairness_audits.results.document import Document, Facts, Part, Section, Text
 from fairness_audits.results.formats import DASH
-from fairness_audits.results.markup import typeset
-
-WIDTH = 80
-"""Characters in a line."""
-MOST_HEAD, MOST_TEXT = 10, 26
-"""Characters in a line of a table's column, for its heading's words and for its cells; longer ones take more lines."""
+from fairness_audits.results.table import Table
+from fairness_audits.results.typeset import WIDTH
+from fairness_audits.version import __version__
 
 
 def terminal(document: Document) -> str:
@@ -66,48 +60,20 @@ def _lines(part: Part) -> Iterator[str]:
     elif isinstance(part, Text):
         yield paragraph(part.text, "  ", "      " if part.item else "  ")
     elif isinstance(part, Table):
-        yield from table_lines(part)
-
-
-def table_lines(table: Table) -> Iterator[str]:
-    """Names to the left, numbers to the right, in columns as wide as they need; names have the rest of the line."""
-    leading = [(group, rows[: table.leading]) for group, rows in _groups(table.rows)]
-    drawn = rich.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for place, column in enumerate(table.columns):
-        words = min(MOST_HEAD, max(map(len, column.head.split()), default=0))
-        cells = min(MOST_TEXT, max((len(row.cells[place]) for _, rows in leading for row in rows), default=0))
-        side: Literal["left", "right"] = "right" if place and column.kind == "number" else "left"
-        width = max(words, cells) if place else None
-        drawn.add_column(shown(column.head), justify=side, width=width, overflow="fold")
-    for group, rows in leading:
-        if group:
-            drawn.add_row(shown(group))
-        for row in rows:
-            name, *texts = map(shown, row.cells)
-            drawn.add_row(Padding(name, (0, 0, 0, 2)) if group else name, *texts)
-    console = Console(width=WIDTH - 2, color_system=None, markup=False, emoji=False, highlight=False)
-    with console.capture() as captured:
-        console.print(drawn)
-    yield from (f"  {line}".rstrip() for line in captured.get().splitlines())
-    if hidden := len(table.rows) - sum(len(rows) for _, rows in leading):
-        yield f"  ... {hidden} more, in {table.file}"
+        yield from typeset.terminal(part)
 
 
 def page(document: Document, pictures: Mapping[str, bytes]) -> str:
     """The page; ``pictures`` holds the PNG of each figure by its stem."""
-    environment = Environment(
-        loader=PackageLoader("fairness_audits.results"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["typeset"] = typeset
-    environment.filters["cell"] = lambda text: DASH if text == "-" else typeset(text)
-    return environment.get_template("audit.html").render(
+    return template(
+        "audit.html",
+        typeset=markup.typeset,
+        head=lambda columns: Markup(typeset.html_head(columns, markup.typeset)),
+        row=lambda cells, columns: Markup(typeset.html_row(columns, cells, _cell)),
+    ).render(
         document=document,
         kind=lambda part: type(part).__name__,
-        groups=_groups,
+        groups=typeset.groups_of,
         options="" if document.settings is None else as_yaml(document.settings, document.audit),
         versions=", ".join(f"{name} {version}" for name, version in versions(document).items()),
         files=", ".join(document.files().values()),
@@ -115,8 +81,21 @@ def page(document: Document, pictures: Mapping[str, bytes]) -> str:
     )
 
 
-def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    return [(group, list(some)) for group, some in groupby(rows, key=lambda row: row.group)]
+def template(name: str, package: str = "fairness_audits.results", **filters: Callable[..., str]) -> Template:
+    """A page's template of a package; it may include those of this one, such as the style sheet."""
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("fairness_audits.results")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(filters)
+    return environment.get_template(name)
+
+
+def _cell(text: str) -> str:
+    return DASH if text == "-" else markup.typeset(text)
 
 
 def content(document: Document, in_folder: bool) -> dict[str, Any]:

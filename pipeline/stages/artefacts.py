@@ -23,7 +23,7 @@ from pipeline.report.comparison_table import beside, read_off, verdicts
 from pipeline.report.dataset_summary import summarize
 from pipeline.report.inputs import Inputs
 from pipeline.report.regression_check import regression_check
-from pipeline.report.table import Table
+from pipeline.report.table import StampedTable
 from pipeline.values import MissingData
 from pipeline.workflow import reference_store
 
@@ -66,7 +66,7 @@ class Maker:
     def __call__(self, name: str) -> artefacts.Artefact:
         """The artefact; a picture comes back with an empty drawing, since the page needs none."""
         artefact = artefacts.build(name, self.inputs, self.compared)
-        if isinstance(artefact, Table):
+        if isinstance(artefact, StampedTable):
             artefact = replace(artefact, published=beside(self.compared, name))
             io.save_table(artefact, self.tables / name)
         else:

@@ -254,7 +254,7 @@ def test_a_likelier_setting_gets_a_line_of_its_own_and_is_not_counted() -> None:
     assert list(compared["verdict"]) == ["differs", "agrees"]
     assert results(compared)["numbers"] == 1
     likely = as_table(compared, Stamp("paper", ("official",))).rows[1]
-    assert likely.labels[-1] == "T_n, as likely made"
+    assert likely.cells[2] == "T_n, as likely made"
     assert "Made in this setting: block audit, dataset adult, method sensr, T_n, steps 200." in likely.cells
 
 

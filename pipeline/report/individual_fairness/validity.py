@@ -7,11 +7,12 @@ import numpy as np
 from scipy.stats import norm
 
 from fairness_audits.results.formats import number, parameter
+from fairness_audits.results.table import Column
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
-from pipeline.report.table import Column, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 BLOCK = "validity"
 TESTS = {"loss": "loss ratio", "error": "error-rate ratio"}
@@ -20,7 +21,7 @@ NEAR, MONTE_CARLO = 0.95, 0.95
 
 
 @registry.table(place=7)
-def table_validity(inputs: Inputs) -> Table:
+def table_validity(inputs: Inputs) -> StampedTable:
     """Samples are drawn from a population of simulated points whose true ratio is known, which is what the theorems on
     coverage and level speak about.
     """
@@ -33,7 +34,7 @@ def table_validity(inputs: Inputs) -> Table:
         def mean(place: Mapping[str, Any]) -> float:
             return float(inputs.values(**place, statistic=statistic, **more).mean())
 
-        return Column(name, group, of=mean)
+        return Column(name, group=group, cell=mean)
 
     return tabulated(
         title="Level and coverage of both tests, by simulation.",

@@ -140,7 +140,7 @@ def test_every_method_and_metric_of_both_data_sets_is_in_the_table_and_tests_dif
 ) -> None:
     table = build("table_methods", inputs)
     assert len(table.rows) == 2 * 2 * 12
-    assert len(table.columns) == 5 * 5
+    assert len(table.columns) == 3 + 5 * 5
     assert all(cell != "" for row in table.rows for cell in row.cells)
     for attribute in ("color", "marker"):
         assert len({str(getattr(s, attribute)) for s in TESTS.values()}) == len(TESTS)
