@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.files import load_json, save_text, written
-from fairness_audits.results.numbers import sentence
+from fairness_audits.results.formats import sentence
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results" / "reference"

@@ -24,7 +24,7 @@ from pipeline.values import AuditResult, DatasetSummary, MissingData
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pipeline.report.table import Table
+    from pipeline.report.table import StampedTable
 
 FORMAT = 1
 """Version of the ``.npz`` layout; a file of another version is refused rather than misread."""
@@ -131,10 +131,13 @@ def load_rows(path: Path | str) -> pd.DataFrame:
     return pd.read_parquet(path)
 
 
-def save_table(table: Table, stem: Path | str) -> tuple[Path, ...]:
+def save_table(table: StampedTable, stem: Path | str) -> tuple[Path, ...]:
     """Write a table as ``stem``.csv, .md and .tex."""
+    from fairness_audits.results import typeset
+
     printed = table.printed()
-    texts = {".csv": table.csv(), ".md": printed.markdown(), ".tex": printed.latex()}
+    csv, md, tex = typeset.csv(table.recorded()), typeset.markdown(printed), typeset.latex(printed)
+    texts = {".csv": csv, ".md": md, ".tex": tex}
     paths = tuple(Path(f"{stem}{suffix}") for suffix in texts)
     for path, text in zip(paths, texts.values(), strict=True):
         save_text(text, path)

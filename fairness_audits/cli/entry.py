@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from fairness_audits.files import check_destination
 from fairness_audits.messages import listed, nearest, not_installed, shown
 from fairness_audits.options import Output, add_options, flag, from_yaml, option_fields
 from fairness_audits.version import __version__
@@ -126,7 +127,7 @@ def audited(module: ModuleType, settings: Output) -> Result:
 def _run(arguments: Namespace) -> int:
     """Audit, write what was asked for and print the verdict; the exit status is 0, or that of the outcome (--gate)."""
     settings = settings_of(arguments)
-    from fairness_audits.results.render import check_destination, deliver
+    from fairness_audits.results.render import deliver
     from fairness_audits.results.sentences import STATUS
 
     for name, folder in WRITTEN.items():

@@ -1,11 +1,25 @@
-"""Numbers as audits say them in the terminal, on the page and in sentences; and as JSON takes them."""
+"""Numbers as text.
+
+Audits print plain characters, which a terminal shows and JSON's readers search. The tables of the studies print a minus
+sign, a dash for NaN and raised exponents.
+"""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from fairness_audits.results.estimate import Estimate
+
+MINUS = "\u2212"
+DASH = "\u2014"
+RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+SUPERSCRIPTS = {chr(letter): chr(digit) for digit, letter in RAISED.items()}
+"""The digit behind each raised character."""
 LEAST_P = 1e-16
 """Smaller p-values are only said to be so."""
 
@@ -69,6 +83,62 @@ def plural(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def label_text(name: str, letters: int) -> str:
-    """A name of at most so many letters for a figure, where a dollar sign would begin a formula."""
-    return (name if len(name) <= letters else f"{name[: letters - 1]}\u2026").replace("$", r"\$")
+def sentence(text: str) -> str:
+    """``no gradient`` -> ``No gradient``."""
+    return text[:1].upper() + text[1:]
+
+
+def number(value: float | None, decimals: int = 3) -> str:
+    """``-0.15149`` -> ``\u22120.151``. Whole numbers are grouped, very large ones get a power of ten, NaN is a dash.
+
+    A value that rounds to zero loses its sign: there is no minus nought.
+    """
+    if value is None or math.isnan(value):
+        return DASH
+    if math.isinf(value):
+        return ("" if value > 0 else MINUS) + "\u221e"
+    if abs(value) >= 1e6 and not float(value).is_integer():
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return _signed(f"{mantissa} \u00d7 10{_superscript(exponent)}")
+    text = f"{value:,.{decimals}f}"
+    return _signed(text if float(text.replace(",", "")) != 0 else text.lstrip("-"))
+
+
+def p_value(p: float) -> str:
+    """Three decimals; what is smaller than they can show is said to be."""
+    return DASH if math.isnan(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def spread(estimate: Estimate, decimals: int = 3) -> str:
+    """``0.817 \u00b1 0.007``: mean and standard deviation with the same number of decimals."""
+    if math.isnan(estimate.value) or math.isnan(estimate.std):
+        return number(estimate.value, decimals)
+    return f"{number(estimate.value, decimals)} \u00b1 {number(estimate.std, decimals)}"
+
+
+def interval(estimate: Estimate, decimals: int = 3) -> str:
+    """``[1.412, 1.908]``."""
+    if math.isnan(estimate.low) or math.isnan(estimate.high):
+        return DASH
+    return f"[{number(estimate.low, decimals)}, {number(estimate.high, decimals)}]"
+
+
+def parameter(value: float) -> str:
+    """A parameter as people write it: ``0.005``, ``8,000`` for ``8000.0``, a power of ten for ``1e-05``."""
+    if not math.isfinite(value):
+        return number(value)
+    if value != 0 and abs(value) < 1e-3:
+        mantissa, exponent = f"{value:.6e}".split("e")
+        power = f"10{_superscript(exponent)}"
+        return power if float(mantissa) == 1 else f"{_signed(f'{float(mantissa):g}')} \u00d7 {power}"
+    if float(value).is_integer():
+        return _signed(f"{int(value):,}")
+    return _signed(f"{value:.6g}")
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", MINUS)
+
+
+def _superscript(exponent: str) -> str:
+    return str(int(exponent)).translate(RAISED)

@@ -1,44 +1,30 @@
-"""Renderings of a Result: text for the terminal, a self-contained page, JSON and CSV; and files, whole or absent."""
+"""Renderings of what an audit says: text for the terminal, a self-contained page, JSON, CSV, and a folder of files."""
 
 import base64
 import json
-import os
 import platform
-import re
-import shutil
-import tempfile
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from html import escape
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
-from rich import table as rich
-from rich.console import Console
-from rich.padding import Padding
 
-from fairness_audits.version import __version__
-from fairness_audits.results.result import Facts, Part, Result, Row, Section, Table, Text
-from fairness_audits.options import as_yaml, stated
-from fairness_audits.files import save_figure, save_text
+from fairness_audits.files import folder_written, save_figure, save_text
 from fairness_audits.messages import shown
-from fairness_audits.results.numbers import DASH, MINUS
-
-WIDTH = 80
-"""Characters in a line."""
-MOST_HEAD, MOST_TEXT = 10, 26
-"""Characters in a line of a table's column, for its heading's words and for its cells; longer ones take more lines."""
-NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[\d.])")
-"""A minus sign, which is no hyphen within a word or between numbers."""
-STATISTIC = re.compile(r"\b([A-Z])_([nP])\b")
+from fairness_audits.options import as_yaml, stated
+from fairness_audits.results import markup, typeset
+from fairness_audits.results.document import Document, Facts, Part, Section, Text
+from fairness_audits.results.formats import DASH
+from fairness_audits.results.table import Table
+from fairness_audits.results.typeset import WIDTH
+from fairness_audits.version import __version__
 
 
-def terminal(document: Result) -> str:
+def terminal(document: Document) -> str:
     """The verdict, what it rests on, and what to keep in mind."""
     verdict = document.verdict
     parts = [
@@ -74,48 +60,20 @@ def _lines(part: Part) -> Iterator[str]:
     elif isinstance(part, Text):
         yield paragraph(part.text, "  ", "      " if part.item else "  ")
     elif isinstance(part, Table):
-        yield from table_lines(part)
+        yield from typeset.terminal(part)
 
 
-def table_lines(table: Table) -> Iterator[str]:
-    """Names to the left, numbers to the right, in columns as wide as they need; names have the rest of the line."""
-    leading = [(group, rows[: table.leading]) for group, rows in _groups(table.rows)]
-    drawn = rich.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for place, column in enumerate(table.columns):
-        words = min(MOST_HEAD, max(map(len, column.head.split()), default=0))
-        cells = min(MOST_TEXT, max((len(row.cells[place]) for _, rows in leading for row in rows), default=0))
-        side: Literal["left", "right"] = "right" if place and column.kind == "number" else "left"
-        width = max(words, cells) if place else None
-        drawn.add_column(shown(column.head), justify=side, width=width, overflow="fold")
-    for group, rows in leading:
-        if group:
-            drawn.add_row(shown(group))
-        for row in rows:
-            name, *texts = map(shown, row.cells)
-            drawn.add_row(Padding(name, (0, 0, 0, 2)) if group else name, *texts)
-    console = Console(width=WIDTH - 2, color_system=None, markup=False, emoji=False, highlight=False)
-    with console.capture() as captured:
-        console.print(drawn)
-    yield from (f"  {line}".rstrip() for line in captured.get().splitlines())
-    if hidden := len(table.rows) - sum(len(rows) for _, rows in leading):
-        yield f"  ... {hidden} more, in {table.file}"
-
-
-def page(document: Result, pictures: Mapping[str, bytes]) -> str:
+def page(document: Document, pictures: Mapping[str, bytes]) -> str:
     """The page; ``pictures`` holds the PNG of each figure by its stem."""
-    environment = Environment(
-        loader=PackageLoader("fairness_audits.results"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["typeset"] = typeset
-    environment.filters["cell"] = lambda text: DASH if text == "-" else typeset(text)
-    return environment.get_template("audit.html").render(
+    return template(
+        "audit.html",
+        typeset=markup.typeset,
+        head=lambda columns: Markup(typeset.html_head(columns, markup.typeset)),
+        row=lambda cells, columns: Markup(typeset.html_row(columns, cells, _cell)),
+    ).render(
         document=document,
         kind=lambda part: type(part).__name__,
-        groups=_groups,
+        groups=typeset.groups_of,
         options="" if document.settings is None else as_yaml(document.settings, document.audit),
         versions=", ".join(f"{name} {version}" for name, version in versions(document).items()),
         files=", ".join(document.files().values()),
@@ -123,17 +81,24 @@ def page(document: Result, pictures: Mapping[str, bytes]) -> str:
     )
 
 
-def typeset(text: str) -> Markup:
-    """Escaped text with minus signs and the statistics' indices."""
-    safe = NEGATIVE.sub(MINUS, escape(str(text)))
-    return Markup(STATISTIC.sub(r"\1<sub>\2</sub>", safe))
+def template(name: str, package: str = "fairness_audits.results", **filters: Callable[..., str]) -> Template:
+    """A page's template of a package; it may include those of this one, such as the style sheet."""
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("fairness_audits.results")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(filters)
+    return environment.get_template(name)
 
 
-def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    return [(group, list(some)) for group, some in groupby(rows, key=lambda row: row.group)]
+def _cell(text: str) -> str:
+    return DASH if text == "-" else markup.typeset(text)
 
 
-def content(document: Result, in_folder: bool) -> dict[str, Any]:
+def content(document: Document, in_folder: bool) -> dict[str, Any]:
     """What the JSON holds, in the order in which a person reads it.
 
     ``in_folder``: whether a folder is written, whose files it then names.
@@ -156,22 +121,22 @@ def content(document: Result, in_folder: bool) -> dict[str, Any]:
     }
 
 
-def json_text(document: Result, in_folder: bool) -> str:
+def json_text(document: Document, in_folder: bool) -> str:
     """The document's JSON. NaN and infinities raise ValueError: JSON has neither."""
     return json.dumps(content(document, in_folder), indent=2, allow_nan=False) + "\n"
 
 
-def csv_texts(document: Result) -> dict[str, str]:
+def csv_texts(document: Document) -> dict[str, str]:
     return {name: table.to_csv(index=False, lineterminator="\n") for name, table in document.tables.items()}
 
 
-def versions(document: Result) -> dict[str, str]:
+def versions(document: Document) -> dict[str, str]:
     """This program's version, Python's, and those of the libraries that the document names."""
     libraries = {name: str(import_module(name).__version__) for name in document.libraries}
     return {"pipeline": __version__, "python": platform.python_version(), **libraries}
 
 
-def deliver(document: Result, folder: Path | None, json_file: Path | None) -> list[Path]:
+def deliver(document: Document, folder: Path | None, json_file: Path | None) -> list[Path]:
     """Write the folder and the JSON file, those that are asked for; the paths written.
 
     The folder gets the JSON, the page, tables, figures, and the options as YAML; what an audit left there before, and
@@ -212,40 +177,3 @@ def left_by(folder: Path) -> set[str]:
         return {str(name) for name in files.values() if Path(name).name == name}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return set()
-
-
-def check_destination(path: Path, folder: bool) -> None:
-    """ValueError where ``path`` cannot become a folder (or a file) of ours; asked before the work, not after it."""
-    if folder and path.exists() and not path.is_dir():
-        raise ValueError(f"expected {path} to be a folder, found a file: give another name")
-    if not folder and path.is_dir():
-        raise ValueError(f"expected {path} to be a file, found a folder: give the name of a file in it")
-    home = path if folder and path.is_dir() else _existing_parent(path)
-    if not (home.is_dir() and os.access(home, os.W_OK | os.X_OK)):
-        raise ValueError(f"nothing can be written to {home}: give another place for {path.name}")
-
-
-@contextmanager
-def folder_written(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder; when the block ends well its files are in ``path``, when not nothing is anywhere.
-
-    A new folder appears with all its files at once. In a folder that exists, files of the same name are replaced.
-    """
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=_existing_parent(path)))
-    try:
-        yield temporary
-        if path.is_dir():
-            for file in sorted(temporary.iterdir()):
-                file.replace(path / file.name)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            mask = os.umask(0)
-            os.umask(mask)
-            temporary.chmod(0o777 & ~mask)
-            temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _existing_parent(path: Path) -> Path:
-    return next(parent for parent in path.absolute().parents if parent.exists())

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from fairness_audits.results.result import Caveat, Facts, Outcome, Section, Verdict
-from fairness_audits.options import Options, changed
 from fairness_audits.messages import SHOWN, listed
+from fairness_audits.options import Options, changed
+from fairness_audits.results.result import Caveat, Facts, Outcome, Section, Verdict
 
 RELATIONS = {"<=": operator.le, ">=": operator.ge, ">": operator.gt}
 UNLESS = " unless rejected"

@@ -1,6 +1,5 @@
 """How every figure looks: type, widths, and one colour, marker and line for each method, the same everywhere."""
 
-import re
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from fairness_audits.results.numbers import SUPERSCRIPTS
+from fairness_audits.results.markup import raised
 from fairness_audits.values import Array
 
 PAGE_WIDTH = 6.8
@@ -256,9 +255,3 @@ def bin_edges(values: Array, bins: int) -> Array:
         return np.linspace(low, high, bins + 1)
     half = (high - low) / steps / 2
     return np.linspace(low - half, high + half, steps + 2)
-
-
-def raised(text: str) -> str:
-    """Exponents as formulas: the type has no raised characters of its own."""
-    runs = re.compile("[" + "".join(SUPERSCRIPTS) + "]+")
-    return runs.sub(lambda run: "$^{" + "".join(SUPERSCRIPTS[character] for character in run[0]) + "}$", text)

@@ -15,9 +15,9 @@ from fairness_audits.results.style import paper
 from pipeline.report import comparison, registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
-from pipeline.report.table import Table
+from pipeline.report.table import StampedTable
 
-Artefact: TypeAlias = Table | Picture
+Artefact: TypeAlias = StampedTable | Picture
 Made = TypeVar("Made")
 _held: list[Callable[[str], Any]] = []
 

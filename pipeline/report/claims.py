@@ -46,7 +46,8 @@ import pandas as pd
 from scipy.stats import norm, spearmanr
 
 from fairness_audits.messages import check_keys
-from fairness_audits.results.numbers import Estimate, interval, number
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import interval, number
 from pipeline.report import labels
 from pipeline.report.rules import shares, with_wilson
 from pipeline.report.settings import by_repetition, select

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.inference import corrected
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
 from pipeline.report import settings
 from pipeline.report.facts import DATA

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.results.numbers import DASH, Estimate, interval, number, p_value, plain, sentence, spread
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import DASH, interval, number, p_value, parameter, sentence, spread
+from fairness_audits.results.table import Column
 from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL, VERDICTS
 from pipeline.report.rules import SHARE_MARGIN
 from pipeline.report.settings import parse_setting
 from pipeline.report.stamp import Stamp
-from pipeline.report.table import DIFFERS, UNTESTED, Column, Table, tabulated
+from pipeline.report.table import DIFFERS, UNTESTED, StampedTable, tabulated
 
 Line = Mapping[str, Any]
 """A compared number."""
@@ -46,7 +48,7 @@ LIKELY = (
 
 
 def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Estimate, str]]:
-    """What the paper prints in a table, with its mark, for :attr:`pipeline.report.table.Table.published`."""
+    """What the paper prints in a table, with its mark, for :attr:`pipeline.report.table.StampedTable.published`."""
     marks = {"differs": DIFFERS, "not comparable": UNTESTED}
     own = found[(found["artefact"] == artefact) & (found["reading"] != AS_LIKELY) & found["value"].notna()]
     return {
@@ -87,10 +89,10 @@ def printed(line: Line, side: str) -> str:
         return f"{spread(Estimate(value, std, int(n)), decimals_of(line))} ({int(n)})"
     if line["kind"] == "run":
         return number(value, decimals_of(line))
-    return plain(value) if line["kind"] == "constant" or theirs else number(value, 2)
+    return parameter(value) if line["kind"] == "constant" or theirs else number(value, 2)
 
 
-def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) -> Table:
+def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) -> StampedTable:
     """The comparison as a table: one line for each published number, and one more for a likelier setting.
 
     ``notes`` are the study's own, below those on the rules.
@@ -106,17 +108,17 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
         title="Published numbers and ours.",
         stub=("Artefact", "Row", "Number"),
         columns=(
-            Column("published", of=lambda line: _side(line, "published")),
-            Column("ours", of=lambda line: _side(line, "ours")),
-            Column("difference", of=_difference),
-            Column("p", of=p("p")),
-            Column("p, adjusted", of=p("p_holm")),
-            Column("verdict", show="text", of=kept("verdict")),
-            Column("why, and notes", show="text", of=_why),
-            Column("rule", printed=False, of=lambda line: line["rule"] if line["verdict"] in GIVEN else ""),
-            Column("setting of ours", printed=False, of=lambda line: _words(line["used_setting"])),
-            Column("shown in", printed=False, of=kept("by")),
-            Column("source", printed=False, of=kept("source")),
+            Column("published", cell=lambda line: _side(line, "published")),
+            Column("ours", cell=lambda line: _side(line, "ours")),
+            Column("difference", cell=_difference),
+            Column("p", cell=p("p")),
+            Column("p, adjusted", cell=p("p_holm")),
+            Column("verdict", "text", cell=kept("verdict")),
+            Column("why, and notes", "text", cell=_why),
+            Column("rule", printed=False, cell=lambda line: line["rule"] if line["verdict"] in GIVEN else ""),
+            Column("setting of ours", printed=False, cell=lambda line: _words(line["used_setting"])),
+            Column("shown in", printed=False, cell=kept("by")),
+            Column("source", printed=False, cell=kept("source")),
         ),
         rows=[(_labels(line), line) for line in compared.to_dict("records")],
         stamp=stamp,

@@ -10,10 +10,11 @@ from textwrap import wrap
 from typing import Any
 
 import pandas as pd
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairness_audits.results.numbers import symbols
+from fairness_audits.results import typeset
+from fairness_audits.results.markup import symbols
+from fairness_audits.results.render import template
 from pipeline.report import comparison_table, regression_check
 from pipeline.report import labels as w
 from pipeline.report.artefacts import Artefact
@@ -23,7 +24,7 @@ from pipeline.report.provenance import RuleTime, digest, duration
 from pipeline.report.registry import label
 from pipeline.report.settings import departures
 from pipeline.report.stamp import Stamp
-from pipeline.report.table import Table
+from pipeline.report.table import StampedTable
 
 FORMATS = {"table": ("csv", "md", "tex"), "figure": ("pdf", "png")}
 
@@ -107,7 +108,7 @@ def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, pro
 
 
 def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
-    table = isinstance(made, Table)
+    table = isinstance(made, StampedTable)
     return {
         "name": name,
         "label": label(name, names),
@@ -117,7 +118,7 @@ def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
         "notes": list(made.notes),
         "stamp": list(made.stamp.lines()),
         "emphatic": made.stamp.emphatic,
-        "html": made.printed().html() if isinstance(made, Table) else "",
+        "html": typeset.html(made.printed()) if isinstance(made, StampedTable) else "",
         **{key: "" if table else getattr(made, key) for key in ("alternative", "absent")},
     }
 
@@ -135,16 +136,14 @@ def page(
     (:func:`pipeline.workflow.failures.account`), with which the page then opens. Raises ValueError for a figure without
     its picture.
     """
-    how: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(
-        loader=ChoiceLoader([PackageLoader("pipeline.report"), PackageLoader("fairness_audits.results")]),
-        undefined=StrictUndefined,
-        **how,
+    page = template(
+        "report.html",
+        "pipeline.report",
+        letters=lambda text: symbols(str(text)),
+        duration=duration,
+        tally=comparison_table.tally_in_words,
     )
-    environment.filters["letters"] = lambda text: symbols(str(text))
-    environment.filters["duration"] = duration
-    environment.filters["tally"] = comparison_table.tally_in_words
-    return environment.get_template("report.html").render(
+    return page.render(
         studies=[_with_pictures(study, pictures) for study in studies],
         verdicts=VERDICTS,
         formats=FORMATS,

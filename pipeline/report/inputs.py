@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import in_order
 from fairness_audits.values import Classifier
 from pipeline.report import labels as w

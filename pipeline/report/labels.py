@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from fairness_audits.messages import enumerated
-from fairness_audits.results.numbers import MINUS
+from fairness_audits.results.formats import MINUS
 from fairness_audits.results.style import MethodStyle, method_style, ordered
 
 ADULT, COMPAS, SIMULATED = "adult", "compas", "simulated"

@@ -31,7 +31,7 @@ from scipy.stats import f as fisher
 from scipy.stats import fisher_exact, norm, ttest_ind_from_stats
 from scipy.stats import t as student
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 
 SHARE_MARGIN = 0.1
 """The largest difference of two shares that counts as agreement."""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.messages import enumerated
-from fairness_audits.results.numbers import plain
+from fairness_audits.results.formats import parameter
 from fairness_audits.results.style import in_order, method_style
 from pipeline.report import labels as w
 
@@ -136,7 +136,7 @@ def text_of(found: Any) -> str:
     if found is None:
         return "all"
     if isinstance(found, (int, float)) and not isinstance(found, bool):
-        return plain(float(found))
+        return parameter(float(found))
     if isinstance(found, (list, tuple)):
         return ", ".join(map(text_of, found))
     return str(found)

@@ -8,12 +8,13 @@ from typing import Any
 
 import yaml
 
-from fairness_audits.results.numbers import plain
+from fairness_audits.results.formats import parameter
+from fairness_audits.results.table import Cell, Column, Row
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.settings import NEUTRAL, text_of, values
 from pipeline.report.stamp import Stamp
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.table import StampedTable, labels
 
 CONF = Path(__file__).parents[2] / "conf"
 HEADS = {"dataset": "Data", "method": "Model", "transport": "Map", "audit": "Audit", "repetitions": "Repetitions"}
@@ -25,7 +26,7 @@ PLACES = [fields for size in range(1, 5) for fields in combinations(range(4), si
 """What may tell the values of a setting apart: the fewer parts of a place the better."""
 
 
-def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> Table:
+def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> StampedTable:
     """Every configured value but those that no number depends on, and those of a reference that are settings no more.
 
     Where values of a setting differ, each has a line with the places that have it. Values that no part of a place tells
@@ -42,9 +43,9 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> T
     if not found:
         raise ValueError(f"study {inputs.study!r} has no configured points: is the grid empty?")
     rows = [row for setting in sorted(found) for row in _rows(setting[1:], found[setting])]
-    columns = (Column("value", show="parameter"), Column("where", show="text"))
+    columns = (*labels("Part", "Setting"), Column("value", "parameter"), Column("where", "text"))
     said = ("As configured for this run.", *notes)
-    return Table("Settings of the study.", ("Part", "Setting"), columns, tuple(rows), stamp, notes=said)
+    return StampedTable(columns, tuple(rows), title="Settings of the study.", notes=said, stamp=stamp)
 
 
 @functools.cache
@@ -73,13 +74,13 @@ def _cell(value: Any) -> Cell:
     if value is None:
         return "not set"
     if isinstance(value, tuple) and len(value) > LONG and all(isinstance(item, (int, float)) for item in value):
-        return f"{plain(float(value[0]))} to {plain(float(value[-1]))}, {len(value)} values"
+        return f"{parameter(float(value[0]))} to {parameter(float(value[-1]))}, {len(value)} values"
     if isinstance(value, tuple):
         return "; ".join(map(text_of, value))
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else text_of(value)
 
 
-def _rows(labels: tuple[str, str], having: Mapping[Cell, list[Place]]) -> Iterator[Row]:
+def _rows(setting: tuple[str, str], having: Mapping[Cell, list[Place]]) -> Iterator[Row]:
     """A row for each value; one row where there is one value, or where no part of a place tells them apart."""
     usual = max(having, key=lambda value: len(having[value]))
     ordered = sorted(having, key=lambda value: (isinstance(value, str), value))
@@ -91,6 +92,6 @@ def _rows(labels: tuple[str, str], having: Mapping[Cell, list[Place]]) -> Iterat
         if len(having) > 1 and len(set().union(*names.values())) == sum(map(len, names.values())):
             for value in ordered:
                 where = "all others" if value == usual else "; ".join(filter(None, names[value]))
-                yield Row(labels, (value, where))
+                yield Row((*setting, value, where))
             return
-    yield Row(labels, (usual if len(having) == 1 else "; ".join(map(text_of, ordered)), ""))
+    yield Row((*setting, usual if len(having) == 1 else "; ".join(map(text_of, ordered)), ""))

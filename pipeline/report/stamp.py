@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fairness_audits.messages import enumerated
-from fairness_audits.results.numbers import sentence
+from fairness_audits.results.formats import sentence
 from fairness_audits.results.style import print_stamp
 from pipeline.report import labels as w
 from pipeline.report.settings import Reduction

@@ -10,8 +10,9 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 
 from fairness_audits.messages import enumerated, nearest
-from fairness_audits.results.numbers import plain
-from fairness_audits.results.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure, raised
+from fairness_audits.results.formats import parameter
+from fairness_audits.results.markup import raised
+from fairness_audits.results.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure
 from pipeline.report import labels as w
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.workflow.sweep import Figure, column
@@ -199,7 +200,7 @@ def _word(figure: Figure, value: Any) -> str:
     if str(value) in figure.labels:
         return figure.labels[str(value)]
     if isinstance(value, (int, float, np.number)):
-        return raised(plain(float(value)))
+        return raised(parameter(float(value)))
     if value in METHODS:
         return method_style(value).label
     return w.dataset_label(value) if value in w.DATASETS else figure.label(value)

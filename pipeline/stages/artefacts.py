@@ -16,14 +16,14 @@ from typing import Any
 import pandas as pd
 
 from fairness_audits.files import save_figure, save_json, save_text
-from fairness_audits.results import style
+from fairness_audits.results import markup, style
 from pipeline import io
-from pipeline.report import artefacts, claims, html, markup, provenance, reference, registry
+from pipeline.report import artefacts, claims, html, provenance, reference, registry
 from pipeline.report.comparison_table import beside, read_off, verdicts
 from pipeline.report.dataset_summary import summarize
 from pipeline.report.inputs import Inputs
 from pipeline.report.regression_check import regression_check
-from pipeline.report.table import Table
+from pipeline.report.table import StampedTable
 from pipeline.values import MissingData
 from pipeline.workflow import reference_store
 
@@ -66,7 +66,7 @@ class Maker:
     def __call__(self, name: str) -> artefacts.Artefact:
         """The artefact; a picture comes back with an empty drawing, since the page needs none."""
         artefact = artefacts.build(name, self.inputs, self.compared)
-        if isinstance(artefact, Table):
+        if isinstance(artefact, StampedTable):
             artefact = replace(artefact, published=beside(self.compared, name))
             io.save_table(artefact, self.tables / name)
         else:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fairness_audits.cli.entry import audits, parser
+from fairness_audits.files import check_destination, folder_written
 from fairness_audits.progress import progress_bar
-from fairness_audits.results.render import check_destination, folder_written
 from fairness_audits.version import __version__
 from tests.cli.places import ended, run
 

@@ -15,10 +15,13 @@ import pytest
 import torch
 
 from fairness_audits.cli.entry import audits
-from fairness_audits.results.formats import decimal, factor, fixed, label_text, p_text, plain, plural, span
-from fairness_audits.results.render import WIDTH, csv_texts, json_text, page, paragraph, table_lines, terminal, typeset
+from fairness_audits.results import typeset as tables
+from fairness_audits.results.formats import decimal, factor, fixed, p_text, plain, plural, span
+from fairness_audits.results.markup import label_text, typeset
+from fairness_audits.results.render import csv_texts, json_text, page, paragraph, terminal
 from fairness_audits.results.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict
 from fairness_audits.results.sentences import STATUS, concluded
+from fairness_audits.results.typeset import WIDTH
 from tests.cli.places import documented, run
 
 TABLE = Table(
@@ -105,7 +108,7 @@ def test_json_has_the_commands_keys_and_names_the_files_of_the_folder_alone() ->
 
 
 def test_a_table_for_the_terminal_has_columns_as_wide_as_they_need_and_lines_keep_the_width() -> None:
-    assert list(table_lines(TABLE)) == [
+    assert list(tables.terminal(TABLE)) == [
         "             mean",
         "  Group  distance  is",
         "  a<b       -0.12  nearer",
@@ -113,7 +116,7 @@ def test_a_table_for_the_terminal_has_columns_as_wide_as_they_need_and_lines_kee
         "  c             3",
     ]
     wide = Table((Column(""), *[Column("x" * 8)] * 6), (Row(("n" * 20, *["[1]"] * 6)),))
-    header, *lines = table_lines(wide)
+    header, *lines = tables.terminal(wide)
     assert max(map(len, (header, *lines))) <= WIDTH
     assert "".join(line.split()[0] for line in lines) == "n" * 20
     assert lines[0].count("[1]") == 6
@@ -125,7 +128,7 @@ def test_a_table_for_the_terminal_has_columns_as_wide_as_they_need_and_lines_kee
 
 def test_what_a_long_table_leaves_out_is_counted_and_in_its_file() -> None:
     rows = tuple(Row((name,), group) for group in ("sex", "race") for name in "abcd")
-    lines = list(table_lines(Table((Column("Level"),), rows, 3, "t.csv")))
+    lines = list(tables.terminal(Table((Column("Level"),), rows, 3, "t.csv")))
     assert " ".join("".join(lines[:-1]).split()) == "Level sex a b c race a b c"
     assert lines[-1] == "  ... 2 more, in t.csv"
 

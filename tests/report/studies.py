@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.results import typeset
 from fairness_audits.results.style import PAGE_WIDTH
 from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
-from pipeline.report.table import Table
+from pipeline.report.table import StampedTable
 from pipeline.workflow import reference_store
 from pipeline.workflow.config import Workflow
 
@@ -108,12 +109,12 @@ def build(name: str, inputs: Inputs) -> Any:
 
 def check(made: Artefact) -> None:
     """A table names no array and no NaN; a figure fits a page, and has words for what can be seen."""
-    if isinstance(made, Table):
-        text, latex = made.printed().markdown(), made.printed().latex()
+    if isinstance(made, StampedTable):
+        text, latex = typeset.markdown(made.printed()), typeset.latex(made.printed())
         assert "nan" not in text.lower().replace("finance", "")
         assert "Estimate(" not in text
         assert latex.count(r"\begin{") == latex.count(r"\end{")
-        assert len(pd.read_csv(StringIO(made.csv()))) == len(made.rows)
+        assert len(pd.read_csv(StringIO(typeset.csv(made.recorded())))) == len(made.rows)
     else:
         assert made.figure.get_size_inches()[0] <= PAGE_WIDTH
         assert made.alternative.endswith(".")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.report.comparison import COLUMNS, check_published, compare
 from pipeline.report.comparison_table import as_table, printed, read_off, results, tally, tally_in_words
 from pipeline.report.inputs import Inputs
@@ -254,7 +254,7 @@ def test_a_likelier_setting_gets_a_line_of_its_own_and_is_not_counted() -> None:
     assert list(compared["verdict"]) == ["differs", "agrees"]
     assert results(compared)["numbers"] == 1
     likely = as_table(compared, Stamp("paper", ("official",))).rows[1]
-    assert likely.labels[-1] == "T_n, as likely made"
+    assert likely.cells[2] == "T_n, as likely made"
     assert "Made in this setting: block audit, dataset adult, method sensr, T_n, steps 200." in likely.cells
 
 

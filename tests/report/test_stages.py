@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairness_audits.results import markup
 from pipeline import io
-from pipeline.report import html, markup, provenance, registry
+from pipeline.report import html, provenance, registry
 from pipeline.report.artefacts import compared, together
 from pipeline.report.claims import NOT_CONFIRMED, Decision, Found, lines
 from pipeline.report.inputs import Inputs

@@ -1,8 +1,8 @@
 """A table says the same in CSV, Markdown, LaTeX and HTML."""
 
-import csv
 import re
 from collections.abc import Callable
+from csv import DictReader
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -18,27 +18,31 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy.stats import binomtest
 
 from fairness_audits.files import save_figure
-from fairness_audits.results.numbers import Estimate, interval, number, p_value, plain, spread, symbols
+from fairness_audits.results import markup
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import interval, number, p_value, parameter, spread
+from fairness_audits.results.markup import symbols
 from fairness_audits.results.style import new_figure, paper
-from pipeline.report import markup
+from fairness_audits.results.table import Column, Row
+from fairness_audits.results.typeset import csv, html, latex, markdown
 from pipeline.report.settings import Reduction, departures
 from pipeline.report.stamp import Picture, Stamp
-from pipeline.report.table import DIFFERS, Column, Row, Table
+from pipeline.report.table import DIFFERS, StampedTable, labels
 from tests.report.studies import build, inputs_of, usual
 
 OFFICIAL = Stamp("paper", ("official",))
-TABLE = Table(
+TABLE = StampedTable(
     title="Results_1 & more.",
-    stub=("Dataset", "Method"),
     columns=(
-        Column("T_n", "Entropy loss", "spread"),
-        Column("rejection prop", "Entropy loss", decimals=1),
-        Column("note", show="text"),
+        *labels("Dataset", "Method"),
+        Column("T_n", "spread", group="Entropy loss"),
+        Column("rejection prop", group="Entropy loss", decimals=1),
+        Column("note", "text"),
     ),
     rows=(
-        Row(("Adult", "Baseline"), (Estimate(1 / 3, 0.01, 10), Estimate(0.9, n=10), "a < b | c_d")),
-        Row(("Adult", "SenSR"), (Estimate(-1.5, 0.2, 10), Estimate(0.0, n=10), "50 % & $5")),
-        Row(("COMPAS", "Baseline"), (None, None, "")),
+        Row(("Adult", "Baseline", Estimate(1 / 3, 0.01, 10), Estimate(0.9, n=10), "a < b | c_d")),
+        Row(("Adult", "SenSR", Estimate(-1.5, 0.2, 10), Estimate(0.0, n=10), "50 % & $5")),
+        Row(("COMPAS", "Baseline", None, None, "")),
     ),
     stamp=OFFICIAL,
     caption="A caption.",
@@ -47,7 +51,7 @@ TABLE = Table(
 
 
 def test_csv_holds_every_number_at_full_precision_with_its_spread_and_count() -> None:
-    rows = list(csv.DictReader(StringIO(TABLE.csv())))
+    rows = list(DictReader(StringIO(csv(TABLE.recorded()))))
     assert float(rows[0]["T_n"]) == 1 / 3
     assert (rows[0]["T_n std"], rows[0]["T_n n"]) == ("0.01", "10")
     assert (rows[0]["rejection prop"], rows[0]["rejection prop n"]) == ("0.9", "10")
@@ -58,17 +62,19 @@ def test_csv_holds_every_number_at_full_precision_with_its_spread_and_count() ->
 
 
 def test_a_label_that_repeats_is_printed_once_a_new_group_opens_and_a_column_can_stand_in_the_csv_alone() -> None:
-    printed = TABLE.printed()
-    assert [line.texts[0] for line in printed.lines] == ["Adult", "", "COMPAS"]
-    assert [line.opens for line in printed.lines] == [False, False, True]
-    hidden = replace(TABLE, columns=(*TABLE.columns[:2], replace(TABLE.columns[2], printed=False)))
-    assert "note" in hidden.csv().splitlines()[0]
-    assert len(hidden.printed().headings) == len(TABLE.printed().headings) - 1
-    assert "a < b" not in hidden.printed().markdown()
+    head, rule, *lines = [line.split(" | ") for line in markdown(TABLE.printed()).splitlines() if line.startswith("|")]
+    assert [line[0] for line in lines] == ["| Adult", "| ", "| COMPAS"]
+    assert latex(TABLE.printed()).count("\\addlinespace\nCOMPAS") == latex(TABLE.printed()).count("addlinespace") == 1
+    assert html(TABLE.printed()).count('<tr class="opens"><th class="label" scope="row">COMPAS') == 1
+    hidden = replace(TABLE, columns=(*TABLE.columns[:-1], replace(TABLE.columns[-1], printed=False)))
+    assert "note" in csv(hidden.recorded()).splitlines()[0]
+    without = [line.split(" | ") for line in markdown(hidden.printed()).splitlines() if line.startswith("|")]
+    assert {len(line) for line in without} == {len(head) - 1} == {len(rule) - 1}
+    assert "a < b" not in markdown(hidden.printed())
 
 
 def test_latex_sets_group_headings_over_their_columns_and_escapes_what_latex_would_read() -> None:
-    text = TABLE.printed().latex()
+    text = latex(TABLE.printed())
     assert r"\multicolumn{2}{c}{Entropy loss}" in text
     assert r"\cmidrule(lr){3-4}" in text
     assert "Results\\_1 \\& more." in text
@@ -93,29 +99,34 @@ def test_statistics_and_powers_are_formulas_in_latex() -> None:
 
 
 def test_markdown_and_html_have_every_cell() -> None:
-    lines = [line for line in TABLE.printed().markdown().splitlines() if line.startswith("|")]
+    lines = [line for line in markdown(TABLE.printed()).splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {6}
-    assert len(re.findall("<t[dh][ >]", TABLE.printed().html())) == 3 + 5 + 3 * 5
-    assert "a &lt; b | c_d" in TABLE.printed().html()
+    assert len(re.findall("<t[dh][ >]", html(TABLE.printed()))) == 3 + 5 + 3 * 5
+    assert "a &lt; b | c_d" in html(TABLE.printed())
 
 
 def test_a_cell_is_found_by_its_labels_and_a_row_that_does_not_fit_is_refused() -> None:
     assert TABLE.cell("T_n", "Adult", "SenSR") == Estimate(-1.5, 0.2, 10)
     with pytest.raises(ValueError, match="has no cell"):
         TABLE.cell("V_n", "Adult", "SenSR")
-    with pytest.raises(ValueError, match=r"row \('a',\) has 1 labels and 0 cells, expected 1 and 1"):
-        Table("t", ("x",), (Column("y"),), (Row(("a",), ()),), OFFICIAL)
+    with pytest.raises(ValueError, match=r"row \('a',\) has 1 cells, expected 2"):
+        StampedTable((*labels("x"), Column("y")), (Row(("a",)),), title="t", stamp=OFFICIAL)
 
 
 def test_a_published_number_stands_behind_ours_and_is_marked_where_ours_differs() -> None:
-    rows = (Row(("d", "a"), (Estimate(0.25, 0.5, 10),)), Row(("d", "b"), (0.5,)))
+    rows = (Row(("d", "a", Estimate(0.25, 0.5, 10))), Row(("d", "b", 0.5)))
     published = {("d: a", "y"): (Estimate(0.2, 0.4), ""), ("d: b", "y"): (Estimate(0.75), DIFFERS)}
-    table = Table("t", ("x", "z"), (Column("y", show="spread"),), rows, OFFICIAL, published=published)
-    texts = [line.texts[-1] for line in table.printed().lines]
-    assert texts == ["0.250 \u00b1 0.500 (0.200 \u00b1 0.400)", "0.500 (0.750)\u2020"]
-    assert "In brackets" in table.printed().markdown()
-    assert table.csv().splitlines()[1:] == ["d,a,0.25,0.5,10,0.2,official,paper", "d,b,0.5,,,0.75,official,paper"]
-    assert "In brackets" not in replace(table, published={}).printed().markdown()
+    table = StampedTable((*labels("x", "z"), Column("y", "spread")), rows, stamp=OFFICIAL, published=published)
+    assert [row.cells[-1] for row in table.printed().rows] == [
+        "0.250 \u00b1 0.500 (0.200 \u00b1 0.400)",
+        "0.500 (0.750)\u2020",
+    ]
+    assert "In brackets" in markdown(table.printed())
+    assert csv(table.recorded()).splitlines()[1:] == [
+        "d,a,0.25,0.5,10,0.2,official,paper",
+        "d,b,0.5,,,0.75,official,paper",
+    ]
+    assert "In brackets" not in markdown(replace(table, published={}).printed())
 
 
 # How numbers are estimated and printed.
@@ -164,12 +175,12 @@ def test_the_interval_of_a_median_is_that_of_the_sign_test() -> None:
         (number, float("-inf"), "\u2212\u221e"),
         (number, 1.25e9 + 0.5, "1.25 \u00d7 10\u2079"),
         (number, None, "\u2014"),
-        (plain, 1e-4, "10\u207b\u2074"),
-        (plain, 2.5e-5, "2.5 \u00d7 10\u207b\u2075"),
-        (plain, 8000.0, "8,000"),
-        (plain, 0.005, "0.005"),
-        (plain, -4.0, "\u22124"),
-        (plain, 0.0, "0"),
+        (parameter, 1e-4, "10\u207b\u2074"),
+        (parameter, 2.5e-5, "2.5 \u00d7 10\u207b\u2075"),
+        (parameter, 8000.0, "8,000"),
+        (parameter, 0.005, "0.005"),
+        (parameter, -4.0, "\u22124"),
+        (parameter, 0.0, "0"),
         (p_value, 1e-9, "< 0.001"),
         (p_value, 0.0416, "0.042"),
         (symbols, "T_n, T~_n and delta", "T\u2099, T\u0303\u2099 and \u03b4"),

@@ -10,7 +10,7 @@ from fairness_audits.audits.fliptest import bars
 from fairness_audits.audits.fliptest.bars import FLIPSET_COLORS, MEAN, RANKS, SIGN, Line
 from fairness_audits.audits.fliptest.compute import FLIPSETS, Side
 from fairness_audits.audits.fliptest.space import Space
-from fairness_audits.results.formats import label_text
+from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import new_figure
 
 PANELS, ACROSS = 9, 3

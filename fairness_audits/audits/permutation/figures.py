@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from fairness_audits.audits.permutation.compute import CORRELATION
 from fairness_audits.audits.permutation.result import named
-from fairness_audits.results.formats import label_text
+from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import FAINT, METHODS, new_figure
 
 LINES = 60

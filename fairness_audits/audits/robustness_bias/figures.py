@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, settings_text
 from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, counted, survival
-from fairness_audits.results.formats import label_text
+from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import FAINT, line_style, new_figure, panel_letter, print_stamp
 from fairness_audits.values import Array
 

@@ -6,7 +6,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
-from fairness_audits.results.numbers import number, sentence
+from fairness_audits.results.formats import number, sentence
 from fairness_audits.results.style import INK, finish, ink_on, new_panels
 from fairness_audits.values import Array
 from pipeline.report import labels as w

@@ -45,7 +45,7 @@ import pandas as pd
 from scipy.stats import binom, rankdata
 
 from fairness_audits.audits.inference import corrected
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import ordered
 from fairness_audits.values import Array
 from pipeline.report import labels as w

@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 from fairness_audits.messages import enumerated
-from fairness_audits.results.numbers import Estimate, interval, number, sentence
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import interval, number, sentence
 from fairness_audits.results.style import method_style
+from fairness_audits.results.table import Cell, Column, Kind
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.agreement import measures as m
 from pipeline.report.inputs import Inputs
-from pipeline.report.table import Cell, Column, Show, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 FAILS = "*"
 BOTH = "both"
@@ -27,7 +29,7 @@ def label(method: str) -> str:
 @registry.table("table_adult", "Every model of Adult under every audit.", place=1, dataset=w.ADULT)
 @registry.table("table_compas", "Every model of COMPAS under every audit.", place=2, dataset=w.COMPAS)
 @registry.table("table_law", "Every model of the law-school data under every audit.", place=3, dataset=w.LAW)
-def of_dataset(inputs: Inputs, dataset: str) -> Table:
+def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
     """A line for each audit and attribute, a column for each model: the effect with its interval, and the decision."""
     pairs = [attribute for d, attribute in m.attributes(inputs) if d == dataset]
     blocks = sorted({str(b) for b in m.plain(inputs).query("dataset == @dataset")["block"]})
@@ -60,8 +62,8 @@ def of_dataset(inputs: Inputs, dataset: str) -> Table:
         column
         for method in m.methods(inputs, dataset)
         for column in (
-            Column(label(method), show="value and interval", decimals=2, of=lambda line, x=method: cell(line, x)),
-            Column(f"{label(method)} p", printed=False, of=lambda line, x=method: p(line, x)),
+            Column(label(method), "value and interval", decimals=2, cell=lambda line, x=method: cell(line, x)),
+            Column(f"{label(method)} p", printed=False, cell=lambda line, x=method: p(line, x)),
         )
     ]
     said = {**PERFORMANCE, **m.MEASURES}
@@ -101,7 +103,7 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
 
 
 @registry.table(place=4)
-def table_concordance(inputs: Inputs) -> Table:
+def table_concordance(inputs: Inputs) -> StampedTable:
     """Kendall's W: 1 where every audit ranks the models alike, and 1 / m on average where m audits have nothing in
     common.
     """
@@ -112,16 +114,16 @@ def table_concordance(inputs: Inputs) -> Table:
         found = Estimate.mean(own.groupby("repetition")["value"].mean().to_numpy(float))
         return found.with_t_interval(least=-1 if statistic == "tau" else 0, most=1)
 
-    shown: Show = "value and interval"
+    shown: Kind = "value and interval"
     return tabulated(
         "Agreement of the audits.",
         ("Dataset", "Attribute"),
         (
-            Column("W", show=shown, name="Kendall's W", of=lambda pair: mean(pair, "W")),
-            Column("W by chance", name="by chance", of=lambda pair: 1 / mean(pair, "measures").value),
-            Column("audits", decimals=0, of=lambda pair: mean(pair, "measures").value),
-            Column("models", decimals=0, of=lambda pair: mean(pair, "models").value),
-            Column("tau", show=shown, name="mean tau of two audits", of=lambda pair: mean(pair, "tau")),
+            Column("W", shown, name="Kendall's W", cell=lambda pair: mean(pair, "W")),
+            Column("W by chance", name="by chance", cell=lambda pair: 1 / mean(pair, "measures").value),
+            Column("audits", decimals=0, cell=lambda pair: mean(pair, "measures").value),
+            Column("models", decimals=0, cell=lambda pair: mean(pair, "models").value),
+            Column("tau", shown, name="mean tau of two audits", cell=lambda pair: mean(pair, "tau")),
         ),
         [((w.dataset_label(d), w.ATTRIBUTES[a]), (d, a)) for d, a in m.attributes(inputs)],
         inputs.stamp(),
@@ -134,7 +136,7 @@ def table_concordance(inputs: Inputs) -> Table:
 
 
 @registry.table(place=5)
-def table_pairs(inputs: Inputs) -> Table:
+def table_pairs(inputs: Inputs) -> StampedTable:
     """Kendall's tau of two audits over the models, by data set and attribute."""
     rows = m.facts(inputs)
     taus = rows[rows["statistic"] == "tau"]
@@ -146,8 +148,8 @@ def table_pairs(inputs: Inputs) -> Table:
 
     pairs = list(taus[["measure", "other"]].drop_duplicates().itertuples(index=False, name=None))
     columns = [
-        Column(f"{w.dataset_label(d)} {w.ATTRIBUTES[a]}", w.dataset_label(d), "value and interval", 2,
-               w.ATTRIBUTES[a], of=lambda pair, place=(d, a): tau(pair, place))
+        Column(f"{w.dataset_label(d)} {w.ATTRIBUTES[a]}", "value and interval",
+               lambda pair, place=(d, a): tau(pair, place), w.dataset_label(d), 2, w.ATTRIBUTES[a])
         for d, a in m.attributes(inputs)
     ]  # fmt: skip
     order = list(m.MEASURES)
@@ -162,7 +164,7 @@ def table_pairs(inputs: Inputs) -> Table:
 
 
 @registry.table(place=6)
-def table_flipsets(inputs: Inputs) -> Table:
+def table_flipsets(inputs: Inputs) -> StampedTable:
     """Whether FlipTest and the loss ratio single out the same people: how many members of flipsets are in the tenth
     with the largest loss ratios, and how many would be by chance.
     """
@@ -176,10 +178,10 @@ def table_flipsets(inputs: Inputs) -> Table:
         "The people of two audits.",
         ("Dataset", "Attribute", "Method"),
         (
-            Column("people", decimals=0, of=lambda place: found[place].people),
-            Column("members", decimals=0, name="in flipsets", of=lambda place: found[place].members),
-            Column("both", decimals=0, name="of them most unfairly treated", of=lambda place: found[place].both),
-            Column("by chance", decimals=1, of=by_chance),
+            Column("people", decimals=0, cell=lambda place: found[place].people),
+            Column("members", decimals=0, name="in flipsets", cell=lambda place: found[place].members),
+            Column("both", decimals=0, name="of them most unfairly treated", cell=lambda place: found[place].both),
+            Column("by chance", decimals=1, cell=by_chance),
         ),
         [((w.dataset_label(d), w.ATTRIBUTES[a], label(x)), (d, a, x)) for d, a, x in found],
         inputs.stamp({"audit", "fliptest"}),

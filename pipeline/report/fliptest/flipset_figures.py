@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from fairness_audits.audits.fliptest import bars
-from fairness_audits.results.numbers import number
+from fairness_audits.results.formats import number
 from fairness_audits.results.style import DASHED, INK, finish, new_panels
 from fairness_audits.values import Array
 from pipeline.report import labels as w

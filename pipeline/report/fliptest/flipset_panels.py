@@ -17,7 +17,7 @@ from fairness_audits.audits.fliptest.bars import (
     marginal_handles,
 )
 from fairness_audits.messages import enumerated
-from fairness_audits.results.numbers import DASH, number, spread
+from fairness_audits.results.formats import DASH, number, spread
 from fairness_audits.results.style import new_figure, panel_letter
 from fairness_audits.transport.quality import WORST_HEALTHY_KS
 from pipeline.report import labels as w

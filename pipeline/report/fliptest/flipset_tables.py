@@ -6,14 +6,16 @@ from functools import partial
 from typing import Any
 
 from fairness_audits.messages import enumerated
-from fairness_audits.results.numbers import Estimate, number, p_value, spread
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import number, p_value, spread
 from fairness_audits.results.style import ordered
+from fairness_audits.results.table import Cell, Column, Kind
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.table import Cell, Column, Show, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
 AUDIT, ROOT = "subgroups", "all rows"
@@ -33,15 +35,15 @@ def size_columns() -> list[Column]:
     columns = []
     for key, statistic, flipset in names:
         of = partial(Place.estimate, statistic=statistic, flipset=flipset)
-        columns.append(Column(key, "", "spread", 0, w.FLIPSETS.get(key, key), of=of))
-        columns.append(Column(f"{key} interval", "", "interval", 0, "in one trial", of=of))
+        columns.append(Column(key, "spread", of, decimals=0, name=w.FLIPSETS.get(key, key)))
+        columns.append(Column(f"{key} interval", "interval", of, decimals=0, name="in one trial"))
     return columns
 
 
 def chance_columns() -> list[Column]:
     """How large each flipset is between dealt halves of the group, where the map is exact."""
     return [
-        Column(f"{f} by chance", "By chance", "text", 0, w.FLIPSETS[f], of=lambda place, f=f: place.by_chance(f))
+        Column(f"{f} by chance", "text", lambda place, f=f: place.by_chance(f), "By chance", 0, w.FLIPSETS[f])
         for f in BOTH
     ]
 
@@ -61,7 +63,7 @@ def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
 
 
 @registry.table(place=3)
-def table_null(inputs: Inputs) -> Table:
+def table_null(inputs: Inputs) -> StampedTable:
     """How large flipsets are where nothing can be discriminated: the paper's benchmark of section 5.1, made from two
     groups with the same distribution of all that the model sees.
     """
@@ -69,16 +71,16 @@ def table_null(inputs: Inputs) -> Table:
         title="Flipsets between identical distributions.",
         stub=("Map",),
         columns=(
-            Column("people", decimals=0, of=lambda place: place.people),
+            Column("people", decimals=0, cell=lambda place: place.people),
             *size_columns(),
             *(
                 Column(
-                    f"{f} share", "% of the people", "spread", 2, w.FLIPSETS[f],
-                    of=lambda place, f=f: Estimate.mean(100 * place.counts[f, "share"]),
+                    f"{f} share", "spread", lambda place, f=f: Estimate.mean(100 * place.counts[f, "share"]),
+                    "% of the people", 2, w.FLIPSETS[f],
                 )
                 for f in BOTH
             ),
-            Column("healthy", show="text", name="healthy maps", of=flipset_panels.sound),
+            Column("healthy", "text", name="healthy maps", cell=flipset_panels.sound),
         ),
         rows=[((place.style.label,), place) for place in trials.places(inputs, dataset=w.IDENTICAL)],
         stamp=inputs.stamp("identical"),
@@ -90,7 +92,7 @@ def table_null(inputs: Inputs) -> Table:
 
 
 @registry.table(place=2)
-def table_flipsets(inputs: Inputs) -> Table:
+def table_flipsets(inputs: Inputs) -> StampedTable:
     """Who is decided differently from their counterpart in the other group, in every experiment and in both directions,
     with how far each size depends on the people and on the map, and how large it is by chance where the map is exact.
     """
@@ -112,10 +114,10 @@ def table_flipsets(inputs: Inputs) -> Table:
         title="Flipsets of every experiment.",
         stub=("Data", "From and to", "Model", "Map"),
         columns=(
-            Column("people", decimals=0, of=lambda place: place.people),
+            Column("people", decimals=0, cell=lambda place: place.people),
             *size_columns(),
             *chance_columns(),
-            Column("healthy", show="text", name="healthy maps", of=flipset_panels.sound),
+            Column("healthy", "text", name="healthy maps", cell=flipset_panels.sound),
         ),
         rows=[(labels(place), place) for place in found],
         stamp=inputs.stamp({place.block for place in listed}),
@@ -128,7 +130,7 @@ def table_flipsets(inputs: Inputs) -> Table:
 
 
 @registry.table(place=5)
-def table_subgroups(inputs: Inputs) -> Table:
+def table_subgroups(inputs: Inputs) -> StampedTable:
     """A search for subgroups compares people of like features, so a feature that is itself unequal between the groups
     explains a difference away. Flipsets compare people with their counterparts, and show it.
     """
@@ -156,14 +158,14 @@ def table_subgroups(inputs: Inputs) -> Table:
             )
             every.append(place)
 
-    def column(key: str, name: str = "", show: Show = "text", decimals: int = 3) -> Column:
-        return Column(key, "", show, decimals, name, of=lambda line: line.get(key, ""))
+    def column(key: str, name: str = "", kind: Kind = "text", decimals: int = 3) -> Column:
+        return Column(key, kind, lambda line: line.get(key, ""), decimals=decimals, name=name)
 
     return tabulated(
         title="A search for subgroups beside flipsets.",
         stub=("Data", "Test", "Subgroup, or map"),
         columns=(
-            column("people", show="value", decimals=0),
+            column("people", kind="number", decimals=0),
             column("r", "r of decision and group", "value and interval"),
             column("p", "p, adjusted"),
             column("reported"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from fairness_audits.audits.fliptest import bars
 from fairness_audits.audits.fliptest.bars import Group
-from fairness_audits.results.numbers import plain
+from fairness_audits.results.formats import parameter
 from fairness_audits.results.style import INK, finish, new_panels
 from pipeline.report import labels as w
 from pipeline.report import registry
@@ -125,8 +125,8 @@ def figure_12(inputs: Inputs) -> Picture:
 def empty(place: Place) -> str:
     """Why the positive flipset is no finding: how few people could be in it."""
     return (
-        f"The model predicts {plain(round(place.estimate('positives_source').value, 1))} of "
-        f"{plain(place.people)} {place.groups[0]} above the median (means over the trials). Nobody "
+        f"The model predicts {parameter(round(place.estimate('positives_source').value, 1))} of "
+        f"{parameter(place.people)} {place.groups[0]} above the median (means over the trials). Nobody "
         "else can be in the positive flipset, so that it is empty says nothing about the map."
     )
 

@@ -12,6 +12,7 @@ from fairness_audits.audits.fliptest import bars
 from fairness_audits.audits.fliptest.bars import Line
 from fairness_audits.audits.fliptest.transparency import NOISE
 from fairness_audits.results.style import FAINT, INK, finish, in_order, method_style, new_panels
+from fairness_audits.results.table import Column
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.fliptest import flipset_panels, trials
@@ -19,7 +20,7 @@ from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, by_chance, chan
 from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
-from pipeline.report.table import Column, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 BLOCK = "methods"
 FEATURES = 6
@@ -119,7 +120,7 @@ def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence
 
 
 @registry.table(place=6)
-def table_methods(inputs: Inputs) -> Table:
+def table_methods(inputs: Inputs) -> StampedTable:
     """What each mitigation of the audit of individual fairness does to flipsets, beside how large they are by chance. A
     method may equalise the numbers of positive decisions and still decide differently about many people and their
     counterparts.
@@ -137,15 +138,15 @@ def table_methods(inputs: Inputs) -> Table:
         title="Flipsets of every method of the first study.",
         stub=("Dataset", "From and to", "Method"),
         columns=(
-            Column("people", decimals=0, of=lambda place: place.people),
+            Column("people", decimals=0, cell=lambda place: place.people),
             *(
-                Column(side, "% decided positive", "spread", 1, of=lambda place, side=side: place.share_positive(side))
+                Column(side, "spread", lambda place, side=side: place.share_positive(side), "% decided positive", 1)
                 for side in ("source", "target")
             ),
             *size_columns(),
             *chance_columns(),
             *(
-                Column(f"{f} top", "Largest mean shift", "text", name=w.FLIPSETS[f], of=lambda p, f=f: trials.top(p, f))
+                Column(f"{f} top", "text", lambda p, f=f: trials.top(p, f), "Largest mean shift", name=w.FLIPSETS[f])
                 for f in BOTH
             ),
         ),

@@ -18,7 +18,8 @@ import pandas as pd
 from fairness_audits.audits.fliptest.bars import MEAN, RANKS, Line
 from fairness_audits.audits.fliptest.intervals import over_trials
 from fairness_audits.audits.fliptest.transparency import STANDS_OUT
-from fairness_audits.results.numbers import DASH, Estimate, number
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import DASH, number
 from fairness_audits.results.style import MethodStyle
 from fairness_audits.values import Array
 from pipeline.report import labels as w

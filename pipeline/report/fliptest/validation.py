@@ -5,13 +5,14 @@ from functools import partial
 
 import pandas as pd
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.table import Cell, Column
 from fairness_audits.transport.quality import WORST_HEALTHY_KS
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
-from pipeline.report.table import Cell, Column, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 EXPERIMENTS = {
     (w.SSL, w.EVERYONE): "SSL: Dem Parity",
@@ -115,7 +116,7 @@ def validated(inputs: Inputs) -> list[Validated]:
 
 
 @registry.table()
-def table_1(inputs: Inputs) -> Table:
+def table_1(inputs: Inputs) -> StampedTable:
     """How well the GAN's maps reach the group that they map to, and how far they move people for it, beside exact
     transport. The published table has the columns of all trials; a trial whose training failed counts there like any
     other.
@@ -142,14 +143,14 @@ def table_1(inputs: Inputs) -> Table:
         title="Validation of the WGAN's maps.",
         stub=("Experiment", "Features"),
         columns=(
-            Column("KS", "All trials", "spread", of=partial(measure, "ks", False)),
-            Column("MSE Diff", "All trials", "spread", of=partial(measure, "mse_difference", False)),
-            Column("healthy", group, "text", name="number", of=lambda place: counted(place[0].healthy)),
-            Column("KS healthy", group, "spread", name="KS", of=partial(measure, "ks", True)),
-            Column("MSE Diff healthy", group, "spread", name="MSE Diff", of=partial(measure, "mse_difference", True)),
-            Column("KS raw", show="spread", printed=False, of=partial(measure, "ks_raw", False)),
+            Column("KS", "spread", partial(measure, "ks", False), "All trials"),
+            Column("MSE Diff", "spread", partial(measure, "mse_difference", False), "All trials"),
+            Column("healthy", "text", lambda place: counted(place[0].healthy), group, name="number"),
+            Column("KS healthy", "spread", partial(measure, "ks", True), group, name="KS"),
+            Column("MSE Diff healthy", "spread", partial(measure, "mse_difference", True), group, name="MSE Diff"),
+            Column("KS raw", "spread", partial(measure, "ks_raw", False), printed=False),
             *(
-                Column(f"Dist: {kind}{power}", "Distance", "spread", 2, kind, not power, partial(whole, f"{of}_{cost}"))
+                Column(f"Dist: {kind}{power}", "spread", partial(whole, f"{of}_{cost}"), "Distance", 2, kind, not power)
                 for power, cost in (("", "l1"), (" squared", "cost"))
                 for kind, of in (("OT", "exact"), ("GAN", "map"))
             ),

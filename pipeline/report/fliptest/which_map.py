@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import curve, finish, level, new_panels
+from fairness_audits.results.table import Cell, Column, Kind
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report import registry
@@ -19,7 +20,7 @@ from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.validation import HEALTHY, counted, validated
 from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
-from pipeline.report.table import Cell, Column, Show, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 Labels = tuple[str, str]
 ONES, ZEROS = "ones", "zeros"
@@ -137,14 +138,14 @@ def of_draws(inputs: Inputs) -> Iterator[tuple[Labels, dict[str, Cell]]]:
 
 
 @registry.table(place=1)
-def table_maps(inputs: Inputs) -> Table:
+def table_maps(inputs: Inputs) -> StampedTable:
     """The paper uses the GAN because it found it more stable than the exact map and the method of Seguy et al. Here
     every kind of map is held against the others: on the validation of Table 1, and on its stability where the true map
     is known.
     """
 
-    def column(key: str, group: str, show: Show, decimals: int = 3, name: str = "", printed: bool = True) -> Column:
-        return Column(key, group, show, decimals, name, printed, lambda measures: measures.get(key))
+    def column(key: str, group: str, kind: Kind, decimals: int = 3, name: str = "", printed: bool = True) -> Column:
+        return Column(key, kind, lambda measures: measures.get(key), group, decimals, name, printed)
 
     reach, known, rows = "Validation", "T(x) = x", inputs.rows
     return tabulated(
@@ -157,8 +158,8 @@ def table_maps(inputs: Inputs) -> Table:
             column("distance", reach, "spread", 2, "L1 distance"),
             column("cost ratio", reach, "spread", 2, "cost over exact"),
             column("round trip", reach, "spread", 2, printed=False),
-            column("mean at 1", known, "value"),
-            column("variance at 0", known, "value"),
+            column("mean at 1", known, "number"),
+            column("variance at 0", known, "number"),
         ),
         rows=[*of_validation(inputs), *of_draws(inputs)],
         stamp=inputs.stamp(rows.loc[rows["audit"].isin([trials.QUALITY, trials.STABILITY]), "block"].unique()),

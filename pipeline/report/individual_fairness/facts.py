@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.table import Column, Kind
 from pipeline.report import labels as w
 from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import flat
-from pipeline.report.table import Column, Show
 
 STATED_STEPS = 500
 """The number of attack steps that the paper states for Adult."""
@@ -44,10 +44,12 @@ class Quantity:
         """The key without what tells it from others."""
         return self.key.split(" (")[0]
 
-    def column(self, inputs: Inputs, show: Show = "spread") -> Column:
+    def column(self, inputs: Inputs, kind: Kind = "spread") -> Column:
         """The column of this quantity in a table with a row for each data set and method."""
-        show, decimals = show if self.kind == "mean" else "value", DECIMALS[self.kind]
-        return Column(self.key, self.group, show, decimals, self.name, of=lambda place: self.measure(inputs, *place))
+        shown: Kind = kind if self.kind == "mean" else "number"
+        return Column(
+            self.key, shown, lambda place: self.measure(inputs, *place), self.group, DECIMALS[self.kind], self.name
+        )
 
     def setting(self, dataset: str, method: str, steps: int) -> dict[str, str | float]:
         """The setting whose rows hold this quantity."""

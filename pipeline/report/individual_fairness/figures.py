@@ -15,7 +15,7 @@ from matplotlib.patheffects import withStroke
 from scipy.interpolate import interp1d
 
 from fairness_audits.messages import enumerated
-from fairness_audits.results.numbers import plain
+from fairness_audits.results.formats import parameter
 from fairness_audits.results.style import INK, curve, finish, level, logarithmic, method_style, new_panels
 from pipeline.report import labels as w
 from pipeline.report import registry
@@ -286,8 +286,8 @@ def _cells(axes: Axes, table: pd.DataFrame, norm: TwoSlopeNorm) -> None:
             )  # fmt: skip
     axes.set_xlim(-0.5, len(step) - 0.5)
     axes.set_ylim(-0.5, len(penalty) - 0.5)
-    axes.set_xticks(range(len(step)), [plain(eta) if eta >= 1e-3 else f"{eta:g}" for eta in step])
-    axes.set_yticks(range(len(penalty)), [plain(value) for value in penalty])
+    axes.set_xticks(range(len(step)), [parameter(eta) if eta >= 1e-3 else f"{eta:g}" for eta in step])
+    axes.set_yticks(range(len(penalty)), [parameter(value) for value in penalty])
     axes.tick_params(length=0)
     fine = np.geomspace(step[0] / 4, step[-1] * 4, 400)
     axes.plot(axis_places(fine, step), axis_places(STABILITY / (2 * fine), penalty), color="black", linewidth=1.3)

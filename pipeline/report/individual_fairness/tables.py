@@ -5,14 +5,15 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import method_style
+from fairness_audits.results.table import Cell, Column, Kind, Row
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import Quantity, configured
 from pipeline.report.inputs import Inputs
-from pipeline.report.table import Cell, Column, Row, Show, Table, tabulated
+from pipeline.report.table import StampedTable, labels, tabulated
 
 Place = tuple[str, str]
 """A data set and a method."""
@@ -36,7 +37,9 @@ COUNTED = {
 """What is counted at an audit: the printed name, and the name in the rows."""
 
 
-def _of_methods(inputs: Inputs, title: str, dataset: str, columns: Sequence[Column], notes: Sequence[str]) -> Table:
+def _of_methods(
+    inputs: Inputs, title: str, dataset: str, columns: Sequence[Column], notes: Sequence[str]
+) -> StampedTable:
     """A row for each method: of one data set or, where none is named, of all."""
     datasets = [dataset] if dataset else inputs.names("dataset", block="audit")
     rows = [
@@ -49,28 +52,28 @@ def _of_methods(inputs: Inputs, title: str, dataset: str, columns: Sequence[Colu
 
 
 def _of_quantities(
-    inputs: Inputs, title: str, stub: Sequence[str], show: Show, dataset: str,
+    inputs: Inputs, title: str, stub: Sequence[str], kind: Kind, dataset: str,
     rows: Sequence[tuple[Sequence[str], Callable[..., Any], int | None]], notes: Sequence[str],
-) -> Table:  # fmt: skip
+) -> StampedTable:  # fmt: skip
     """A column for each method; a row has its labels, what it shows of a method, and its decimals."""
     methods = inputs.names("method", block="audit", **({"dataset": dataset} if dataset else {}))
-    columns = tuple(Column(method_style(method).label, show=show) for method in methods)
-    body = tuple(Row(tuple(labels), tuple(map(of, methods)), decimals) for labels, of, decimals in rows)
-    return Table(title, tuple(stub), columns, body, inputs.stamp("audit", dataset), notes=tuple(notes))
+    columns = (*labels(*stub), *(Column(method_style(method).label, kind) for method in methods))
+    body = tuple(Row((*names, *map(of, methods)), decimals=decimals) for names, of, decimals in rows)
+    return StampedTable(columns, body, title=title, notes=tuple(notes), stamp=inputs.stamp("audit", dataset))
 
 
 @registry.table()
-def table_1(inputs: Inputs) -> Table:
+def table_1(inputs: Inputs) -> StampedTable:
     """Balanced accuracy, average odds differences for gender and race, and both tests of individual fairness: the loss
     ratio (Tₙ) and the error-rate ratio (T̃ₙ), each with the share of repetitions in which fairness is rejected.
     """
-    columns = [x.column(inputs, "value") for x in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO)]
+    columns = [x.column(inputs, "number") for x in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO)]
     notes = ("Means over the repetitions.", q.steps_note(inputs, w.ADULT), q.odds_note(inputs, w.ADULT))
     return _of_methods(inputs, "Results on Adult data.", w.ADULT, columns, notes)
 
 
 @registry.table()
-def table_2(inputs: Inputs) -> Table:
+def table_2(inputs: Inputs) -> StampedTable:
     """The paper states one choice for both methods and both data sets."""
     settings = {"learning_rate": "learning_rate", "batch_size": "batch_size", "num_steps": "steps"}
     rows = [
@@ -79,7 +82,7 @@ def table_2(inputs: Inputs) -> Table:
         for method in ("baseline", "project")
     ]
     columns = [
-        Column(name, show="parameter", of=lambda values, key=key: float(values[f"method.{key}"]))
+        Column(name, "parameter", cell=lambda values, key=key: float(values[f"method.{key}"]))
         for name, key in settings.items()
     ]
     title = "Choice of hyperparameters for Baseline and Project."
@@ -88,7 +91,7 @@ def table_2(inputs: Inputs) -> Table:
 
 
 @registry.table()
-def table_3(inputs: Inputs) -> Table:
+def table_3(inputs: Inputs) -> StampedTable:
     """The numbers of Table 1 with standard deviations, as in appendix F.6."""
     rows = [
         ((x.group, x.name), partial(x.measure, inputs, w.ADULT), q.DECIMALS[x.kind])
@@ -99,7 +102,7 @@ def table_3(inputs: Inputs) -> Table:
 
 
 @registry.table()
-def table_4(inputs: Inputs) -> Table:
+def table_4(inputs: Inputs) -> StampedTable:
     """Balanced accuracy, average odds differences for gender and race, and the loss-ratio test."""
     columns = [x.column(inputs) for x in (*q.PERFORMANCE, *q.LOSS_RATIO)]
     notes = (SPREADS, q.steps_note(inputs, w.COMPAS), q.odds_note(inputs, w.COMPAS))
@@ -107,7 +110,7 @@ def table_4(inputs: Inputs) -> Table:
 
 
 @registry.table(place=1)
-def table_1_steps(inputs: Inputs) -> Table:
+def table_1_steps(inputs: Inputs) -> StampedTable:
     """The paper states 500 steps of the attack for Adult; the audits that its authors released used 200 for most
     methods.
     """
@@ -121,13 +124,13 @@ def table_1_steps(inputs: Inputs) -> Table:
         min(q.shown_steps(inputs, d, wanted) for d in (w.ADULT, w.COMPAS))
         for wanted in (q.RELEASED_STEPS, q.STATED_STEPS)
     )
-    columns = [Column(f"{t} steps", show="spread", of=lambda measure, t=t: measure(t)) for t in steps]
+    columns = [Column(f"{t} steps", "spread", cell=lambda measure, t=t: measure(t)) for t in steps]
     title = "The statistics of Tables 1 and 4 at two numbers of steps."
     return tabulated(title, ("Statistic", "Method"), columns, rows, inputs.stamp("audit"), (SPREADS,))
 
 
 @registry.table(place=2)
-def table_confidence(inputs: Inputs) -> Table:
+def table_confidence(inputs: Inputs) -> StampedTable:
     """How sure the means of Tables 1 and 4 are."""
     datasets = inputs.names("dataset", block="audit")
     rows: list[tuple[Sequence[str], Callable[..., Any], int | None]] = []
@@ -146,7 +149,7 @@ def table_confidence(inputs: Inputs) -> Table:
 
 
 @registry.table(place=3)
-def table_error_ratio_compas(inputs: Inputs) -> Table:
+def table_error_ratio_compas(inputs: Inputs) -> StampedTable:
     """The paper reports this test for Adult alone."""
     ratio = Quantity("S~_n", "error_S_n", q.ZERO_ONE, attacked=True)
     undefined = Quantity("undefined", "undefined_errors", q.ZERO_ONE, "average")
@@ -157,7 +160,7 @@ def table_error_ratio_compas(inputs: Inputs) -> Table:
 
 
 @registry.table(place=4)
-def table_group_metrics(inputs: Inputs) -> Table:
+def table_group_metrics(inputs: Inputs) -> StampedTable:
     """A method can look even-handed by one definition and not by another."""
     datasets = inputs.names("dataset", block="audit")
     rows = [
@@ -175,7 +178,7 @@ def table_group_metrics(inputs: Inputs) -> Table:
 
 
 @registry.table(place=5)
-def table_angles(inputs: Inputs) -> Table:
+def table_angles(inputs: Inputs) -> StampedTable:
     """The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. A projection onto the
     complement of one subspace protects against the other only as far as the two agree.
     """
@@ -190,7 +193,7 @@ def table_angles(inputs: Inputs) -> Table:
     ordinals = ("1st", "2nd", "3rd", *(f"{i}th" for i in range(4, 100)))[: max(map(len, angles.values()))]
     columns = [q.learned_on(x, split).column(inputs) for split in ("test", "train") for x in q.LOSS_RATIO]
     columns += [
-        Column(f"{nth} angle", "Principal angles, degrees", "spread", 1, of=lambda place, i=i: angle(place, i))
+        Column(f"{nth} angle", "spread", lambda place, i=i: angle(place, i), "Principal angles, degrees", 1)
         for i, nth in enumerate(ordinals)
     ]
     notes = (
@@ -202,7 +205,7 @@ def table_angles(inputs: Inputs) -> Table:
 
 
 @registry.table(place=6)
-def table_counts(inputs: Inputs) -> Table:
+def table_counts(inputs: Inputs) -> StampedTable:
     """Loss ratios that were held at a bound of floating-point numbers, ratios that do not exist, and ratios below 1:
     the attack helped.
     """

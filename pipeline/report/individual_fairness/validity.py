@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from fairness_audits.results.numbers import number, plain
+from fairness_audits.results.formats import number, parameter
+from fairness_audits.results.table import Column
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
-from pipeline.report.table import Column, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 BLOCK = "validity"
 TESTS = {"loss": "loss ratio", "error": "error-rate ratio"}
@@ -20,7 +21,7 @@ NEAR, MONTE_CARLO = 0.95, 0.95
 
 
 @registry.table(place=7)
-def table_validity(inputs: Inputs) -> Table:
+def table_validity(inputs: Inputs) -> StampedTable:
     """Samples are drawn from a population of simulated points whose true ratio is known, which is what the theorems on
     coverage and level speak about.
     """
@@ -33,7 +34,7 @@ def table_validity(inputs: Inputs) -> Table:
         def mean(place: Mapping[str, Any]) -> float:
             return float(inputs.values(**place, statistic=statistic, **more).mean())
 
-        return Column(name, group, of=mean)
+        return Column(name, group=group, cell=mean)
 
     return tabulated(
         title="Level and coverage of both tests, by simulation.",
@@ -69,11 +70,10 @@ def _setting(inputs: Inputs) -> str:
     """The one classifier, its attack, and the ratios that are true of the population."""
     values = configured(inputs, BLOCK, w.SIMULATED, "logistic_grid")
     truths = inputs.select(block=BLOCK, statistic="truth").groupby("test")["value"].mean()
-    theta = plain(float(values["method.low"]))
+    theta = parameter(float(values["method.low"]))
     return (
         "Our own simulation, nothing of it was published: data of equation E.1 (labels centred), one logistic "
         f"classifier with theta_1 = theta_2 = {theta} (intercept: {values['method.intercept']}), attacked for "
-        f"{int(values['audit.steps']):,} steps with lambda = {plain(float(values['audit.regularization']))}. Truth: "
-        + ", ".join(f"{label} {number(float(truths[test]))}" for test, label in TESTS.items())
-        + "."
+        f"{int(values['audit.steps']):,} steps with lambda = {parameter(float(values['audit.regularization']))}. "
+        "Truth: " + ", ".join(f"{label} {number(float(truths[test]))}" for test, label in TESTS.items()) + "."
     )

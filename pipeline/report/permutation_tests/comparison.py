@@ -10,7 +10,7 @@ from pipeline.report.comparison_table import as_table
 from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings_table import settings_table
-from pipeline.report.table import Table
+from pipeline.report.table import StampedTable
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
@@ -33,7 +33,7 @@ def _percentile(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 @registry.table()
-def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
+def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     """Each number that the paper prints beside ours, with a verdict where the settings match; many of its numbers
     survive nowhere in its text.
     """
@@ -41,6 +41,6 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
 
 
 @registry.table(place=5)
-def table_settings(inputs: Inputs) -> Table:
+def table_settings(inputs: Inputs) -> StampedTable:
     """Settings of every part. What the paper's text lost is proposed here."""
     return settings_table(inputs, inputs.stamp())

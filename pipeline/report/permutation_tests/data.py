@@ -8,14 +8,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from fairness_audits.audits.permutation.power import rate_variance, sample_size
-from fairness_audits.results.numbers import MINUS, Estimate
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import MINUS
 from fairness_audits.results.style import FAINT, INK, MethodStyle, counts_along, curve, finish, logarithmic, new_panels
+from fairness_audits.results.table import Column
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.permutation_tests.simulations import count
 from pipeline.report.stamp import Picture
-from pipeline.report.table import Column, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 Of = tuple[tuple[float, float], tuple[float, float]]
 """Of both groups: a rate, and the variance of its estimate times all rows."""
@@ -33,7 +35,7 @@ BOUND = MethodStyle("95th percentile", "#D55E00", "", (0, (4, 1.5)))
 
 
 @registry.table(place=2)
-def table_auc(inputs: Inputs) -> Table:
+def table_auc(inputs: Inputs) -> StampedTable:
     """Logistic regression with an L2 penalty chosen on validation rows, without gender and race among the features. The
     published values are lost.
     """
@@ -45,10 +47,10 @@ def table_auc(inputs: Inputs) -> Table:
         title="Test AUCs of the logistic regressions.",
         stub=("Dataset", "Group"),
         columns=(
-            Column("AUC", show="spread", of=lambda part: Estimate.mean(_values(part, "auc"))),
-            Column("standard error", name="standard error of one split", of=mean("auc_std_error")),
-            Column("test rows", decimals=0, of=mean("n")),
-            Column("positives", decimals=0, of=mean("positives")),
+            Column("AUC", "spread", cell=lambda part: Estimate.mean(_values(part, "auc"))),
+            Column("standard error", name="standard error of one split", cell=mean("auc_std_error")),
+            Column("test rows", decimals=0, cell=mean("n")),
+            Column("positives", decimals=0, cell=mean("positives")),
         ),
         rows=[
             ((w.dataset_label(dataset), group), part)
@@ -61,7 +63,7 @@ def table_auc(inputs: Inputs) -> Table:
 
 
 @registry.table(place=4)
-def table_sample_size(inputs: Inputs) -> Table:
+def table_sample_size(inputs: Inputs) -> StampedTable:
     """The number of rows at which a difference of a given size stands just on the bound of the test, and at which it is
     found four times out of five.
     """
@@ -81,11 +83,11 @@ def table_sample_size(inputs: Inputs) -> Table:
         title="Sample sizes by the formula of section 5.1.",
         stub=("Dataset", "Attribute", "Metric"),
         columns=(
-            Column("A", "Measured", of=lambda of: of[0][0]),
-            Column("B", "Measured", of=lambda of: of[0][1]),
-            Column("A \u2212 B", "Measured", of=lambda of: of[0][0] - of[0][1]),
+            Column("A", group="Measured", cell=lambda of: of[0][0]),
+            Column("B", group="Measured", cell=lambda of: of[0][1]),
+            Column("A \u2212 B", group="Measured", cell=lambda of: of[0][0] - of[0][1]),
             *(
-                Column(f"{d:g} ({power:g})", group, decimals=0, name=f"{d:g}", of=needed(d, power))
+                Column(f"{d:g} ({power:g})", group=group, decimals=0, name=f"{d:g}", cell=needed(d, power))
                 for power, group in POWERS.items()
                 for d in DIFFERENCES
             ),

@@ -6,20 +6,22 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from fairness_audits.results.numbers import Estimate, p_value
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import p_value
 from fairness_audits.results.style import in_order, method_style
+from fairness_audits.results.table import Cell, Column
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.permutation_tests.data import difference_of
-from pipeline.report.table import Cell, Column, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 BLOCKS = ("methods", "methods_all")
 LABELS = {w.FOR_THE_PAPER: "Logistic regression"}
 
 
 @registry.table(place=3)
-def table_methods(inputs: Inputs) -> Table:
+def table_methods(inputs: Inputs) -> StampedTable:
     """Whether each method's classifiers treat two groups alike, metric by metric. Rates, precision and NPV are tested
     exactly, everything else by the studentised permutation test.
     """
@@ -41,8 +43,8 @@ def table_methods(inputs: Inputs) -> Table:
         stub=("Dataset", "Attribute", "Metric"),
         columns=[
             Column(
-                f"{method} {shown}", LABELS.get(method, method_style(method).label), name=shown,
-                printed=shown in ("difference", "p"), of=lambda place, m=method, s=shown: cell(place, m, s),
+                f"{method} {shown}", "number", lambda place, m=method, s=shown: cell(place, m, s),
+                LABELS.get(method, method_style(method).label), name=shown, printed=shown in ("difference", "p"),
             )
             for method in methods
             for shown in ("difference", "p", "rejected", "exact", "undefined")

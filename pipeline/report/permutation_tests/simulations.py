@@ -9,14 +9,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import binom
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter
+from fairness_audits.results.table import Cell, Column
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.rules import with_wilson
 from pipeline.report.stamp import Picture
-from pipeline.report.table import Cell, Column, Table, tabulated
+from pipeline.report.table import StampedTable, tabulated
 
 CONFIDENCE = 0.95
 """Level of the intervals for the error of the simulation itself."""
@@ -38,7 +39,7 @@ PUBLISHED_PANELS = (w.UNSTUDENTIZED, w.STUDENTIZED, w.BOOTSTRAP)
 
 
 @registry.table()
-def table_1(inputs: Inputs) -> Table:
+def table_1(inputs: Inputs) -> StampedTable:
     """The protected attribute and the model's error are uncorrelated, though not independent, in both rows: the first
     row's attribute is uniform, the second's one plus an exponential. FairTest's rule rejects the true hypothesis of no
     correlation far too often, and the false one of independence less often than its level.
@@ -46,13 +47,13 @@ def table_1(inputs: Inputs) -> Table:
     rows = inputs.select(block="null_rejection", statistic="rejection_rate")
     tests = {"Algorithm 1": w.STUDENTIZED, "FairTest": w.FAIRTEST, "un-studentised": w.UNSTUDENTIZED}
     columns = [
-        Column(name, show="value and interval", decimals=4, of=lambda part, test=test: rate(part[part["test"] == test]))
+        Column(name, "value and interval", decimals=4, cell=lambda part, test=test: rate(part[part["test"] == test]))
         for name, test in tests.items()
     ]
     return tabulated(
         title="Comparison of null rejection probabilities.",
         stub=("Hypothesis",),
-        columns=(*columns, Column("Desired", decimals=2, of=lambda part: float(rows["alpha"].iloc[0]))),
+        columns=(*columns, Column("Desired", decimals=2, cell=lambda part: float(rows["alpha"].iloc[0]))),
         rows=[((name,), rows[rows["case"] == case]) for case, name in w.NULLS.items()],
         stamp=inputs.stamp("null_rejection"),
         notes=(
@@ -90,7 +91,7 @@ def _ends(values: pd.Series) -> list[int]:
 
 
 @registry.table(place=1)
-def table_levels(inputs: Inputs) -> Table:
+def table_levels(inputs: Inputs) -> StampedTable:
     """Both groups have the same false negative rate or, in the last columns, the same AUC. The upper rows are settings
     as section 4.2 describes them, whose numbers are lost; in the lower ones the positives of group B get fewer and
     fewer.
@@ -132,12 +133,12 @@ def _columns(inputs: Inputs, side: int, group: str, prefix: str, tests: Sequence
         def of(pair: Sequence[pd.DataFrame], test: str = test) -> Cell:
             return None if pair[side].empty else rate(pair[side][pair[side]["test"] == test])
 
-        yield Column(f"{prefix}{label}", group, "value and interval", name=label, of=of)
+        yield Column(f"{prefix}{label}", "value and interval", group=group, name=label, cell=of)
 
     def undefined(pair: Sequence[pd.DataFrame]) -> Cell:
         return None if pair[side].empty else _undefined(inputs, pair[side])
 
-    yield Column(f"{prefix}undefined", group, name="undefined", of=undefined)
+    yield Column(f"{prefix}undefined", group=group, name="undefined", cell=undefined)
 
 
 def _undefined(inputs: Inputs, setting: pd.DataFrame) -> float:

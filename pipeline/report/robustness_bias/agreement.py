@@ -11,7 +11,9 @@ import numpy as np
 
 from fairness_audits.audits.robustness_bias.measures import by_level
 from fairness_audits.audits.robustness_bias.measures import counted as lengths_of
-from fairness_audits.results.numbers import DASH, Estimate, number
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import DASH, number
+from fairness_audits.results.table import Cell, Column, Row
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report import registry
@@ -19,7 +21,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import LEVEL, NOT_RUN, Audited, Points
 from pipeline.report.rules import with_wilson
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.table import StampedTable, labels
 
 TABLE_1 = {w.ADIENCE: "Adience", w.UTKFACE: "UTKFace", w.CIFAR10: "CIFAR10", w.CIFAR100: "CIFAR100"}
 TABLE_1 |= {w.SUPER: "CIFAR100super", w.DIGITS: "Digits"}
@@ -192,7 +194,7 @@ def once(groups: Sequence[tuple[str, str]]) -> Array:
 
 
 @registry.table()
-def table_1(inputs: Inputs) -> Table:
+def table_1(inputs: Inputs) -> StampedTable:
     """How often sigma by randomized smoothing has the sign of sigma by each attack."""
     found = study.audited(inputs, study.NETWORKS)
     missing = study.absences(found)
@@ -202,21 +204,20 @@ def table_1(inputs: Inputs) -> Table:
         for attack in ATTACKS:
             sides = [counted(inputs, found, smoothing_against(attack), [dataset], d) for d in w.DENOMINATORS]
             cells += [100 * sides[0].value, of(sides[0]), 100 * sides[1].value]
-        body.append(Row((printed,), (*cells, NOT_RUN if dataset in missing else "")))
+        body.append(Row((printed, *cells, NOT_RUN if dataset in missing else "")))
     compared = [(smoothing_against(attack), [*TABLE_1]) for attack in ATTACKS]
     columns = [
         column
         for name in ATTACKS.values()
         for column in (
-            Column(name, name, decimals=2, name="%"),
-            Column(f"{name} groups", name, "text", name="groups"),
-            Column(f"{name} correct", name, decimals=2, name="% (correct)"),
+            Column(name, group=name, decimals=2, name="%"),
+            Column(f"{name} groups", "text", group=name, name="groups"),
+            Column(f"{name} correct", group=name, decimals=2, name="% (correct)"),
         )
     ]
-    return Table(
+    return StampedTable(
         title="Agreement of randomized smoothing with both attacks.",
-        stub=("Data",),
-        columns=(*columns, Column("note", show="text", name="")),
+        columns=(*labels("Data"), *columns, Column("note", "text", name="")),
         rows=tuple(body),
         stamp=stamps.stamp(inputs, study.NETWORKS),
         notes=(
@@ -232,7 +233,7 @@ def table_1(inputs: Inputs) -> Table:
 
 
 @registry.table(place=1)
-def table_agreement(inputs: Inputs) -> Table:
+def table_agreement(inputs: Inputs) -> StampedTable:
     """How often two distances, or two epochs, agree on who is less robust: exact distances against their estimates on
     linear models, attacks against each other, earlier checkpoints against the last.
     """
@@ -247,14 +248,14 @@ def table_agreement(inputs: Inputs) -> Table:
             cells = [replace(share, text=of(share) or DASH) for share in shares]
             networks = "linear" if comparison.block == study.LINEAR else "five"
             if any(share.n for share in shares):
-                body.append(Row((words, networks, comparison.name), tuple(cells)))
+                body.append(Row((words, networks, comparison.name, *cells)))
     compared = [(comparison, here) for comparison in COMPARISONS]
-    return Table(
+    return StampedTable(
         title="Agreement in sign of different distances, and of different epochs.",
-        stub=("Shares of", "Networks", "Compared"),
         columns=(
-            Column("paper", show="text", name=study.together(here)),
-            *(Column(name, show="text", name=w.dataset_label(name)) for name in w.IMAGES),
+            *labels("Shares of", "Networks", "Compared"),
+            Column("paper", "text", name=study.together(here)),
+            *(Column(name, "text", name=w.dataset_label(name)) for name in w.IMAGES),
         ),
         rows=tuple(body),
         stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
@@ -273,7 +274,7 @@ def table_agreement(inputs: Inputs) -> Table:
 
 
 @registry.table(place=2)
-def table_sigma_differences(inputs: Inputs) -> Table:
+def table_sigma_differences(inputs: Inputs) -> StampedTable:
     """How far sigma by each estimate is from sigma by the exact distance, on linear models."""
     found = study.audited(inputs, study.LINEAR)
     here = w.datasets_in(one.dataset for one in study.run(found))
@@ -288,18 +289,17 @@ def table_sigma_differences(inputs: Inputs) -> Table:
                 gaps = differences(inputs, found, comparison, names, denominator)
                 gap = Estimate.mean(gaps)
                 cells += [gap.n, gap.value, gap.std**2, Estimate.mean(np.abs(gaps)).value]
-            body.append(Row((w.DISTANCES[comparison.other[0]].label, label), tuple(cells)))
+            body.append(Row((w.DISTANCES[comparison.other[0]].label, label, *cells)))
     columns = tuple(
-        Column(f"{key}, {words}", f"shares of {words}", decimals=decimals, name=name)
+        Column(f"{key}, {words}", group=f"shares of {words}", decimals=decimals, name=name)
         for words in w.DENOMINATORS.values()
         for key, name, decimals in OF_A_DIFFERENCE
     )
     compared = [(comparison, here) for comparison in linear]
-    return Table(
+    return StampedTable(
         title="Differences of sigma between the exact distance and its estimates.",
-        stub=("Estimate", "Data"),
-        columns=columns,
-        rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
+        columns=(*labels("Estimate", "Data"), *columns),
+        rows=tuple(body) or (Row(("none", NOT_RUN, *[None] * len(columns))),),
         stamp=stamps.stamp(inputs, study.LINEAR),
         notes=(
             f"sigma by the exact distance less sigma by the estimate, over the groups. {ONCE}",

@@ -13,7 +13,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.facts import measurements
 from pipeline.report.settings_table import settings_table
-from pipeline.report.table import Table
+from pipeline.report.table import StampedTable
 
 SIZES = ("dataset.train_points", "dataset.test_points", "dataset.train_fraction")
 """Settings that say how many images there are."""
@@ -28,7 +28,7 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
 
 
 @registry.table()
-def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
+def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     """Each number that the paper prints beside ours, with a verdict where the settings match."""
     audited = study.audited(inputs)
     return as_table(
@@ -44,7 +44,7 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
 
 
 @registry.table(place=10)
-def table_settings(inputs: Inputs) -> Table:
+def table_settings(inputs: Inputs) -> StampedTable:
     """As this run used them. Most of them the paper leaves to the authors' program."""
     return settings_table(inputs, stamps.stamp(inputs, stamps.blocks(inputs)), left_out(inputs))
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from fairness_audits.audits.robustness_bias.examples import ENOUGH
 from fairness_audits.audits.robustness_bias.measures import counted, survival
-from fairness_audits.results.numbers import number
+from fairness_audits.results.formats import number
 from fairness_audits.results.style import INK, finish, new_figure, new_panels, ordered
 from fairness_audits.values import Array
 from pipeline.report import labels as w

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.robustness_bias.measures import comparisons
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.facts import DATA, configured_facts, with_facts

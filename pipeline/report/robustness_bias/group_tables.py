@@ -8,19 +8,21 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.robustness_bias.measures import comparisons, elements
-from fairness_audits.results.numbers import DASH, Estimate, interval, p_value
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import DASH, interval, p_value
+from fairness_audits.results.table import Cell, Column, Kind, Row
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.network_tables import engines
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
-from pipeline.report.table import Cell, Column, Row, Show, Table
+from pipeline.report.table import StampedTable, labels
 
 LEVEL = 0.05
 ADJUSTED = "sigma_p_adjusted"
-OVER_NETWORKS: tuple[tuple[str, Show, str], ...] = (
-    ("mean", "value", "mean sigma"),
+OVER_NETWORKS: tuple[tuple[str, Kind, str], ...] = (
+    ("mean", "number", "mean sigma"),
     ("below", "text", "less robust"),
     ("outcome", "text", "closer / farther"),
 )
@@ -58,7 +60,7 @@ def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -
 
 
 @registry.table(place=5)
-def table_sigma(inputs: Inputs) -> Table:
+def table_sigma(inputs: Inputs) -> StampedTable:
     """Definition 1 as a test: for every group how much closer to the boundary it is than all others, and whether that
     is significant.
     """
@@ -66,14 +68,14 @@ def table_sigma(inputs: Inputs) -> Table:
     linear = {one.dataset: one for one in study.run(found) if one.block == study.LINEAR}
     networks = [one for one in study.run(found) if one.block == study.NETWORKS]
     columns = (
-        Column("exact", "Logistic regression, exact", decimals=2, name="sigma"),
-        Column("exact correct", "Logistic regression, exact", decimals=2, name="correct"),
-        Column("interval", "Logistic regression, exact", "text"),
-        Column("p adjusted", "Logistic regression, exact", "text", name="p, adjusted"),
+        Column("exact", group="Logistic regression, exact", decimals=2, name="sigma"),
+        Column("exact correct", group="Logistic regression, exact", decimals=2, name="correct"),
+        Column("interval", "text", group="Logistic regression, exact"),
+        Column("p adjusted", "text", group="Logistic regression, exact", name="p, adjusted"),
         *(
-            Column(f"{attack} {key}", f"Networks, {w.DISTANCES[attack].label}", show, 2, name)
+            Column(f"{attack} {key}", kind, group=f"Networks, {w.DISTANCES[attack].label}", decimals=2, name=name)
             for attack in w.ESTIMATES
-            for key, show, name in OVER_NETWORKS
+            for key, kind, name in OVER_NETWORKS
         ),
     )
     body, few = [], Counter[str]()
@@ -81,17 +83,16 @@ def table_sigma(inputs: Inputs) -> Table:
         here, exact = [one for one in networks if one.dataset == dataset], linear.get(dataset)
         for group, line in over_networks(here, (exact or here[0]).groups).items():
             line |= _exact(exact, group)
-            labels = (w.dataset_label(dataset), w.PARTITIONS[group[0]], w.plainly(group[1]))
+            names = (w.dataset_label(dataset), w.PARTITIONS[group[0]], w.plainly(group[1]))
             cells = tuple(line.get(column.key, "") for column in columns)
             if all(cell in ("", DASH) or cell != cell for cell in cells):
-                few[labels[0]] += 1
+                few[names[0]] += 1
             else:
-                body.append(Row(labels, cells))
-    return Table(
+                body.append(Row((*names, *cells)))
+    return StampedTable(
         title="Robustness of every group relative to the others.",
-        stub=("Data", "Partition", "Group"),
-        columns=columns,
-        rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
+        columns=(*labels("Data", "Partition", "Group"), *columns),
+        rows=tuple(body) or (Row((NOT_RUN, "", "", *[None] * len(columns))),),
         stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             "sigma at the last epoch, shares of all members: misclassified ones have length 0, so accuracy has a part "
@@ -113,7 +114,7 @@ def table_sigma(inputs: Inputs) -> Table:
 
 
 @registry.table(place=11)
-def table_trainings(inputs: Inputs) -> Table:
+def table_trainings(inputs: Inputs) -> StampedTable:
     """What changes from training to training beside what differs between groups: one network, trained several times
     with draws of its own.
     """
@@ -136,19 +137,19 @@ def table_trainings(inputs: Inputs) -> Table:
             between.std,
             f"{int(one_sign.sum())} of {len(sigma)}",
         ]
-        body.append(Row((w.dataset_label(every[0].dataset), w.NETWORKS[network]), tuple(cells)))
-    return Table(
+        body.append(Row((w.dataset_label(every[0].dataset), w.NETWORKS[network], *cells)))
+    return StampedTable(
         title="Several trainings of one network.",
-        stub=("Data", "Network"),
         columns=(
+            *labels("Data", "Network"),
             Column("trainings", decimals=0),
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("spread", decimals=1, name="its spread"),
             Column("within", decimals=3, name="sigma, spread over trainings"),
             Column("between", decimals=3, name="spread over groups"),
-            Column("signs", show="text", name="one sign"),
+            Column("signs", "text", name="one sign"),
         ),
-        rows=tuple(body) or (Row((NOT_RUN, ""), (None,) * 6),),
+        rows=tuple(body) or (Row((NOT_RUN, "", *[None] * 6)),),
         stamp=stamps.stamp(inputs, study.TRAININGS),
         notes=(
             f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, shares of all members. Spreads are "
@@ -170,7 +171,7 @@ def _exact(one: Audited | None, group: tuple[str, str]) -> dict[str, Cell]:
 
 
 @registry.table(place=7)
-def table_partitions(inputs: Inputs) -> Table:
+def table_partitions(inputs: Inputs) -> StampedTable:
     """Which groups are compared with the others, and of which images. Data that could not be had are listed with how to
     get them.
     """
@@ -182,27 +183,27 @@ def table_partitions(inputs: Inputs) -> Table:
         data = next((one for one in inputs.datasets.values() if one.name == name), None)
         if data is None:
             said = f"{NOT_RUN}: {missing[name]}" if name in missing else "not in this grid"
-            body.append(Row((w.dataset_label(name),), (None,) * 6 + ("", said)))
+            body.append(Row((w.dataset_label(name), *[None] * 6, "", said)))
             continue
         sizes[name] = (elements(data.levels), comparisons(data.levels))
         words = ", ".join(f"{w.PARTITIONS[key]} {len(levels)}" for key, levels in data.levels.items())
         cells = (*sizes[name], data.rows, data.train_rows, data.test_rows, data.unreadable)
-        body.append(Row((w.dataset_label(name),), (*cells, data.origin, words)))
+        body.append(Row((w.dataset_label(name), *cells, data.origin, words)))
     whole = [sizes[name] for name in w.PUBLISHED_IMAGES if name in sizes]
     if whole:
         total = [sum(column) for column in zip(*whole, strict=True)]
-        body.append(Row((study.together(sizes),), (*total, *(None,) * 4, "", "")))
-    return Table(
+        body.append(Row((study.together(sizes), *total, *[None] * 4, "", "")))
+    return StampedTable(
         title="The data and their partitions.",
-        stub=("Data",),
         columns=(
+            *labels("Data"),
             *(Column(key, decimals=0) for key in ("groups", "comparisons")),
             Column("images", decimals=0),
             Column("train", decimals=0, name="to train"),
             Column("test", decimals=0, name="to test"),
             Column("odd", decimals=0, name="odd files"),
-            Column("origin", show="text"),
-            Column("partitions", show="text"),
+            Column("origin", "text"),
+            Column("partitions", "text"),
         ),
         rows=tuple(body),
         stamp=stamps.stamp(inputs, stamps.blocks(inputs)),

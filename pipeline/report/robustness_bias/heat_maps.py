@@ -11,7 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
-from fairness_audits.results.numbers import number
+from fairness_audits.results.formats import number
 from fairness_audits.results.style import INK, ink_on, new_panels, panel_letter
 from fairness_audits.values import Array
 from pipeline.report import labels as w

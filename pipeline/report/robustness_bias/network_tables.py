@@ -6,7 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import spearmanr
 
-from fairness_audits.results.numbers import Estimate, number
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import number
+from fairness_audits.results.table import Cell, Column, Row
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report import registry
@@ -14,7 +16,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.agreement import TABLE_1
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.table import StampedTable, labels
 
 TABLE_2 = {
     "Deep CNN (CIFAR100)": ("deep_cnn", "deep_cnn_cifar100"),
@@ -33,7 +35,7 @@ FROM_SCRATCH, NOT_LEARNED = "*", "\u00a7"
 
 
 @registry.table()
-def table_2(inputs: Inputs) -> Table:
+def table_2(inputs: Inputs) -> StampedTable:
     """How well the networks classify. Deep CNN and PyramidNet are others on CIFAR-10 than on CIFAR-100."""
     found = study.audited(inputs, study.NETWORKS)
     missing = study.absences(found)
@@ -50,14 +52,14 @@ def table_2(inputs: Inputs) -> Table:
             marks = FROM_SCRATCH * begun + NOT_LEARNED * (not one.learned)
             text = f"{number(one.accuracy, 4)}{marks}" if marks else ""
             cells.append(Estimate(one.accuracy, text=text))
-        body.append(Row((printed,), (*cells, NOT_RUN if dataset in missing else "")))
+        body.append(Row((printed, *cells, NOT_RUN if dataset in missing else "")))
     mark = f"{FROM_SCRATCH}: from random weights, as no ImageNet weights could be had; pretrained in the paper."
-    return Table(
+    return StampedTable(
         title="Test accuracy of all networks.",
-        stub=("Data",),
         columns=(
+            *labels("Data"),
             *(Column(name, decimals=4, name=SHORT.get(name, "")) for name in TABLE_2),
-            Column("note", show="text", name=""),
+            Column("note", "text", name=""),
         ),
         rows=tuple(body),
         stamp=stamps.stamp(inputs, study.NETWORKS),
@@ -93,7 +95,7 @@ GIGA, TERA = 1e9, 1e12
 
 
 @registry.table(place=11)
-def table_costs(inputs: Inputs) -> Table:
+def table_costs(inputs: Inputs) -> StampedTable:
     """What each network cost in multiply-adds, which are the same on every machine: its training, and the passes of all
     attacks and of smoothing. Means over the trainings of one kind.
     """
@@ -109,21 +111,21 @@ def table_costs(inputs: Inputs) -> Table:
             passes, passes * size / TERA,
         )  # fmt: skip
         kinds.setdefault((w.dataset_label(one.dataset), network, study.penalty(one)), []).append(cells)
-    body = [Row(kind, (len(cells), *np.mean(cells, axis=0).tolist())) for kind, cells in kinds.items()]
-    return Table(
+    body = [Row((*kind, len(cells), *np.mean(cells, axis=0).tolist())) for kind, cells in kinds.items()]
+    return StampedTable(
         title="What each network cost.",
-        stub=("Data", "Network", "Trained"),
         columns=(
+            *labels("Data", "Network", "Trained"),
             Column("trainings", decimals=0),
-            Column("parameters", "Size", decimals=2, name="parameters, 10\u2076"),
-            Column("pass", "Size", decimals=3, name="multiply-adds an image, 10\u2079"),
-            Column("epochs", "Training", decimals=0),
-            Column("images", "Training", decimals=0, name="images seen"),
-            Column("training", "Training", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
-            Column("passes", "Audit", decimals=0, name="forward passes"),
-            Column("audit", "Audit", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
+            Column("parameters", group="Size", decimals=2, name="parameters, 10\u2076"),
+            Column("pass", group="Size", decimals=3, name="multiply-adds an image, 10\u2079"),
+            Column("epochs", group="Training", decimals=0),
+            Column("images", group="Training", decimals=0, name="images seen"),
+            Column("training", group="Training", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
+            Column("passes", group="Audit", decimals=0, name="forward passes"),
+            Column("audit", group="Audit", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
         ),
-        rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 8),),
+        rows=tuple(body) or (Row(("none", "", NOT_RUN, *[None] * 8)),),
         stamp=stamps.stamp(inputs, sorted({one.block for one in found})),
         notes=(
             "Multiply-adds of convolutions and products. A step of training counts as three forward passes; those of "
@@ -136,7 +138,7 @@ def table_costs(inputs: Inputs) -> Table:
 
 
 @registry.table(place=6)
-def table_bounds(inputs: Inputs) -> Table:
+def table_bounds(inputs: Inputs) -> StampedTable:
     """How far a test point typically is from the boundary. Attacks bound the distance from above and smoothing from
     below: how far they are from the best that is known, how often they fail, and how many passes they take.
     """
@@ -164,23 +166,23 @@ def table_bounds(inputs: Inputs) -> Table:
                 rank_correlation(own, nearest),
                 one.overall(attack, "forward_passes") / attacked if attacked else math.nan,
             ]
-            labels = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.DISTANCES[attack].label)
-            body.append(Row(labels, tuple(cells)))
-    return Table(
+            names = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.DISTANCES[attack].label)
+            body.append(Row((*names, *cells)))
+    return StampedTable(
         title="How tight each distance is, and what it costs.",
-        stub=("Data", "Network", "Distance"),
         columns=(
+            *labels("Data", "Network", "Distance"),
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("points", decimals=0),
             Column("attacked", decimals=0),
             Column("failed", decimals=0),
-            Column("own median", "Median", name="of its own points"),
-            Column("median", "Median", name="of shared points"),
+            Column("own median", group="Median", name="of its own points"),
+            Column("median", group="Median", name="of shared points"),
             Column("above best", decimals=1, name="above the best, %"),
             Column("rank correlation", decimals=3),
             Column("forward passes", decimals=0, name="passes a point"),
         ),
-        rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 9),),
+        rows=tuple(body) or (Row(("none", "", NOT_RUN, *[None] * 9)),),
         stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             f"Last epoch; medians in {w.UNITS}. Each distance has its own sample of the test points; accuracy is that "

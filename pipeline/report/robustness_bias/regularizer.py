@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from fairness_audits.results.numbers import DASH, number, p_value, plain
+from fairness_audits.results.formats import DASH, number, p_value, parameter
 from fairness_audits.results.style import finish, new_panels
+from fairness_audits.results.table import Column, Row
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report import registry
@@ -14,7 +15,7 @@ from pipeline.report.robustness_bias import curves, stamps, study
 from pipeline.report.robustness_bias.curves import Group, nothing
 from pipeline.report.robustness_bias.study import FORMS, NOT_RUN, Audited
 from pipeline.report.stamp import Picture
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.table import StampedTable, labels
 
 VARIANTS = "regularizer_variants"
 """The block of networks that differ in the penalty's distance; of them "logit, as coded" is in the others too."""
@@ -58,25 +59,25 @@ def by_weight(found: Sequence[Audited], network: str) -> dict[tuple[str, str], l
 
 
 @registry.table(place=9)
-def table_regularizer(inputs: Inputs) -> Table:
+def table_regularizer(inputs: Inputs) -> StampedTable:
     """Accuracy and robustness bias of the penalised group, for every weight, threshold and form of the distance in the
     penalty.
     """
     found = penalised(inputs)
     units = " or ".join(sorted({UNITS[one.method["scale"]] for one in found}))
-    return Table(
+    return StampedTable(
         title="What the penalty on robustness bias does to the group that it is for.",
-        stub=("Data", "Network", "Group", "Distance in the penalty"),
         columns=(
-            Column("tau", show="parameter", name="tau, as set"),
-            Column("alpha", show="parameter"),
+            *labels("Data", "Network", "Group", "Distance in the penalty"),
+            Column("tau", "parameter", name="tau, as set"),
+            Column("alpha", "parameter"),
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("n", decimals=0),
             Column("sigma"),
-            Column("p", show="text"),
+            Column("p", "text"),
             Column("change", name="change of |sigma|"),
         ),
-        rows=tuple(_penalty_row(one, found) for one in found) or (Row((NOT_RUN, "", "", ""), (None,) * 7),),
+        rows=tuple(_penalty_row(one, found) for one in found) or (Row((NOT_RUN, "", "", "", *[None] * 7)),),
         stamp=stamps.stamp(inputs, study.REGULARIZER),
         notes=(
             f"By {study.upper_bounds(found)}, last epoch, correctly classified points, as (9) has them; n: those of "
@@ -93,17 +94,21 @@ def _penalty_row(one: Audited, among: Sequence[Audited]) -> Row:
     """One network, beside that without the penalty."""
     line = one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
     before = without(one, among)
-    labels = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.plainly(one.penalised[1]))
-    cells: tuple[Cell, ...] = (
-        one.tau if one.alpha else None,
-        one.alpha,
-        100 * one.accuracy,
-        float(line["n"]),
-        float(line["sigma"]),
-        p_value(float(line["sigma_p"])),
-        abs(line["sigma"]) - abs(sigma(before, one.penalised)) if one.alpha and before else None,
+    return Row(
+        (
+            w.dataset_label(one.dataset),
+            w.NETWORKS[one.network],
+            w.plainly(one.penalised[1]),
+            one.form if one.alpha else DASH,
+            one.tau if one.alpha else None,
+            one.alpha,
+            100 * one.accuracy,
+            float(line["n"]),
+            float(line["sigma"]),
+            p_value(float(line["sigma_p"])),
+            abs(line["sigma"]) - abs(sigma(before, one.penalised)) if one.alpha and before else None,
+        )
     )
-    return Row((*labels, one.form if one.alpha else DASH), cells)
 
 
 def sigma(one: Audited, group: tuple[str, str]) -> float:
@@ -172,7 +177,7 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
         "with it.",
         notes=(
             f"{study.upper_bounds([last])}; correctly classified points alone, as in (9); sigma is the "
-            f"penalised group's. Penalty: threshold {plain(last.tau)} {UNITS[last.method['scale']]}, distance by "
+            f"penalised group's. Penalty: threshold {parameter(last.tau)} {UNITS[last.method['scale']]}, distance by "
             f"{last.form}. The network without a penalty is trained likewise. One training of each: how much "
             "trainings differ is not in it.",
             *study.not_run(study.audited(inputs, study.REGULARIZER, dataset, network)),
@@ -188,7 +193,7 @@ def _beside_others(axes: Axes, group: Group, level: str, tau: Array) -> None:
 
 
 def _title(one: Audited) -> str:
-    penalty = rf"$\alpha$ = {plain(one.alpha)}" if one.alpha else "no penalty"
+    penalty = rf"$\alpha$ = {parameter(one.alpha)}" if one.alpha else "no penalty"
     p = float(one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]["sigma_p"])
     chance = f"p {'< 0.01' if p < 0.01 else f'= {number(p, 2)}'}"
     return rf"{w.plainly(one.penalised[1])}, {penalty}: $\sigma$ = {number(sigma(one, one.penalised), 2)}, {chance}"

@@ -24,7 +24,8 @@ import pandas as pd
 
 from fairness_audits.audits.robustness_bias.measures import DENOMINATORS, Partition
 from fairness_audits.messages import listed
-from fairness_audits.results.numbers import Estimate, number
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import number
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.flipset_tables import contexts
@@ -23,7 +23,7 @@ def value(cell: Any) -> float:
 
 
 def test_table_1_has_the_published_rows_in_the_published_order(made: Any) -> None:
-    labels = [row.labels for row in made["table_1"].rows]
+    labels = [made["table_1"].labels(row) for row in made["table_1"].rows]
     assert labels == [(EXPERIMENTS[place], feature) for place, features in TABLE_1.items() for feature in features]
 
 
@@ -47,7 +47,7 @@ def test_distances_are_printed_as_the_audit_measured_them_over_every_column(made
     one, found = Validated(inputs, "law", w.EVERYONE, "wgan"), made["table_1"]
     for key, statistic in (("GAN", "map_l1"), ("OT", "exact_l1"), ("GAN squared", "map_cost")):
         assert value(found.cell(f"Dist: {key}", "Law School", "LSAT")) == pytest.approx(one.overall(statistic).mean())
-    printed = [column.key for column in found.columns if column.printed]
+    printed = [column.key for column in found.columns if column.printed and column.kind != "label"]
     assert [f"Dist: GAN{kept}" in printed for kept in ("", " squared")] == [True, False]
 
 
@@ -64,10 +64,10 @@ def test_every_direction_of_every_experiment_has_its_flipsets(made: Any, inputs:
 def test_the_benchmark_states_sizes_as_shares_of_the_people(made: Any) -> None:
     found = made["table_null"]
     for row in found.rows:
-        people = value(found.cell("people", *row.labels))
+        people = value(found.cell("people", *found.labels(row)))
         for flipset in (w.POSITIVE, w.NEGATIVE):
-            size = value(found.cell(flipset, *row.labels))
-            assert value(found.cell(f"{flipset} share", *row.labels)) == pytest.approx(100 * size / people)
+            size = value(found.cell(flipset, *found.labels(row)))
+            assert value(found.cell(f"{flipset} share", *found.labels(row))) == pytest.approx(100 * size / people)
 
 
 def test_contexts_open_with_everyone_and_go_on_with_what_is_reported(inputs: Inputs) -> None:
@@ -102,7 +102,7 @@ def test_the_stamp_of_one_map_leaves_out_the_settings_of_others(inputs: Inputs) 
 
 
 def test_settings_that_differ_have_a_line_for_each_value_with_its_places(made: Any) -> None:
-    lines = [(*row.labels, *row.cells) for row in made["table_settings"].rows]
+    lines = [row.cells for row in made["table_settings"].rows]
     assert ("Map: WGAN", "cost_weight", 5e-5, "Law school") in lines
     assert ("Map: WGAN", "cost_weight", 1e-4, "all others") in lines
     assert ("Model: given rule", "weights.narcotic_arrests", 25.0, "") in lines
@@ -122,7 +122,7 @@ def test_sizes_by_chance_stand_beside_those_of_exact_maps(inputs: Inputs) -> Non
         inputs = studies.with_values(inputs, studies.chosen(inputs, block="methods", statistic=statistic), value)
     dealt = inputs.rows["statistic"].astype(str).str.startswith("noise") & (inputs.rows["method"] == "sensr")
     made = build("table_methods", replace(inputs, rows=inputs.rows[~dealt]))
-    found = {row.labels[2]: made.cell("positive by chance", *row.labels) for row in made.rows}
+    found = {row.cells[2]: made.cell("positive by chance", *made.labels(row)) for row in made.rows}
     assert (found["Baseline"].value, found["Baseline"].high) == (60.0, 90.0)
     assert found["Baseline"].text == "60, to 90"
     assert found["SenSR"] is None
@@ -143,7 +143,9 @@ def test_tops_are_what_stands_out_and_else_say_what_they_are(inputs: Inputs) -> 
     for statistic, noise in (("mean_sign_ci_low", False), ("mean_shift_ci_low", True)):
         unknown = studies.with_values(inputs, studies.chosen(inputs, block="methods", statistic=statistic), np.nan)
         made = build("table_methods", unknown)
-        tops = [made.cell(f"{flipset} top", *row.labels) for row in made.rows for flipset in (w.POSITIVE, w.NEGATIVE)]
+        tops = [
+            made.cell(f"{flipset} top", *made.labels(row)) for row in made.rows for flipset in (w.POSITIVE, w.NEGATIVE)
+        ]
         told = [top.endswith(", noise)") for top in tops if top != "\u2014"]
         assert told
         assert all(told) == noise

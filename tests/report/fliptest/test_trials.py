@@ -170,7 +170,7 @@ def test_the_table_holds_validation_and_stability(made: Any, inputs: Inputs) -> 
     table = made["table_maps"]
     expected = Validated(inputs, w.HIRING, w.EVERYONE, w.WGAN).overall("ks_max")
     assert table.cell("largest KS", "Lipton: Dem Parity", "WGAN").value == pytest.approx(expected.mean())
-    settings = [row.labels[0] for row in table.rows if row.labels[0].startswith("Normal")]
+    settings = [row.cells[0] for row in table.rows if row.cells[0].startswith("Normal")]
     assert list(dict.fromkeys(settings)) == [
         "Normal, 1 feature", "Normal, 5 features", "Normal, 20 features", "Normal, 5 features, r = 0.5",
         "Normal, 20 features, r = 0.5",

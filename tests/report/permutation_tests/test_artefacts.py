@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import fisher_exact
 
 from fairness_audits.audits.permutation.power import power_of
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import printed
 from pipeline.report.inputs import Inputs
@@ -140,7 +140,7 @@ def test_every_method_and_metric_of_both_data_sets_is_in_the_table_and_tests_dif
 ) -> None:
     table = build("table_methods", inputs)
     assert len(table.rows) == 2 * 2 * 12
-    assert len(table.columns) == 5 * 5
+    assert len(table.columns) == 3 + 5 * 5
     assert all(cell != "" for row in table.rows for cell in row.cells)
     for attribute in ("color", "marker"):
         assert len({str(getattr(s, attribute)) for s in TESTS.values()}) == len(TESTS)

@@ -12,7 +12,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.heat_maps import color_end
 from pipeline.report.stamp import Picture
-from pipeline.report.table import Table
+from pipeline.report.table import StampedTable
 from tests.report.studies import build
 
 LISTED = {one.name: one for one in registry.declared("robustness_bias")}
@@ -30,7 +30,7 @@ def test_every_artefact_is_made_and_a_figure_has_its_data_or_says_so_in_place_of
 ) -> None:
     made = made_alone[name]
     assert made.caption == LISTED[name].caption
-    assert isinstance(made, Table) == (LISTED[name].kind == "table")
+    assert isinstance(made, StampedTable) == (LISTED[name].kind == "table")
     if name in SAID:
         (axes,) = made.figure.axes
         assert not axes.axison
@@ -41,10 +41,10 @@ def test_every_artefact_is_made_and_a_figure_has_its_data_or_says_so_in_place_of
         assert all(axes.has_data() for axes in shown)
 
 
-def lines(table: Table) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
-    """The rows: labels, and cells by their columns' keys."""
-    keys = [column.key for column in table.columns]
-    return [(row.labels, dict(zip(keys, row.cells, strict=True))) for row in table.rows]
+def lines(table: StampedTable) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The rows: labels, and the other cells by their columns' keys."""
+    keys = [column.key for column in table.columns if column.kind != "label"]
+    return [(table.labels(row), dict(zip(keys, row.cells[-len(keys) :], strict=True))) for row in table.rows]
 
 
 def test_passes_are_divided_by_the_points_that_were_attacked(made_alone: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairness_audits.audits.robustness_bias.measures import by_level, counted
-from fairness_audits.results.numbers import Estimate
+from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, comparison, facts, group_tables, heat_maps, stamps, study

@@ -1,10 +1,28 @@
-"""The same plain text in Markdown, LaTeX and HTML: special characters escaped, the letters of formulas set as such."""
+"""Plain text set in Markdown, LaTeX, HTML, reStructuredText and matplotlib: characters escaped, formulas set."""
 
 import re
+from html import escape
 from typing import Any
 
-from fairness_audits.results.numbers import SUPERSCRIPTS
+from markupsafe import Markup
 
+from fairness_audits.results.formats import MINUS, SUPERSCRIPTS
+
+SYMBOLS = (
+    (r"\b([A-Z])~_n\b", "\\1\u0303\u2099"),
+    (r"\b([A-Z])_n\b", "\\1\u2099"),
+    (r"\btheta_1\b", "\u03b8\u2081"),
+    (r"\btheta_2\b", "\u03b8\u2082"),
+    (r"(?<![.\w])lambda\b", "\u03bb"),
+    (r"(?<![.\w])delta\b", "\u03b4"),
+    (r"(?<![.\w])alpha\b", "\u03b1"),
+    (r"\beta_t\b", "\u03b7\u209c"),
+    (r"(?<![.\w])eta\b", "\u03b7"),
+    (r"(?<![.\w])epsilon\b", "\u03b5"),
+)
+NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[\d.])")
+"""A minus sign, which is no hyphen within a word or between numbers."""
+STATISTIC = re.compile(r"\b([A-Z])_([nP])\b")
 LATEX_CHARACTERS: dict[str, Any] = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -50,6 +68,13 @@ LATEX_CHARACTERS |= {letter: f"$_{digit}$" for letter, digit in SUBSCRIPTS.items
 LATEX_CHARACTERS |= {letter: f"$^{{{digit}}}$" for letter, digit in SUPERSCRIPTS.items()}
 
 
+def symbols(text: str) -> str:
+    """Spell out ``T_n``, ``T~_n``, ``lambda`` and the like with their letters."""
+    for pattern, replacement in SYMBOLS:
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
 def latex(text: str) -> str:
     """Text for LaTeX. Every character that LaTeX would read as a command is escaped."""
     text = text.translate(str.maketrans(LATEX_CHARACTERS))
@@ -67,3 +92,20 @@ def markdown(text: str) -> str:
 def rst(text: str) -> str:
     """Text for reStructuredText that Jinja reads first: what would open a reference or an expression is escaped."""
     return re.sub(r"([\\*_`|{])", r"\\\1", text)
+
+
+def typeset(text: str) -> Markup:
+    """Escaped text with minus signs and the statistics' indices."""
+    safe = NEGATIVE.sub(MINUS, escape(str(text)))
+    return Markup(STATISTIC.sub(r"\1<sub>\2</sub>", safe))
+
+
+def raised(text: str) -> str:
+    """Exponents as formulas: the type has no raised characters of its own."""
+    runs = re.compile("[" + "".join(SUPERSCRIPTS) + "]+")
+    return runs.sub(lambda run: "$^{" + "".join(SUPERSCRIPTS[character] for character in run[0]) + "}$", text)
+
+
+def label_text(name: str, letters: int) -> str:
+    """A name of at most so many letters for a figure, where a dollar sign would begin a formula."""
+    return (name if len(name) <= letters else f"{name[: letters - 1]}\u2026").replace("$", r"\$")

@@ -1,0 +1,101 @@
+"""A table as a value: columns, and rows of cells. :mod:`fairness_audits.results.typeset` sets it as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from fairness_audits.results.estimate import Estimate
+
+Cell: TypeAlias = "Estimate | float | int | str | None"
+Content: TypeAlias = Literal["label", "text", "number"]
+Kind: TypeAlias = Literal[Content, "spread", "interval", "value and interval", "parameter"]
+"""What a column holds; of an estimate a number is its value, and the others say what is printed of it."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: ``key`` heads it in the CSV; ``name``, or else ``key``, elsewhere.
+
+    ``cell`` makes the cell of an entry, for :func:`rows_of`. ``group`` is printed above neighbouring columns that share
+    it. With ``printed`` false the column is in the CSV alone.
+    """
+
+    key: str
+    kind: Kind = "number"
+    cell: Callable[..., Cell] = field(default=str, compare=False)
+    group: str = ""
+    decimals: int = 3
+    name: str = ""
+    printed: bool = True
+
+    @property
+    def head(self) -> str:
+        """The printed heading."""
+        return self.name or self.key
+
+    @property
+    def content(self) -> Content:
+        """Labels, texts or numbers."""
+        return self.kind if self.kind in ("label", "text") else "number"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells, one for each column, and the row's own decimals. Rows of one ``group`` have a heading together."""
+
+    cells: tuple[Cell, ...]
+    group: str = ""
+    decimals: int | None = None
+
+
+def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") -> tuple[Row, ...]:
+    """A row for each entry, of the cells that the columns make."""
+    return tuple(Row(tuple(column.cell(entry) for column in columns), group) for entry in entries)
+
+
+def under(key: str, said: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str]:
+    """The cell of an entry's value under this key, ``said`` in words; a dash where there is none."""
+    return lambda entry: "-" if entry[key] is None else said(entry[key])
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings; the first column, and others of the kind, are labels.
+
+    The terminal shows ``leading`` rows of each group (all where None), and says that the others are in ``file``. Raises
+    ValueError where a row does not have one cell for each column.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    leading: int | None = None
+    file: str = ""
+    title: str = ""
+    caption: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        first, *others = self.columns
+        # A table goes from process to process, which a function that makes cells cannot.
+        columns = (replace(first, kind="label", cell=str), *(replace(column, cell=str) for column in others))
+        object.__setattr__(self, "columns", columns)
+        for row in self.rows:
+            if len(row.cells) != len(columns):
+                raise ValueError(
+                    f"table {self.title!r}: row {self.labels(row)} has {len(row.cells)} cells, expected {len(columns)}"
+                )
+
+    def labels(self, row: Row) -> tuple[str, ...]:
+        """The labels of a row."""
+        return tuple(str(cell) for column, cell in zip(self.columns, row.cells, strict=False) if column.kind == "label")
+
+    def cell(self, key: str, *labels: str) -> Cell:
+        """The cell of a row's labels and a column's key."""
+        keys = [column.key for column in self.columns]
+        for row in self.rows:
+            if self.labels(row) == labels and key in keys:
+                return row.cells[keys.index(key)]
+        raise ValueError(f"table {self.title!r} has no cell {labels} x {key!r}: columns are {keys}")
