@@ -43,13 +43,13 @@ def build(name: str, inputs: Inputs, found: pd.DataFrame | None = None) -> Artef
     """Make one artefact, with its caption. ``found`` are the published numbers as :func:`compared`, for those that have
     a parameter of that name.
     """
-    make = registry.find(inputs.study, name)
-    given = {"found": found} if "found" in inspect.signature(make).parameters else {}
+    recipe = registry.find(inputs.study, name)
+    comparison = {"found": found} if "found" in inspect.signature(recipe.make).parameters else {}
     with paper():
-        made: Artefact = make(inputs, **given)
+        made: Artefact = recipe.make(inputs, **comparison)
         if isinstance(made, Picture):
             made.finish()
-    return replace(made, caption=registry.one(inputs.study, name).caption)
+    return replace(made, caption=recipe.caption)
 
 
 def together(make: Callable[[str], Made], names: Sequence[str], processes: int) -> Iterator[Made]:

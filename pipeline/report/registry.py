@@ -1,180 +1,99 @@
-"""Which tables and figures a study has: its modules declare each by a decorator of the function that makes it.
+"""Which tables and figures a study has, and the functions that make them.
 
-    @registry.figure(place=3)
-    def figure_methods(inputs: Inputs) -> Picture:
-        \"\"\"The caption.\"\"\"
+The package of a study lists its artefacts (``ARTEFACTS``) with the modules that make them. The workflow reads this list
+and imports none of the modules. A decorator in the module gives a function its caption:
 
-    @registry.figure("figure_7", "The caption.", dataset=UTKFACE, attacks=ATTACKS)
-    @registry.figure("figure_8", "Its own.", dataset=UTKFACE, attacks=SMOOTHING)
-    def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
+    @artefact("How stable each map is.")
+    def figure_2(inputs: Inputs) -> Picture:
 
-The workflow has to know the names before any of these modules, with all that they draw with, is imported: names,
-captions and places are therefore literals, and :func:`declared` reads them from the source.
+    @artefact("By the attacks.", "figure_7", attacks=ATTACKS)
+    @artefact("By randomized smoothing.", "figure_8", attacks=SMOOTHING)
+    def heat_map(inputs: Inputs, attacks: Sequence[str]) -> Picture:
 """
 
-import ast
 import functools
 import importlib
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
-import pipeline.report
 from fairness_audits.messages import nearest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-FIELDS = ("name", "caption", "place")
-KINDS = ("table", "figure")
-_makers: dict[tuple[str, str], Callable[..., Any]] = {}
-"""By module and name."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """One artefact: ``kind`` is table or figure, ``place`` orders those without a published number."""
+    """A table or a figure of a study, and the module that makes it."""
 
     name: str
-    kind: str
-    caption: str
-    place: int
     module: str
 
-    def order(self) -> tuple[Any, ...]:
-        """Tables, then figures: the published by their numbers, the others by place, the comparison last."""
-        number = self.name.partition("_")[2]
-        last = self.place or 1000
-        return self.kind == "figure", *((0, int(number)) if number.isdigit() else (1, last)), self.name
+    @property
+    def kind(self) -> str:
+        """``table`` or ``figure``."""
+        return "figure" if self.name.startswith("figure") else "table"
 
 
-def table(name: str = "", caption: str = "", place: int = 0, **arguments: Any) -> Callable[[Function], Function]:
-    """Declare a table that the decorated function makes of a study's inputs, with these ``arguments``.
+@dataclass(frozen=True)
+class Recipe:
+    """The caption of an artefact, and the function that makes the artefact of a study's inputs."""
 
-    ``name`` and ``caption`` are the function's own name and docstring where they are not given. ``place`` orders the
-    artefacts that have no published number; those without one come last.
+    caption: str
+    make: Callable[..., Any]
+
+
+_recipes: dict[Declared, Recipe] = {}
+
+
+def artefact(caption: str, name: str = "", **arguments: Any) -> Callable[[Function], Function]:
+    """Make the decorated function, called with ``arguments``, the recipe of an artefact.
+
+    The artefact has the function's name if no other ``name`` is given. Raises ValueError if the study does not list it.
     """
 
-    def declare(function: Function) -> Function:
-        _makers[function.__module__, name or function.__name__] = functools.partial(function, **arguments)
+    def register(function: Function) -> Function:
+        own = Declared(name or function.__name__, function.__module__)
+        study = own.module.split(".")[-2]
+        if own not in declared(study):
+            module = own.module.rpartition(".")[2]
+            raise ValueError(f"add {own.name!r} of {module!r} to ARTEFACTS in pipeline/report/{study}/__init__.py")
+        _recipes[own] = Recipe(caption, functools.partial(function, **arguments))
         return function
 
-    return declare
-
-
-figure = table
-"""The same of a figure."""
+    return register
 
 
 def declared(study: str) -> tuple[Declared, ...]:
-    """Every artefact of a study, in the order of the page.
+    """Return every artefact of a study, in the order of the page.
 
-    Raises ValueError for a study without a package here, for one name declared twice, and for what is not a literal.
+    Raises ValueError if the study lists no artefacts, or one name twice.
     """
     package = f"pipeline.report.{study}"
-    folders = [Path(folder, study) for folder in pipeline.report.__path__]
-    found = [one for folder in folders for path in sorted(folder.glob("*.py")) for one in _of(path, package)]
-    if not found:
-        raise ValueError(f"study {study!r} has no artefacts: declare them in {package.replace('.', '/')}/")
+    listed = getattr(importlib.import_module(package), "ARTEFACTS", ())
+    found = [Declared(name, f"{package}.{module}") for module, names in listed for name in names.split()]
     names = [one.name for one in found]
+    if not found:
+        raise ValueError(f"study {study!r} has no artefacts: list them as ARTEFACTS in pipeline/report/{study}/")
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"study {study!r} declares {', '.join(twice)} more than once: name one otherwise")
-    return tuple(sorted(found, key=Declared.order))
+        raise ValueError(f"study {study!r} lists {', '.join(twice)} more than once: rename one of them")
+    return tuple(found)
 
 
-@functools.cache
-def _of(path: Path, package: str) -> tuple[Declared, ...]:
-    module, tree = f"{package}.{path.stem}", ast.parse(path.read_text(encoding="utf-8"))
-    names = _decorators(tree, module)
-    declaring = {
-        call.func: (function, call)
-        for function in tree.body
-        if isinstance(function, ast.FunctionDef)
-        for call in function.decorator_list
-        if isinstance(call, ast.Call)
-    }
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.expr) and (kind := names.get(_written(node))):
-            if node not in declaring:
-                raise ValueError(
-                    f"{module}, line {node.lineno}: declare a {kind} by a decorator of a function at the top of the "
-                    f"module, @registry.{kind}(...)"
-                )
-            found.append((*declaring.pop(node), kind))
-    for node, (function, _) in declaring.items():
-        if (written := _written(node)).endswith(KINDS):
-            raise ValueError(f"{module}.{function.name}: {written} is not of {__name__}: import it from there")
-    return tuple(_declared(function, call, kind, module) for function, call, kind in found)
-
-
-def _decorators(tree: ast.Module, module: str) -> dict[str, str]:
-    """Return how a module may write the decorators, each with its kind, whatever way it imports them.
-
-    Raises ValueError for an import that hides them or passes them on.
-    """
-    above, _, own = __name__.rpartition(".")
-    found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in (alias for alias in node.names if alias.name == __name__):
-                found |= {f"{alias.asname or alias.name}.{kind}": kind for kind in KINDS}
-        elif isinstance(node, ast.ImportFrom):
-            source = importlib.util.resolve_name("." * node.level + (node.module or ""), module.rpartition(".")[0])
-            for alias in node.names:
-                if source == above and alias.name == own:
-                    found |= {f"{alias.asname or alias.name}.{kind}": kind for kind in KINDS}
-                elif source == __name__ and alias.name in KINDS:
-                    found[alias.asname or alias.name] = alias.name
-                elif source in (above, __name__) and alias.name == "*":
-                    raise ValueError(f"{module}, line {node.lineno}: import registry by its name, not by *")
-    for name in found:
-        if "." not in name and not any(_written(node) == name for node in ast.walk(tree)):
-            raise ValueError(f"{module}: {name} is imported and declares nothing: import it where it is used")
-    return found
-
-
-def _written(node: ast.AST) -> str:
-    """Return a name as it is written; of dotted ones those alone that may be a decorator's."""
-    if isinstance(node, ast.Attribute):
-        return ast.unparse(node) if node.attr in KINDS else ""
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _declared(function: ast.FunctionDef, call: ast.Call, kind: str, module: str) -> Declared:
-    """Return what a decorator of a function declares."""
-    given = dict(zip(FIELDS, call.args, strict=False))
-    given |= {word.arg: word.value for word in call.keywords if word.arg in FIELDS}
-    try:
-        values = {key: ast.literal_eval(value) for key, value in given.items()}
-    except ValueError as error:
-        raise ValueError(f"{module}.{function.name}: name, caption and place have to be literals") from error
-    caption = values.get("caption") or ast.get_docstring(function) or ""
-    if not caption:
-        raise ValueError(f"{module}.{function.name} has no caption: give it one or a docstring")
-    return Declared(
-        values.get("name") or function.name, kind, " ".join(caption.split()), values.get("place", 0), module
-    )
-
-
-def one(study: str, name: str) -> Declared:
-    """The artefact ``name``. Raises ValueError for one that the study does not have, with the nearest."""
+def find(study: str, name: str) -> Recipe:
+    """Return how an artefact is made. Raises ValueError, with the nearest name, if the study has no such artefact."""
     known = {each.name: each for each in declared(study)}
     if name not in known:
         near = nearest(name, known)
         raise ValueError(f"study {study!r} has no artefact {name!r}{near}. There are: {', '.join(sorted(known))}")
-    return known[name]
-
-
-def find(study: str, name: str) -> Callable[..., Any]:
-    """The function that makes the artefact ``name`` of a study's inputs."""
-    module = one(study, name).module
-    importlib.import_module(module)
-    return _makers[module, name]
+    importlib.import_module(known[name].module)
+    if known[name] not in _recipes:
+        raise ValueError(f"{known[name].module} does not make {name}: decorate a function there with artefact()")
+    return _recipes[known[name]]
 
 
 def label(name: str, names: list[str]) -> str:
-    """How an artefact is numbered: as published for ``table_3``, else S1, S2, ... in the order of the study's list.
+    """Return the number of an artefact: as published for ``table_3``, else S1, S2, ... in the order of the page.
 
     The comparison has no number.
     """

@@ -342,7 +342,7 @@ class Workflow:
         """Return the hash of the code that a job computes with: its stage, its plug-in and all that they import.
 
         ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
-        the job's path. The docstrings of a study's artefacts count where they are captions.
+        the job's path. Of a study the list of its artefacts counts too.
         """
         artefacts = registry.declared(plugin["study"]) if "study" in plugin else ()
         if artefacts:

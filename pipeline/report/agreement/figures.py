@@ -10,10 +10,10 @@ from fairness_audits.results.formats import number, sentence
 from fairness_audits.results.style import INK, finish, ink_on, new_panels
 from fairness_audits.values import Array
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.agreement import measures as m
 from pipeline.report.agreement.tables import label, read_as
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
 
 SHADES = LinearSegmentedColormap.from_list("unfairness", ("#ffffff", "#e9a27c", "#b0452a"))
@@ -49,11 +49,11 @@ def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, rows:
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=6)
 
 
-@registry.figure(place=1)
+@artefact(
+    "Every model (rows) under every audit (columns). A model fails where the cell is bold and has a *: the darker, "
+    "the more unfair is it by that audit among the models of its panel, by ratios on a logarithmic scale.",
+)
 def figure_agreement(inputs: Inputs) -> Picture:
-    """Every model (rows) under every audit (columns). A model fails where the cell is bold and has a *: the darker, the
-    more unfair is it by that audit among the models of its panel, by ratios on a logarithmic scale.
-    """
     verdicts = {place: m.verdicts(inputs, *place) for place in m.attributes(inputs)}
     figure, panels = _panels(inputs)
     for (dataset, attribute), axes in panels.items():

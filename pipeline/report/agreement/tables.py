@@ -8,9 +8,9 @@ from fairness_audits.results.formats import interval, number, sentence
 from fairness_audits.results.style import method_style
 from fairness_audits.results.table import Cell, Column, Kind
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.agreement import measures as m
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.table import StampedTable, tabulated
 
 FAILS = "*"
@@ -26,9 +26,9 @@ def label(method: str) -> str:
     return m.LABELS.get(method, method_style(method).label)
 
 
-@registry.table("table_adult", "Every model of Adult under every audit.", place=1, dataset=w.ADULT)
-@registry.table("table_compas", "Every model of COMPAS under every audit.", place=2, dataset=w.COMPAS)
-@registry.table("table_law", "Every model of the law-school data under every audit.", place=3, dataset=w.LAW)
+@artefact("Every model of Adult under every audit.", "table_adult", dataset=w.ADULT)
+@artefact("Every model of COMPAS under every audit.", "table_compas", dataset=w.COMPAS)
+@artefact("Every model of the law-school data under every audit.", "table_law", dataset=w.LAW)
 def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
     """A line for each audit and attribute, a column for each model: the effect with its interval, and the decision."""
     pairs = [attribute for d, attribute in m.attributes(inputs) if d == dataset]
@@ -102,11 +102,11 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
     )
 
 
-@registry.table(place=4)
+@artefact(
+    "Kendall's W: 1 where every audit ranks the models alike, and 1 / m on average where m audits have nothing in "
+    "common.",
+)
 def table_concordance(inputs: Inputs) -> StampedTable:
-    """Kendall's W: 1 where every audit ranks the models alike, and 1 / m on average where m audits have nothing in
-    common.
-    """
     rows = m.facts(inputs)
 
     def mean(pair: m.Pair, statistic: str) -> Estimate:
@@ -135,9 +135,8 @@ def table_concordance(inputs: Inputs) -> StampedTable:
     )
 
 
-@registry.table(place=5)
+@artefact("Kendall's tau of two audits over the models, by data set and attribute.")
 def table_pairs(inputs: Inputs) -> StampedTable:
-    """Kendall's tau of two audits over the models, by data set and attribute."""
     rows = m.facts(inputs)
     taus = rows[rows["statistic"] == "tau"]
 
@@ -163,11 +162,11 @@ def table_pairs(inputs: Inputs) -> StampedTable:
     )
 
 
-@registry.table(place=6)
+@artefact(
+    "Whether FlipTest and the loss ratio single out the same people: how many members of flipsets are in the tenth "
+    "with the largest loss ratios, and how many would be by chance.",
+)
 def table_flipsets(inputs: Inputs) -> StampedTable:
-    """Whether FlipTest and the loss ratio single out the same people: how many members of flipsets are in the tenth
-    with the largest loss ratios, and how many would be by chance.
-    """
     places = [(d, a, x) for d, a in m.attributes(inputs) for x in m.methods(inputs, d)]
     found = {place: one for place in places if (one := m.overlap(inputs, *place)) is not None}
 

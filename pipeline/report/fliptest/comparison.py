@@ -2,19 +2,19 @@
 
 import pandas as pd
 
-from pipeline.report import registry
 from pipeline.report.comparison_table import as_table
 from pipeline.report.fliptest.facts import measurements as measurements
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.settings_table import settings_table
 from pipeline.report.table import StampedTable
 
 
-@registry.table()
+@artefact(
+    "Each number that the paper prints beside ours, with a verdict where the settings match. Most are of one map, "
+    "printed without a spread, and are held against the spread of our trials.",
+)
 def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
-    """Each number that the paper prints beside ours, with a verdict where the settings match. Most are of one map,
-    printed without a spread, and are held against the spread of our trials.
-    """
     return as_table(
         found,
         inputs.stamp(),
@@ -28,7 +28,6 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     )
 
 
-@registry.table(place=10)
+@artefact("As this run used them. What the paper leaves out, or says in appendices that are lost, is assumed here.")
 def table_settings(inputs: Inputs) -> StampedTable:
-    """As this run used them. What the paper leaves out, or says in appendices that are lost, is assumed here."""
     return settings_table(inputs, inputs.stamp())

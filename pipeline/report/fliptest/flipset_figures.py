@@ -10,10 +10,10 @@ from fairness_audits.results.formats import number
 from fairness_audits.results.style import DASHED, INK, finish, new_panels
 from fairness_audits.values import Array
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.trials import BOTH, FirstTrial, Place
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
 
 FEATURES = ("hair length", "work experience")
@@ -30,11 +30,11 @@ def hiring(inputs: Inputs, direction: str = w.FORWARD) -> Place:
     return Place(inputs, w.HIRING, w.HIRING, "given", w.WGAN, direction=direction)
 
 
-@registry.figure()
+@artefact(
+    "Left, the map from women to men, approximated by a GAN. Right, the women whose outcome differs from that of "
+    "their counterpart: hired with a counterpart who is not (F+), and the reverse (F−).",
+)
 def figure_1(inputs: Inputs) -> Picture:
-    """Left, the map from women to men, approximated by a GAN. Right, the women whose outcome differs from that of their
-    counterpart: hired with a counterpart who is not (F+), and the reverse (F−).
-    """
     place, first = hiring(inputs), hiring(inputs).first
     columns = [first.column(w.feature_named(label, first.names, w.HIRING)) for label in FEATURES]
     figure, (panels,) = new_panels(3.6, 1, 2, sharex=True, sharey=True)
@@ -80,19 +80,18 @@ def figure_1(inputs: Inputs) -> Picture:
     )
 
 
-@registry.figure()
+@artefact(
+    "Women who are hired though their counterparts among men are not (F+), and the reverse (F−), beside all women: "
+    "the model treats the two genders about alike, and people with short hair otherwise than people with long hair."
+    " Below, how the members differ from their counterparts, in standard deviations.",
+)
 def figure_5(inputs: Inputs) -> Picture:
-    """Women who are hired though their counterparts among men are not (F+), and the reverse (F−), beside all women: the
-    model treats the two genders about alike, and people with short hair otherwise than people with long hair. Below,
-    how the members differ from their counterparts, in standard deviations.
-    """
     title = "Women in the hiring data, and the two flipsets."
     return flipset_panels.drawn(hiring(inputs), BOTH, title, _features(inputs))
 
 
-@registry.figure(place=2)
+@artefact("The map from men to women, of appendix D, with the transparency reports of both its flipsets.")
 def figure_5_opposite(inputs: Inputs) -> Picture:
-    """The map from men to women, of appendix D, with the transparency reports of both its flipsets."""
     title = "Men in the hiring data, and the flipsets of the opposite map."
     return flipset_panels.drawn(hiring(inputs, w.REVERSE), BOTH, title, _features(inputs))
 
@@ -114,30 +113,30 @@ SELECTED = ("age at latest arrest", "narcotic arrests", "gang affiliation")
 OF_NEGATIVES = (*SELECTED, "trend in activity")
 
 
-@registry.figure(
-    "figure_3",
+@artefact(
     "Black people called high risk whose white counterparts are called low risk, beside all black people, in three "
     "features: age, narcotic arrests, which the model was biased towards, and gang affiliation, which it does not "
     "use.",
+    "figure_3",
     given=w.EVERYONE,
     labels=SELECTED,
 )
-@registry.figure(
-    "figure_4",
+@artefact(
     "As Figure 3, with the map between the people of either group whose score is below the threshold.",
+    "figure_4",
     given=w.NEGATIVES,
     labels=OF_NEGATIVES,
 )
-@registry.figure(
-    "figure_8",
+@artefact(
     "All eight features of the flipset of Figure 3 and its transparency report: how its members differ from their "
     "counterparts, ranked by the mean shift and by the mean sign. Hatched bars are noise, full ones stand out.",
+    "figure_8",
     given=w.EVERYONE,
 )
-@registry.figure("figure_10", "As Figure 8, with the map between ground-truth negatives.", given=w.NEGATIVES)
-@registry.figure(
-    "figure_11",
+@artefact("As Figure 8, with the map between ground-truth negatives.", "figure_10", given=w.NEGATIVES)
+@artefact(
     "As Figure 8, with the map between ground-truth positives, for both flipsets.",
+    "figure_11",
     given=w.POSITIVES,
     flipsets=(w.POSITIVE, w.NEGATIVE),
 )
@@ -153,9 +152,8 @@ def flipsets_of(
     return flipset_panels.drawn(where, flipsets, title, features, reports=not labels, own_axis=True)
 
 
-@registry.figure()
+@artefact("As Figure 8, for a model that does not lean on one feature but on several that go together with race.")
 def figure_9(inputs: Inputs) -> Picture:
-    """As Figure 8, for a model that does not lean on one feature but on several that go together with race."""
     return flipset_panels.drawn(
         trials.only(inputs, block="ssl_proxy", transport=w.WGAN),
         (w.POSITIVE,),

@@ -11,10 +11,10 @@ from fairness_audits.results.formats import number, p_value, spread
 from fairness_audits.results.style import ordered
 from fairness_audits.results.table import Cell, Column, Kind
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.table import StampedTable, tabulated
 
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
@@ -62,11 +62,11 @@ def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
     )
 
 
-@registry.table(place=3)
+@artefact(
+    "How large flipsets are where nothing can be discriminated: the paper's benchmark of section 5.1, made from two"
+    " groups with the same distribution of all that the model sees.",
+)
 def table_null(inputs: Inputs) -> StampedTable:
-    """How large flipsets are where nothing can be discriminated: the paper's benchmark of section 5.1, made from two
-    groups with the same distribution of all that the model sees.
-    """
     return tabulated(
         title="Flipsets between identical distributions.",
         stub=("Map",),
@@ -91,11 +91,12 @@ def table_null(inputs: Inputs) -> StampedTable:
     )  # fmt: skip
 
 
-@registry.table(place=2)
+@artefact(
+    "Who is decided differently from their counterpart in the other group, in every experiment and in both "
+    "directions, with how far each size depends on the people and on the map, and how large it is by chance where "
+    "the map is exact.",
+)
 def table_flipsets(inputs: Inputs) -> StampedTable:
-    """Who is decided differently from their counterpart in the other group, in every experiment and in both directions,
-    with how far each size depends on the people and on the map, and how large it is by chance where the map is exact.
-    """
     listed = [place for place in trials.places(inputs) if place.block != "methods"]
     datasets = ordered((place.dataset for place in listed), ORDER)
     models, maps = ordered((place.method for place in listed), w.METHODS), w.maps_in(p.transport for p in listed)
@@ -129,11 +130,11 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
     )  # fmt: skip
 
 
-@registry.table(place=5)
+@artefact(
+    "A search for subgroups compares people of like features, so a feature that is itself unequal between the "
+    "groups explains a difference away. Flipsets compare people with their counterparts, and show it.",
+)
 def table_subgroups(inputs: Inputs) -> StampedTable:
-    """A search for subgroups compares people of like features, so a feature that is itself unequal between the groups
-    explains a difference away. Flipsets compare people with their counterparts, and show it.
-    """
     rows: list[tuple[tuple[str, ...], Mapping[str, Cell]]] = []
     searched: list[str] = []
     codes, ends_of_all = [], []

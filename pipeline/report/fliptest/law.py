@@ -10,10 +10,10 @@ from fairness_audits.audits.fliptest.bars import Group
 from fairness_audits.results.formats import parameter
 from fairness_audits.results.style import INK, finish, new_panels
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture, Stamp
 
 CLASSIFIER, REGRESSION = "logistic", "linear_regression"
@@ -28,11 +28,11 @@ def places(inputs: Inputs, method: str) -> list[Place]:
     return trials.places(inputs, dataset=w.LAW, method=method)
 
 
-@registry.figure()
+@artefact(
+    "Predicted first-year averages of black applicants and of their counterparts, made by the causal model of "
+    "Kusner et al. and by transport. Equal distributions before and after would be counterfactual fairness.",
+)
 def figure_6(inputs: Inputs) -> Picture:
-    """Predicted first-year averages of black applicants and of their counterparts, made by the causal model of Kusner
-    et al. and by transport. Equal distributions before and after would be counterfactual fairness.
-    """
     found = _published(places(inputs, REGRESSION))
     figure, (panels,) = new_panels(2.5, 1, len(found), sharex=True, sharey=True)
     pooled = np.concatenate([scores for place in found for scores in (place.first.score, place.first.score_image)])
@@ -62,11 +62,11 @@ def figure_6(inputs: Inputs) -> Picture:
     )
 
 
-@registry.figure()
+@artefact(
+    "Black applicants who are predicted below the median and whose counterparts are predicted above it, by both "
+    "ways of making counterparts.",
+)
 def figure_7(inputs: Inputs) -> Picture:
-    """Black applicants who are predicted below the median and whose counterparts are predicted above it, by both ways
-    of making counterparts.
-    """
     found = _published(places(inputs, CLASSIFIER))
     whole = found[0].first
     groups = [Group(f"all {found[0].groups[0]}", whole.features, bars.FLIPSET_COLORS[""])]
@@ -89,11 +89,11 @@ def figure_7(inputs: Inputs) -> Picture:
     )
 
 
-@registry.figure()
+@artefact(
+    "How the members of the negative flipset differ from their counterparts, under the causal model and under "
+    "transport. Hatched bars are noise, full ones stand out.",
+)
 def figure_12(inputs: Inputs) -> Picture:
-    """How the members of the negative flipset differ from their counterparts, under the causal model and under
-    transport. Hatched bars are noise, full ones stand out.
-    """
     found = places(inputs, CLASSIFIER)
     _published(found)
     panels = [(place, ranking, place.report(w.NEGATIVE, ranking)) for place in found for ranking in bars.RANKS]

@@ -14,11 +14,11 @@ from fairness_audits.audits.fliptest.transparency import NOISE
 from fairness_audits.results.style import FAINT, INK, finish, in_order, method_style, new_panels
 from fairness_audits.results.table import Column
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, by_chance, chance_columns, size_columns
 from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, tabulated
 
@@ -39,11 +39,11 @@ def audited(inputs: Inputs) -> dict[tuple[str, str], list[Place]]:
     return {pair: sorted(found[pair], key=lambda place: methods.index(place.method)) for pair in order}
 
 
-@registry.figure(place=3)
+@artefact(
+    "The features in which flipset members differ most from their counterparts, before and after each mitigation. "
+    "Open marks are noise, full ones stand out.",
+)
 def figure_methods(inputs: Inputs) -> Picture:
-    """The features in which flipset members differ most from their counterparts, before and after each mitigation. Open
-    marks are noise, full ones stand out.
-    """
     panels = audited(inputs)
     figure, grid = new_panels(PANEL * len(panels) + 0.4, len(panels), 2)
     titles, empty = [], []
@@ -119,12 +119,12 @@ def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence
     axes.tick_params(axis="y", length=0)
 
 
-@registry.table(place=6)
+@artefact(
+    "What each mitigation of the audit of individual fairness does to flipsets, beside how large they are by "
+    "chance. A method may equalise the numbers of positive decisions and still decide differently about many people"
+    " and their counterparts.",
+)
 def table_methods(inputs: Inputs) -> StampedTable:
-    """What each mitigation of the audit of individual fairness does to flipsets, beside how large they are by chance. A
-    method may equalise the numbers of positive decisions and still decide differently about many people and their
-    counterparts.
-    """
     panels = audited(inputs)
     decided = {w.dataset_label(d): w.DECISIONS.get(d, ("positive",))[0] for d, _ in panels}
     positive = "; ".join(f"{dataset}: {decision}" for dataset, decision in decided.items())

@@ -9,9 +9,9 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.table import Cell, Column
 from fairness_audits.transport.quality import WORST_HEALTHY_KS
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.table import StampedTable, tabulated
 
 EXPERIMENTS = {
@@ -115,12 +115,12 @@ def validated(inputs: Inputs) -> list[Validated]:
     return sorted(listed, key=place)
 
 
-@registry.table()
+@artefact(
+    "How well the GAN's maps reach the group that they map to, and how far they move people for it, beside exact "
+    "transport. The published table has the columns of all trials; a trial whose training failed counts there like "
+    "any other.",
+)
 def table_1(inputs: Inputs) -> StampedTable:
-    """How well the GAN's maps reach the group that they map to, and how far they move people for it, beside exact
-    transport. The published table has the columns of all trials; a trial whose training failed counts there like any
-    other.
-    """
     maps = [one for one in validated(inputs) if one.transport == w.WGAN and (one.dataset, one.given) in TABLE_1]
     if not maps:
         raise ValueError(f"Table 1 needs maps of kind {w.WGAN!r}: found {validated(inputs)}")

@@ -15,10 +15,10 @@ from fairness_audits.results.style import curve, finish, level, new_panels
 from fairness_audits.results.table import Cell, Column, Kind
 from fairness_audits.values import Array
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.validation import HEALTHY, counted, validated
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, tabulated
 
@@ -51,10 +51,10 @@ def stability_rows(inputs: Inputs) -> pd.DataFrame:
     return rows.assign(**numbers)
 
 
-@registry.figure(
+@artefact(
+    "The image of a person with every feature at zero, under maps between two groups with the same distribution: "
+    "the less it varies with the draw of everyone else, the more stable the map.",
     "figure_2",
-    "The image of a person with every feature at zero, under maps between two groups with the same distribution: the "
-    "less it varies with the draw of everyone else, the more stable the map.",
     point=ZEROS,
     summary=variances,
     label="variance of the image of $0$",
@@ -64,11 +64,10 @@ def stability_rows(inputs: Inputs) -> pd.DataFrame:
     note="A point is one feature, a line their mean; maps stand beside each other at each number of features. "
     "Variances over {draws} draws with everyone else drawn anew.",
 )
-@registry.figure(
-    "figure_2_mean",
+@artefact(
     "Where a person with every feature at one is sent. A map between equal distributions should leave the person "
     "there; the exact map pulls towards the mean, the more the more features there are.",
-    place=1,
+    "figure_2_mean",
     point=ONES,
     summary=means,
     label="mean image of $1$",
@@ -137,12 +136,12 @@ def of_draws(inputs: Inputs) -> Iterator[tuple[Labels, dict[str, Cell]]]:
             yield (experiment, w.MAPS[transport].label), {"healthy": "", **measures}
 
 
-@registry.table(place=1)
+@artefact(
+    "The paper uses the GAN because it found it more stable than the exact map and the method of Seguy et al. Here "
+    "every kind of map is held against the others: on the validation of Table 1, and on its stability where the "
+    "true map is known.",
+)
 def table_maps(inputs: Inputs) -> StampedTable:
-    """The paper uses the GAN because it found it more stable than the exact map and the method of Seguy et al. Here
-    every kind of map is held against the others: on the validation of Table 1, and on its stability where the true map
-    is known.
-    """
 
     def column(key: str, group: str, kind: Kind, decimals: int = 3, name: str = "", printed: bool = True) -> Column:
         return Column(key, kind, lambda measures: measures.get(key), group, decimals, name, printed)

@@ -1,1 +1,13 @@
-"""Tables and figures of Maity, Xue, Yurochkin and Sun (ICLR 2021), declared where they are made."""
+"""Tables and figures of Maity, Xue, Yurochkin and Sun (ICLR 2021)."""
+
+ARTEFACTS = (
+    ("tables", "table_1 table_2 table_3 table_4 table_1_steps table_confidence"),
+    (
+        "tables",
+        "table_error_ratio_compas table_group_metrics table_angles table_counts",
+    ),
+    ("validity", "table_validity"),
+    ("comparison", "table_settings comparison"),
+    ("figures", "figure_1 figure_2 figure_3 figure_tolerance figure_sensitivity"),
+)
+"""The tables and figures in the order of the page, after the module that makes them."""

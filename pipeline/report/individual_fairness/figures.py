@@ -18,10 +18,10 @@ from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import parameter
 from fairness_audits.results.style import INK, curve, finish, level, logarithmic, method_style, new_panels
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.settings import select
 from pipeline.report.stamp import Picture
 
@@ -32,9 +32,8 @@ STABILITY = 2.0
 """The iteration x <- x - 2 lambda eta (x - x0) contracts for 2 lambda eta < 2 and diverges beyond."""
 
 
-@registry.figure()
+@artefact("The attack grows stronger with the number of its steps; the paper takes 500.")
 def figure_2(inputs: Inputs) -> Picture:
-    """The attack grows stronger with the number of its steps; the paper takes 500."""
     datasets = inputs.names("dataset", block="audit")
     figure, panels = new_panels(2.7, 1, len(datasets))
     for dataset, axes in zip(datasets, panels.flat, strict=True):
@@ -66,9 +65,8 @@ def figure_2(inputs: Inputs) -> Picture:
     )
 
 
-@registry.figure()
+@artefact("Two groups that differ in the first coordinate; the fair metric ignores that coordinate.")
 def figure_3(inputs: Inputs) -> Picture:
-    """Two groups that differ in the first coordinate; the fair metric ignores that coordinate."""
     name = next((n for n in sorted(inputs.datasets) if n.startswith(f"{w.SIMULATED}@labels=centred")), "")
     if not name:
         raise ValueError(f"figure_3 needs the prepared simulated data: found {sorted(inputs.datasets)}")
@@ -116,13 +114,14 @@ HEAT_MAPS = {
 """The rows of panels."""
 
 
-@registry.figure()
+@artefact(
+    "A classifier with θ₁ = 0 is individually fair whatever θ₂ is. Blue is accepted, red is rejected. Top: the "
+    "authors' generator (labels centred), the intercept fitted to the data as stated. Middle: an intercept of zero,"
+    " which comes near the published picture. Bottom: labels as equation E.1 is printed, which makes every label 1,"
+    " so that no intercept can be fitted. From left to right the metric discounts the true direction and directions"
+    " 5° and 10° off.",
+)
 def figure_1(inputs: Inputs) -> Picture:
-    """A classifier with θ₁ = 0 is individually fair whatever θ₂ is. Blue is accepted, red is rejected. Top: the
-    authors' generator (labels centred), the intercept fitted to the data as stated. Middle: an intercept of zero, which
-    comes near the published picture. Bottom: labels as equation E.1 is printed, which makes every label 1, so that no
-    intercept can be fitted. From left to right the metric discounts the true direction and directions 5° and 10° off.
-    """
     rows = [(name, select(inputs.rows, {**setting, "statistic": "T_n"})) for name, setting in HEAT_MAPS.items()]
     angles = sorted(rows[0][1]["angle"].unique())
     delta = float(configured(inputs, "heatmaps", w.SIMULATED, "logistic_grid")["audit.delta"])
@@ -178,9 +177,8 @@ def _color_bar(figure: Figure, axes: Any, norm: TwoSlopeNorm, of: Callable[[floa
     return bar
 
 
-@registry.figure(place=2)
+@artefact("A conclusion that hangs on one value of the tolerance shows as a curve that falls there.")
 def figure_tolerance(inputs: Inputs) -> Picture:
-    """A conclusion that hangs on one value of the tolerance shows as a curve that falls there."""
     datasets = inputs.names("dataset", block="audit")
     tests = ((q.T_N, "loss ratio"), (q.ERROR_T_N, "error-rate ratio"))
     figure, grid = new_panels(3.8, len(tests), len(datasets), sharey=True)
@@ -209,11 +207,11 @@ def figure_tolerance(inputs: Inputs) -> Picture:
     )
 
 
-@registry.figure(place=3)
+@artefact(
+    "The penalty λ holds the attack back outside the sensitive subspace; the step size η, times the number of "
+    "steps, is the length of the flow.",
+)
 def figure_sensitivity(inputs: Inputs) -> Picture:
-    """The penalty λ holds the attack back outside the sensitive subspace; the step size η, times the number of steps,
-    is the length of the flow.
-    """
     rows = inputs.select(block="sensitivity", statistic="T_n")
     rows = rows[rows["steps"] == rows.groupby("dataset", observed=True)["steps"].transform("max")]
     steps = enumerated(f"{number:,.0f}" for number in sorted(set(rows["steps"])))

@@ -9,10 +9,10 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import method_style
 from fairness_audits.results.table import Cell, Column, Kind, Row
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import Quantity, configured
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.table import StampedTable, labels, tabulated
 
 Place = tuple[str, str]
@@ -62,19 +62,19 @@ def _of_quantities(
     return StampedTable(columns, body, title=title, notes=tuple(notes), stamp=inputs.stamp("audit", dataset))
 
 
-@registry.table()
+@artefact(
+    "Balanced accuracy, average odds differences for gender and race, and both tests of individual fairness: the "
+    "loss ratio (Tₙ) and the error-rate ratio (T̃ₙ), each with the share of repetitions in which fairness is "
+    "rejected.",
+)
 def table_1(inputs: Inputs) -> StampedTable:
-    """Balanced accuracy, average odds differences for gender and race, and both tests of individual fairness: the loss
-    ratio (Tₙ) and the error-rate ratio (T̃ₙ), each with the share of repetitions in which fairness is rejected.
-    """
     columns = [x.column(inputs, "number") for x in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO)]
     notes = ("Means over the repetitions.", q.steps_note(inputs, w.ADULT), q.odds_note(inputs, w.ADULT))
     return _of_methods(inputs, "Results on Adult data.", w.ADULT, columns, notes)
 
 
-@registry.table()
+@artefact("The paper states one choice for both methods and both data sets.")
 def table_2(inputs: Inputs) -> StampedTable:
-    """The paper states one choice for both methods and both data sets."""
     settings = {"learning_rate": "learning_rate", "batch_size": "batch_size", "num_steps": "steps"}
     rows = [
         ((w.dataset_label(dataset), method_style(method).label), configured(inputs, "audit", dataset, method))
@@ -90,9 +90,8 @@ def table_2(inputs: Inputs) -> StampedTable:
     return tabulated(title, ("Dataset", "Method"), columns, rows, inputs.stamp("audit"), notes)
 
 
-@registry.table()
+@artefact("The numbers of Table 1 with standard deviations, as in appendix F.6.")
 def table_3(inputs: Inputs) -> StampedTable:
-    """The numbers of Table 1 with standard deviations, as in appendix F.6."""
     rows = [
         ((x.group, x.name), partial(x.measure, inputs, w.ADULT), q.DECIMALS[x.kind])
         for x in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO)
@@ -101,19 +100,18 @@ def table_3(inputs: Inputs) -> StampedTable:
     return _of_quantities(inputs, "Full results on Adult data.", ("", "Quantity"), "spread", w.ADULT, rows, notes)
 
 
-@registry.table()
+@artefact("Balanced accuracy, average odds differences for gender and race, and the loss-ratio test.")
 def table_4(inputs: Inputs) -> StampedTable:
-    """Balanced accuracy, average odds differences for gender and race, and the loss-ratio test."""
     columns = [x.column(inputs) for x in (*q.PERFORMANCE, *q.LOSS_RATIO)]
     notes = (SPREADS, q.steps_note(inputs, w.COMPAS), q.odds_note(inputs, w.COMPAS))
     return _of_methods(inputs, "Results on COMPAS data.", w.COMPAS, columns, notes)
 
 
-@registry.table(place=1)
+@artefact(
+    "The paper states 500 steps of the attack for Adult; the audits that its authors released used 200 for most "
+    "methods.",
+)
 def table_1_steps(inputs: Inputs) -> StampedTable:
-    """The paper states 500 steps of the attack for Adult; the audits that its authors released used 200 for most
-    methods.
-    """
     quantities = ((w.ADULT, q.T_N), (w.ADULT, q.ERROR_T_N), (w.COMPAS, q.T_N))
     rows = [
         ((f"{w.dataset_label(d)}, {x.key}", method_style(m).label), partial(x.measure, inputs, d, m))
@@ -129,9 +127,8 @@ def table_1_steps(inputs: Inputs) -> StampedTable:
     return tabulated(title, ("Statistic", "Method"), columns, rows, inputs.stamp("audit"), (SPREADS,))
 
 
-@registry.table(place=2)
+@artefact("How sure the means of Tables 1 and 4 are.")
 def table_confidence(inputs: Inputs) -> StampedTable:
-    """How sure the means of Tables 1 and 4 are."""
     datasets = inputs.names("dataset", block="audit")
     rows: list[tuple[Sequence[str], Callable[..., Any], int | None]] = []
     for d, x in product(datasets, (*q.PERFORMANCE, q.T_N, q.ERROR_T_N)):
@@ -148,9 +145,8 @@ def table_confidence(inputs: Inputs) -> StampedTable:
     return _of_quantities(inputs, "Confidence intervals.", stub, "value and interval", "", rows, notes)
 
 
-@registry.table(place=3)
+@artefact("The paper reports this test for Adult alone.")
 def table_error_ratio_compas(inputs: Inputs) -> StampedTable:
-    """The paper reports this test for Adult alone."""
     ratio = Quantity("S~_n", "error_S_n", q.ZERO_ONE, attacked=True)
     undefined = Quantity("undefined", "undefined_errors", q.ZERO_ONE, "average")
     columns = [x.column(inputs) for x in (ratio, *q.ERROR_RATIO, undefined)]
@@ -159,9 +155,8 @@ def table_error_ratio_compas(inputs: Inputs) -> StampedTable:
     return _of_methods(inputs, "The error-rate-ratio test on COMPAS data.", w.COMPAS, columns, notes)
 
 
-@registry.table(place=4)
+@artefact("A method can look even-handed by one definition and not by another.")
 def table_group_metrics(inputs: Inputs) -> StampedTable:
-    """A method can look even-handed by one definition and not by another."""
     datasets = inputs.names("dataset", block="audit")
     rows = [
         ((w.dataset_label(d), key), partial(Quantity(key, statistic).measure, inputs, d), None)
@@ -177,11 +172,11 @@ def table_group_metrics(inputs: Inputs) -> StampedTable:
     return _of_quantities(inputs, title, ("Dataset", "Quantity"), "spread", "", rows, notes)
 
 
-@registry.table(place=5)
+@artefact(
+    "The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. A projection onto the "
+    "complement of one subspace protects against the other only as far as the two agree.",
+)
 def table_angles(inputs: Inputs) -> StampedTable:
-    """The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. A projection onto the
-    complement of one subspace protects against the other only as far as the two agree.
-    """
     datasets = inputs.names("dataset", block="audit")
     angles = {dataset: q.principal_angles(inputs, dataset) for dataset in datasets}
     first = {(d, inputs.names("method", block="audit", dataset=d)[0]) for d in datasets}
@@ -204,11 +199,11 @@ def table_angles(inputs: Inputs) -> StampedTable:
     return _of_methods(inputs, "The sensitive subspaces of train and test rows.", "", columns, notes)
 
 
-@registry.table(place=6)
+@artefact(
+    "Loss ratios that were held at a bound of floating-point numbers, ratios that do not exist, and ratios below 1:"
+    " the attack helped.",
+)
 def table_counts(inputs: Inputs) -> StampedTable:
-    """Loss ratios that were held at a bound of floating-point numbers, ratios that do not exist, and ratios below 1:
-    the attack helped.
-    """
     columns = [Quantity(k, s, kind="total", attacked=True).column(inputs) for k, s in COUNTED.items()]
     dropped = [
         f"{w.dataset_label(name)}: {sum(d.dropped.values()):,} rows dropped on purpose ("

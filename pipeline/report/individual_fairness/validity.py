@@ -9,9 +9,9 @@ from scipy.stats import norm
 from fairness_audits.results.formats import number, parameter
 from fairness_audits.results.table import Column
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.table import StampedTable, tabulated
 
 BLOCK = "validity"
@@ -20,11 +20,11 @@ NEAR, MONTE_CARLO = 0.95, 0.95
 """A share, and the level of the interval for the simulation's own error of it."""
 
 
-@registry.table(place=7)
+@artefact(
+    "Samples are drawn from a population of simulated points whose true ratio is known, which is what the theorems "
+    "on coverage and level speak about.",
+)
 def table_validity(inputs: Inputs) -> StampedTable:
-    """Samples are drawn from a population of simulated points whose true ratio is known, which is what the theorems on
-    coverage and level speak about.
-    """
     rows = inputs.select(block=BLOCK, statistic="rejection_rate")
     draws = int(rows["draws"].iloc[0])
     error = float(norm.ppf((1 + MONTE_CARLO) / 2) * np.sqrt(NEAR * (1 - NEAR) / draws))

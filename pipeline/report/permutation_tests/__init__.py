@@ -1,1 +1,13 @@
-"""Tables and figures of DiCiccio, Vasudevan, Basu, Kenthapadi and Agarwal (KDD 2020), declared where they are made."""
+"""Tables and figures of DiCiccio, Vasudevan, Basu, Kenthapadi and Agarwal (KDD 2020)."""
+
+ARTEFACTS = (
+    ("simulations", "table_1 table_levels"),
+    ("data", "table_auc"),
+    ("methods", "table_methods"),
+    ("data", "table_sample_size"),
+    ("comparison", "table_settings comparison"),
+    ("simulations", "figure_1"),
+    ("data", "figure_2 figure_3 figure_2_race figure_3_race"),
+    ("simulations", "figure_levels figure_power"),
+)
+"""The tables and figures in the order of the page, after the module that makes them."""

@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.report import registry
 from pipeline.report.comparison_table import as_table
 from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.settings_table import settings_table
 from pipeline.report.table import StampedTable
 
@@ -32,15 +32,14 @@ def _percentile(values: Mapping[str, Any]) -> dict[str, float]:
     return {"percentile": 100 * (1 - float(values["audit.alpha"]))} if "audit.alpha" in values else {}
 
 
-@registry.table()
+@artefact(
+    "Each number that the paper prints beside ours, with a verdict where the settings match; many of its numbers "
+    "survive nowhere in its text.",
+)
 def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
-    """Each number that the paper prints beside ours, with a verdict where the settings match; many of its numbers
-    survive nowhere in its text.
-    """
     return as_table(found, inputs.stamp(("null_rejection", "p_values", "thresholds", "auc")))
 
 
-@registry.table(place=5)
+@artefact("Settings of every part. What the paper's text lost is proposed here.")
 def table_settings(inputs: Inputs) -> StampedTable:
-    """Settings of every part. What the paper's text lost is proposed here."""
     return settings_table(inputs, inputs.stamp())

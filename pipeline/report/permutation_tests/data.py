@@ -13,9 +13,9 @@ from fairness_audits.results.formats import MINUS
 from fairness_audits.results.style import FAINT, INK, MethodStyle, counts_along, curve, finish, logarithmic, new_panels
 from fairness_audits.results.table import Column
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.permutation_tests.simulations import count
+from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, tabulated
 
@@ -34,11 +34,11 @@ DISTANCE = MethodStyle("equalized-odds distance", "#0072B2", "", "-")
 BOUND = MethodStyle("95th percentile", "#D55E00", "", (0, (4, 1.5)))
 
 
-@registry.table(place=2)
+@artefact(
+    "Logistic regression with an L2 penalty chosen on validation rows, without gender and race among the features. "
+    "The published values are lost.",
+)
 def table_auc(inputs: Inputs) -> StampedTable:
-    """Logistic regression with an L2 penalty chosen on validation rows, without gender and race among the features. The
-    published values are lost.
-    """
 
     def mean(statistic: str) -> Callable[[pd.DataFrame], float]:
         return lambda part: float(np.nanmean(_values(part, statistic)))
@@ -62,11 +62,11 @@ def table_auc(inputs: Inputs) -> StampedTable:
     )
 
 
-@registry.table(place=4)
+@artefact(
+    "The number of rows at which a difference of a given size stands just on the bound of the test, and at which it"
+    " is found four times out of five.",
+)
 def table_sample_size(inputs: Inputs) -> StampedTable:
-    """The number of rows at which a difference of a given size stands just on the bound of the test, and at which it is
-    found four times out of five.
-    """
     rows = inputs.select(block="thresholds")
     alpha = float(rows["alpha"].dropna().iloc[0])
     places = [
@@ -162,15 +162,15 @@ def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
     return np.where(np.isinf(found), np.nan, found)
 
 
-@registry.figure(
-    "figure_2",
+@artefact(
     "Left, the difference in recall; right, in the false positive rate. Where the difference exceeds the 95th "
-    "percentile of the permutations, the un-studentised permutation test rejects equal rates; the bars show what the "
-    "exact and the studentised test conclude. At extreme thresholds the studentised test, as published, may reject "
-    "for want of any variance in a group.",
+    "percentile of the permutations, the un-studentised permutation test rejects equal rates; the bars show what "
+    "the exact and the studentised test conclude. At extreme thresholds the studentised test, as published, may "
+    "reject for want of any variance in a group.",
+    "figure_2",
     attribute="sex",
 )
-@registry.figure("figure_2_race", "As Figure 2, with groups by race.", place=1, attribute="race")
+@artefact("As Figure 2, with groups by race.", "figure_2_race", attribute="race")
 def thresholds(inputs: Inputs, attribute: str) -> Picture:
     """Equalized-odds distance and 95th percentile of the permutations against the threshold."""
     place = {"block": "thresholds", "attribute": attribute}
@@ -235,13 +235,13 @@ def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
     axes.spines["left"].set_visible(False)
 
 
-@registry.figure(
-    "figure_3",
+@artefact(
     "The larger the sample, the smaller the differences that are told from chance. Taking the least over many "
     "thresholds is a selection without correction, as published; the curve corrected by Holm's method pays for it.",
+    "figure_3",
     attribute="sex",
 )
-@registry.figure("figure_3_race", "As Figure 3, with groups by race.", place=2, attribute="race")
+@artefact("As Figure 3, with groups by race.", "figure_3_race", attribute="race")
 def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
     """The least difference that is detected, against the sample size."""
     place = {"block": "sample_size", "attribute": attribute}

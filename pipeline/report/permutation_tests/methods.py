@@ -11,20 +11,20 @@ from fairness_audits.results.formats import p_value
 from fairness_audits.results.style import in_order, method_style
 from fairness_audits.results.table import Cell, Column
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.permutation_tests.data import difference_of
+from pipeline.report.registry import artefact
 from pipeline.report.table import StampedTable, tabulated
 
 BLOCKS = ("methods", "methods_all")
 LABELS = {w.FOR_THE_PAPER: "Logistic regression"}
 
 
-@registry.table(place=3)
+@artefact(
+    "Whether each method's classifiers treat two groups alike, metric by metric. Rates, precision and NPV are "
+    "tested exactly, everything else by the studentised permutation test.",
+)
 def table_methods(inputs: Inputs) -> StampedTable:
-    """Whether each method's classifiers treat two groups alike, metric by metric. Rates, precision and NPV are tested
-    exactly, everything else by the studentised permutation test.
-    """
     blocks = [block for block in BLOCKS if (inputs.rows["block"] == block).any()]
     rows = pd.concat([inputs.select(block=block) for block in blocks], ignore_index=True)
     rows = rows.assign(shown=[w.dataset_label(name) for name in rows["dataset"]])

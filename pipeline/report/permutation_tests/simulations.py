@@ -13,8 +13,8 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter
 from fairness_audits.results.table import Cell, Column
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.rules import with_wilson
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, tabulated
@@ -38,12 +38,12 @@ HEADROOM = 1.25
 PUBLISHED_PANELS = (w.UNSTUDENTIZED, w.STUDENTIZED, w.BOOTSTRAP)
 
 
-@registry.table()
+@artefact(
+    "The protected attribute and the model's error are uncorrelated, though not independent, in both rows: the "
+    "first row's attribute is uniform, the second's one plus an exponential. FairTest's rule rejects the true "
+    "hypothesis of no correlation far too often, and the false one of independence less often than its level.",
+)
 def table_1(inputs: Inputs) -> StampedTable:
-    """The protected attribute and the model's error are uncorrelated, though not independent, in both rows: the first
-    row's attribute is uniform, the second's one plus an exponential. FairTest's rule rejects the true hypothesis of no
-    correlation far too often, and the false one of independence less often than its level.
-    """
     rows = inputs.select(block="null_rejection", statistic="rejection_rate")
     tests = {"Algorithm 1": w.STUDENTIZED, "FairTest": w.FAIRTEST, "un-studentised": w.UNSTUDENTIZED}
     columns = [
@@ -90,12 +90,12 @@ def _ends(values: pd.Series) -> list[int]:
     return list(dict.fromkeys([found[0], found[-1]]))
 
 
-@registry.table(place=1)
+@artefact(
+    "Both groups have the same false negative rate or, in the last columns, the same AUC. The upper rows are "
+    "settings as section 4.2 describes them, whose numbers are lost; in the lower ones the positives of group B get"
+    " fewer and fewer.",
+)
 def table_levels(inputs: Inputs) -> StampedTable:
-    """Both groups have the same false negative rate or, in the last columns, the same AUC. The upper rows are settings
-    as section 4.2 describes them, whose numbers are lost; in the lower ones the positives of group B get fewer and
-    fewer.
-    """
     rates = pd.concat([inputs.select(block=block, statistic="rejection_rate") for block in SETTINGS])
     aucs = inputs.select(block=AUCS, statistic="rejection_rate")
     rare = inputs.select(block=RARE, statistic="rejection_rate")
@@ -165,11 +165,11 @@ def _notes(rates: pd.DataFrame, aucs: pd.DataFrame, rare: pd.DataFrame) -> tuple
     )
 
 
-@registry.figure()
+@artefact(
+    "Groups with the same false negative rate and different shares of positives. Without studentising, small "
+    "p-values are far too many. The settings are proposed here: those of the paper are lost.",
+)
 def figure_1(inputs: Inputs) -> Picture:
-    """Groups with the same false negative rate and different shares of positives. Without studentising, small p-values
-    are far too many. The settings are proposed here: those of the paper are lost.
-    """
     rows = inputs.select(block="p_values", statistic="p_share")
     alpha, simulations = float(rows["alpha"].iloc[0]), int(rows["simulations"].iloc[0])
     figure, (panels,) = new_panels(2.2, 1, len(PUBLISHED_PANELS), sharey=True)
@@ -208,14 +208,14 @@ def figure_1(inputs: Inputs) -> Picture:
     )
 
 
-@registry.figure(place=3)
+@artefact(
+    "The study's own finding: the studentised test, LiFT's shortcut and the bootstrap rely on large numbers of "
+    "positives and reject equal false negative rates too often where they are few. Permuting within the positives "
+    "and enumerating all outcomes is exact, whatever their number. Of equal AUCs there is no exact test: the "
+    "studentised one keeps its level where a fifth of the group is positive, and rejects too often where a few "
+    "positives stand among many rows.",
+)
 def figure_levels(inputs: Inputs) -> Picture:
-    """The study's own finding: the studentised test, LiFT's shortcut and the bootstrap rely on large numbers of
-    positives and reject equal false negative rates too often where they are few. Permuting within the positives and
-    enumerating all outcomes is exact, whatever their number. Of equal AUCs there is no exact test: the studentised one
-    keeps its level where a fifth of the group is positive, and rejects too often where a few positives stand among many
-    rows.
-    """
     rows = _with_positives(inputs.select(block="few_positives", statistic="rejection_rate"))
     aucs, rare = (_with_positives(inputs.select(block=block, statistic="rejection_rate")) for block in (AUCS, RARE))
     aucs = aucs[(aucs["n_a"] == rows["n_a"].iloc[0]) & aucs["n_b"].isin(rows["n_b"])]
@@ -263,9 +263,8 @@ def _with_positives(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(positives=rows["n_b"].astype(float) * rows["positives_b"].astype(float))
 
 
-@registry.figure(place=4)
+@artefact("How often each test finds a true difference, and how near the formula of section 5.1 comes.")
 def figure_power(inputs: Inputs) -> Picture:
-    """How often each test finds a true difference, and how near the formula of section 5.1 comes."""
     rows = inputs.select(block="power", statistic="power")
     predicted = inputs.select(block="power", statistic="predicted_power")
     alpha = float(rows["alpha"].iloc[0])

@@ -16,8 +16,8 @@ from fairness_audits.results.formats import DASH, number
 from fairness_audits.results.table import Cell, Column, Row
 from fairness_audits.values import Array
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import LEVEL, NOT_RUN, Audited, Points
 from pipeline.report.rules import with_wilson
@@ -193,9 +193,8 @@ def once(groups: Sequence[tuple[str, str]]) -> Array:
     return np.array([names.count(name) != 2 or name in names[:place] for place, name in enumerate(names)], dtype=bool)
 
 
-@registry.table()
+@artefact("How often sigma by randomized smoothing has the sign of sigma by each attack.")
 def table_1(inputs: Inputs) -> StampedTable:
-    """How often sigma by randomized smoothing has the sign of sigma by each attack."""
     found = study.audited(inputs, study.NETWORKS)
     missing = study.absences(found)
     body = []
@@ -232,11 +231,11 @@ def table_1(inputs: Inputs) -> StampedTable:
     )
 
 
-@registry.table(place=1)
+@artefact(
+    "How often two distances, or two epochs, agree on who is less robust: exact distances against their estimates "
+    "on linear models, attacks against each other, earlier checkpoints against the last.",
+)
 def table_agreement(inputs: Inputs) -> StampedTable:
-    """How often two distances, or two epochs, agree on who is less robust: exact distances against their estimates on
-    linear models, attacks against each other, earlier checkpoints against the last.
-    """
     found = study.audited(inputs)
     here = w.datasets_in(one.dataset for one in study.run(found))
     body = []
@@ -273,9 +272,8 @@ def table_agreement(inputs: Inputs) -> StampedTable:
     )
 
 
-@registry.table(place=2)
+@artefact("How far sigma by each estimate is from sigma by the exact distance, on linear models.")
 def table_sigma_differences(inputs: Inputs) -> StampedTable:
-    """How far sigma by each estimate is from sigma by the exact distance, on linear models."""
     found = study.audited(inputs, study.LINEAR)
     here = w.datasets_in(one.dataset for one in study.run(found))
     paper = [name for name in w.PUBLISHED_IMAGES if name in here]

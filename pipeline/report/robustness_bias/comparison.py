@@ -6,10 +6,10 @@ import pandas as pd
 
 from pipeline.report import comparison as rules
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.comparison_table import as_table
 from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.facts import measurements
 from pipeline.report.settings_table import settings_table
@@ -27,9 +27,8 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     return rules.compared(inputs, published, measurements(inputs), (*reduced, *dict.fromkeys(of_data)))
 
 
-@registry.table()
+@artefact("Each number that the paper prints beside ours, with a verdict where the settings match.")
 def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
-    """Each number that the paper prints beside ours, with a verdict where the settings match."""
     audited = study.audited(inputs)
     return as_table(
         found,
@@ -43,9 +42,8 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     )
 
 
-@registry.table(place=10)
+@artefact("As this run used them. Most of them the paper leaves to the authors' program.")
 def table_settings(inputs: Inputs) -> StampedTable:
-    """As this run used them. Most of them the paper leaves to the authors' program."""
     return settings_table(inputs, stamps.stamp(inputs, stamps.blocks(inputs)), left_out(inputs))
 
 

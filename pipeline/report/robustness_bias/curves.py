@@ -19,8 +19,8 @@ from fairness_audits.results.style import PAGE_WIDTH, WARNING, line_style, new_f
 from fairness_audits.values import Array
 from pipeline.methods.sgd import accuracy_curve
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Picture
@@ -112,16 +112,16 @@ EXACT = tuple((dataset, None) for dataset in w.IMAGES)
 SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))
 
 
-@registry.figure(
-    "figure_4",
+@artefact(
     "The share of each class whose exact distance to the boundary of a multinomial logistic regression exceeds a "
     "budget, for each data set. One thin line is one class, the dashed line is their mean.",
+    "figure_4",
     pairs=EXACT,
     title="Robustness of every class under logistic regression.",
 )
-@registry.figure(
-    "figure_5",
+@artefact(
     "The same by sensitive attribute, for the data sets that have one.",
+    "figure_5",
     pairs=SENSITIVE,
     title="Robustness by sensitive attribute under logistic regression.",
 )
@@ -182,9 +182,8 @@ FEW = 10
 """Levels that are drawn one by one."""
 
 
-@registry.figure(place=10)
+@artefact("How the test accuracy of each group comes about, epoch by epoch.")
 def figure_training(inputs: Inputs) -> Picture:
-    """How the test accuracy of each group comes about, epoch by epoch."""
     title = "Test accuracy by group during training."
     every = [one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]]
     shown = parted(every, TRAINED)
@@ -245,17 +244,16 @@ def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:
     return figure, grid[:count]
 
 
-@registry.figure(
-    "figure_6",
+@artefact(
     "How robust the races in UTKFace are under each network, by each measure of the distance to the boundary.",
+    "figure_6",
     dataset=w.UTKFACE,
     partition=w.RACE,
     title="UTKFace partitioned by race.",
 )
-@registry.figure(
-    "figure_digits_curves",
+@artefact(
     "What Figure 6 shows, for the handwritten digits by class.",
-    place=3,
+    "figure_digits_curves",
     dataset=w.DIGITS,
     partition=None,
     title="The digits partitioned by class.",

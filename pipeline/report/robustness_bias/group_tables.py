@@ -12,8 +12,8 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import DASH, interval, p_value
 from fairness_audits.results.table import Cell, Column, Kind, Row
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.network_tables import engines
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
@@ -59,11 +59,11 @@ def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -
     return pd.DataFrame(columns, index).to_dict("index")
 
 
-@registry.table(place=5)
+@artefact(
+    "Definition 1 as a test: for every group how much closer to the boundary it is than all others, and whether "
+    "that is significant.",
+)
 def table_sigma(inputs: Inputs) -> StampedTable:
-    """Definition 1 as a test: for every group how much closer to the boundary it is than all others, and whether that
-    is significant.
-    """
     found = study.audited(inputs)
     linear = {one.dataset: one for one in study.run(found) if one.block == study.LINEAR}
     networks = [one for one in study.run(found) if one.block == study.NETWORKS]
@@ -113,11 +113,11 @@ def table_sigma(inputs: Inputs) -> StampedTable:
     )
 
 
-@registry.table(place=11)
+@artefact(
+    "What changes from training to training beside what differs between groups: one network, trained several times "
+    "with draws of its own.",
+)
 def table_trainings(inputs: Inputs) -> StampedTable:
-    """What changes from training to training beside what differs between groups: one network, trained several times
-    with draws of its own.
-    """
     found = study.audited(inputs, study.TRAININGS)
     again = study.run(found)
     body, shown = [], list[Audited]()
@@ -170,11 +170,11 @@ def _exact(one: Audited | None, group: tuple[str, str]) -> dict[str, Cell]:
     return {**sigma, "interval": ends, "p adjusted": p_value(float(line[ADJUSTED]))}
 
 
-@registry.table(place=7)
+@artefact(
+    "Which groups are compared with the others, and of which images. Data that could not be had are listed with how"
+    " to get them.",
+)
 def table_partitions(inputs: Inputs) -> StampedTable:
-    """Which groups are compared with the others, and of which images. Data that could not be had are listed with how to
-    get them.
-    """
     found = study.audited(inputs)
     missing = study.absences(found)
     sizes = {}

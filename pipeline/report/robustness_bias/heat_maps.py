@@ -15,8 +15,8 @@ from fairness_audits.results.formats import number
 from fairness_audits.results.style import INK, ink_on, new_panels, panel_letter
 from fairness_audits.values import Array
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.robustness_bias.study import Audited
@@ -89,22 +89,25 @@ def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
     return made
 
 
-@registry.figure("figure_7", dataset=w.UTKFACE, attacks=ATTACKS)
-@registry.figure("figure_8", dataset=w.UTKFACE, attacks=CERTIFICATES)
-@registry.figure("figure_9", dataset=w.CIFAR10, attacks=ATTACKS)
-@registry.figure("figure_10", dataset=w.CIFAR10, attacks=CERTIFICATES)
-@registry.figure("figure_11", dataset=w.CIFAR100, attacks=ATTACKS)
-@registry.figure("figure_12", dataset=w.CIFAR100, attacks=CERTIFICATES)
-@registry.figure("figure_13", dataset=w.SUPER, attacks=ATTACKS)
-@registry.figure("figure_14", dataset=w.SUPER, attacks=CERTIFICATES)
-@registry.figure("figure_15", dataset=w.ADIENCE, attacks=ATTACKS)
-@registry.figure("figure_16", dataset=w.ADIENCE, attacks=CERTIFICATES)
-@registry.figure("figure_digits", place=1, dataset=w.DIGITS, attacks=ATTACKS)
-@registry.figure("figure_digits_smoothing", place=2, dataset=w.DIGITS, attacks=CERTIFICATES)
+CAPTION = (
+    "Robustness of each group relative to all others, under every network that had learned by its first epoch, and "
+    "by its last. A star or a dot: not by chance. Light: too few points. Grey: not defined."
+)
+
+
+@artefact(CAPTION, "figure_7", dataset=w.UTKFACE, attacks=ATTACKS)
+@artefact(CAPTION, "figure_8", dataset=w.UTKFACE, attacks=CERTIFICATES)
+@artefact(CAPTION, "figure_9", dataset=w.CIFAR10, attacks=ATTACKS)
+@artefact(CAPTION, "figure_10", dataset=w.CIFAR10, attacks=CERTIFICATES)
+@artefact(CAPTION, "figure_11", dataset=w.CIFAR100, attacks=ATTACKS)
+@artefact(CAPTION, "figure_12", dataset=w.CIFAR100, attacks=CERTIFICATES)
+@artefact(CAPTION, "figure_13", dataset=w.SUPER, attacks=ATTACKS)
+@artefact(CAPTION, "figure_14", dataset=w.SUPER, attacks=CERTIFICATES)
+@artefact(CAPTION, "figure_15", dataset=w.ADIENCE, attacks=ATTACKS)
+@artefact(CAPTION, "figure_16", dataset=w.ADIENCE, attacks=CERTIFICATES)
+@artefact(CAPTION, "figure_digits", dataset=w.DIGITS, attacks=ATTACKS)
+@artefact(CAPTION, "figure_digits_smoothing", dataset=w.DIGITS, attacks=CERTIFICATES)
 def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
-    """Robustness of each group relative to all others, under every network that had learned by its first epoch, and by
-    its last. A star or a dot: not by chance. Light: too few points. Grey: not defined.
-    """
     found = study.audited(inputs, study.NETWORKS, dataset)
     how = "attacks" if attacks is ATTACKS else "randomized smoothing"
     title = f"{w.dataset_label(dataset)}: robustness of each group relative to the others, by {how}."

@@ -11,8 +11,8 @@ from fairness_audits.results.formats import number
 from fairness_audits.results.table import Cell, Column, Row
 from fairness_audits.values import Array
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.agreement import TABLE_1
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
@@ -34,9 +34,8 @@ SHORT = {"Deep CNN (CIFAR100)": "Deep CNN"}
 FROM_SCRATCH, NOT_LEARNED = "*", "\u00a7"
 
 
-@registry.table()
+@artefact("How well the networks classify. Deep CNN and PyramidNet are others on CIFAR-10 than on CIFAR-100.")
 def table_2(inputs: Inputs) -> StampedTable:
-    """How well the networks classify. Deep CNN and PyramidNet are others on CIFAR-10 than on CIFAR-100."""
     found = study.audited(inputs, study.NETWORKS)
     missing = study.absences(found)
     body, scratch = [], False
@@ -94,11 +93,11 @@ BACKWARD = 3
 GIGA, TERA = 1e9, 1e12
 
 
-@registry.table(place=11)
+@artefact(
+    "What each network cost in multiply-adds, which are the same on every machine: its training, and the passes of "
+    "all attacks and of smoothing. Means over the trainings of one kind.",
+)
 def table_costs(inputs: Inputs) -> StampedTable:
-    """What each network cost in multiply-adds, which are the same on every machine: its training, and the passes of all
-    attacks and of smoothing. Means over the trainings of one kind.
-    """
     found = [one for one in study.trained(study.audited(inputs)) if one.model in inputs.classifiers]
     kinds: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
     for one in found:
@@ -137,11 +136,11 @@ def table_costs(inputs: Inputs) -> StampedTable:
     )
 
 
-@registry.table(place=6)
+@artefact(
+    "How far a test point typically is from the boundary. Attacks bound the distance from above and smoothing from "
+    "below: how far they are from the best that is known, how often they fail, and how many passes they take.",
+)
 def table_bounds(inputs: Inputs) -> StampedTable:
-    """How far a test point typically is from the boundary. Attacks bound the distance from above and smoothing from
-    below: how far they are from the best that is known, how often they fail, and how many passes they take.
-    """
     found = study.audited(inputs)
     shown = [one for one in study.run(found) if one.block in (study.LINEAR, study.NETWORKS)]
     body = []

@@ -9,8 +9,8 @@ from fairness_audits.results.style import finish, new_panels
 from fairness_audits.results.table import Column, Row
 from fairness_audits.values import Array
 from pipeline.report import labels as w
-from pipeline.report import registry
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import curves, stamps, study
 from pipeline.report.robustness_bias.curves import Group, nothing
 from pipeline.report.robustness_bias.study import FORMS, NOT_RUN, Audited
@@ -58,11 +58,11 @@ def by_weight(found: Sequence[Audited], network: str) -> dict[tuple[str, str], l
     return sets
 
 
-@registry.table(place=9)
+@artefact(
+    "Accuracy and robustness bias of the penalised group, for every weight, threshold and form of the distance in "
+    "the penalty.",
+)
 def table_regularizer(inputs: Inputs) -> StampedTable:
-    """Accuracy and robustness bias of the penalised group, for every weight, threshold and form of the distance in the
-    penalty.
-    """
     found = penalised(inputs)
     units = " or ".join(sorted({UNITS[one.method["scale"]] for one in found}))
     return StampedTable(
@@ -116,33 +116,32 @@ def sigma(one: Audited, group: tuple[str, str]) -> float:
     return float(one.sigmas(one.bound, denominator=w.CORRECT)[group])
 
 
-@registry.figure(
-    "figure_17",
+@artefact(
     "Distances of a class and of all others for a Deep CNN on CIFAR-10, trained without the penalty on robustness "
     "bias and with it. The published figure has such a pair for each of the ten classes; here for those that were "
     "penalised in this run. It does not say which weight and threshold it has.",
+    "figure_17",
     dataset=w.CIFAR10,
     network="deep_cnn",
 )
-@registry.figure("figure_18", "The same for ResNet50.", dataset=w.CIFAR10, network="resnet50")
-@registry.figure("figure_19", "The same for VGG19.", dataset=w.CIFAR10, network="vgg19")
-@registry.figure(
-    "figure_digits_regularizer",
+@artefact("The same for ResNet50.", "figure_18", dataset=w.CIFAR10, network="resnet50")
+@artefact("The same for VGG19.", "figure_19", dataset=w.CIFAR10, network="vgg19")
+@artefact(
     "What Figures 17 to 19 show, for the handwritten digits, with several weights of the penalty.",
-    place=4,
+    "figure_digits_regularizer",
     dataset=w.DIGITS,
     network="utk_classifier",
 )
-@registry.figure(
+@artefact(
+    "Distances by race in UTKFace for the UTK Classifier, trained without the penalty and with it, for one race. "
+    "The published figure does not say which races its penalty is for.",
     "figure_20",
-    "Distances by race in UTKFace for the UTK Classifier, trained without the penalty and with it, for one race. The "
-    "published figure does not say which races its penalty is for.",
     dataset=w.UTKFACE,
     network="utk_classifier",
     partition=w.RACE,
 )
-@registry.figure("figure_21", "The same for ResNet50.", dataset=w.UTKFACE, network="resnet50", partition=w.RACE)
-@registry.figure("figure_22", "The same for VGG19.", dataset=w.UTKFACE, network="vgg19", partition=w.RACE)
+@artefact("The same for ResNet50.", "figure_21", dataset=w.UTKFACE, network="resnet50", partition=w.RACE)
+@artefact("The same for VGG19.", "figure_22", dataset=w.UTKFACE, network="vgg19", partition=w.RACE)
 def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> Picture:
     """One row for each penalised group, one panel for each weight: the group beside all others, of a ``partition`` all
     its groups.
