@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,9 +26,8 @@ class Inputs:
     """A study's tidy rows, its data sets as described, classifiers and audits, and its resolved configuration.
 
     ``config`` has ``experiment`` (the study's declaration), ``sections`` (for each audit file the resolved dataset,
-    method and audit, and the repetitions) and ``published`` (the same at the published scale). ``datasets`` go by
-    name, ``classifiers`` by ``dataset/method``, ``audits`` by ``block/dataset/method/audit``, as in their paths; an
-    audit of a transport map is ``audit+transport`` there.
+    method and audit, and the repetitions) and ``published`` (the same at the published scale). The keys of
+    ``datasets``, ``classifiers`` and ``audits`` are those of the points, see :class:`Keys`.
     """
 
     study: str
@@ -114,24 +114,29 @@ def _several(names: str | Iterable[str]) -> list[str]:
     return [name for name in ([names] if isinstance(names, str) else sorted(names)) if name]
 
 
-class GoesBy(NamedTuple):
-    """Under which keys a point's data set, classifier and audit stand in :class:`Inputs`."""
+class Keys(NamedTuple):
+    """Keys of a point's values: ``dataset``, ``dataset/method`` and ``block/dataset/method/audit`` in :class:`Inputs`.
+
+    An audit of a transport map is ``audit+transport``. The map itself is ``dataset/transport``; without one, ``""``.
+    """
 
     dataset: str
     classifier: str
     audit: str
+    transport: str
 
 
 def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The resolved sections of each audit file with its ``block``, and what it ``goes_by``, in the order of the paths.
+    """Return the resolved section of each audit with its ``block`` and its ``keys``, in the order of the ids.
 
-    A path is ``results/audits/<scale>/<study>/<block>/<dataset>/<method>/<audit>.npz``; it is read here alone.
+    The ``id`` of a section has the block, and the names of the data set, the method and the audit with their settings.
     """
     found = []
-    for path in sorted(sections, key=lambda path: path.split("/")[-4:]):
-        block, dataset, method, _ = places = path.removesuffix(".npz").split("/")[-4:]
-        goes_by = GoesBy(dataset, f"{dataset}/{method}", "/".join(places))
-        found.append({**sections[path], "block": block, "goes_by": goes_by})
+    for section in sorted(sections.values(), key=itemgetter("id")):
+        block, dataset, method, _ = section["id"]
+        transport = f"{dataset}/{section['map']}" if section["map"] else ""
+        keys = Keys(dataset, f"{dataset}/{method}", "/".join(section["id"]), transport)
+        found.append({**section, "block": block, "keys": keys})
     return found
 
 

@@ -127,20 +127,13 @@ def kept(drawn: Inputs) -> Inputs:
 
     Raises ValueError, naming the audit and the array, for an array that a reference may not hold.
     """
-    datasets = {point["goes_by"].audit: point["goes_by"].dataset for point in drawn.points}
+    datasets = {point["keys"].audit: point["keys"].dataset for point in drawn.points}
     partitions = {key: drawn.datasets[name].levels for key, name in datasets.items() if name in drawn.datasets}
     audits = {
         key: _kept_audit(key, cast(NotedAudit, audit), partitions.get(key, {})) for key, audit in drawn.audits.items()
     }
     classifiers = {key: _kept_classifier(key, one) for key, one in drawn.classifiers.items()}
     return replace(drawn, audits=audits, classifiers=classifiers)
-
-
-def part_of(path: str) -> str:
-    """The part of a study that an audit's path belongs to, see :class:`pipeline.workflow.composition.Point`."""
-    block, dataset, method = path.split("/")[-4:-1]
-    settings = dict(setting.split("=", 1) for setting in method.split("@")[1:])
-    return "/".join(filter(None, (block, dataset.split("@")[0], settings.get("model"))))
 
 
 def grid(inputs: Inputs) -> list[str]:
@@ -150,7 +143,7 @@ def grid(inputs: Inputs) -> list[str]:
 
 def parts(inputs: Inputs) -> list[str]:
     """The parts of the study's grid that were run."""
-    return sorted(set(map(part_of, inputs.config["sections"])))
+    return sorted({section["part"] for section in inputs.config["sections"].values()})
 
 
 def left_out(inputs: Inputs, but: Iterable[str] = ()) -> list[dict[str, Any]]:
@@ -164,15 +157,15 @@ def joined(run: Inputs, earlier: Inputs) -> Inputs:
     What goes by its data set alone, or by data set and method, is the run's wherever the run has it.
     """
     own = parts(run)
-    others = [point["goes_by"] for point in earlier.points if part_of(point["goes_by"].audit) not in own]
+    others = [point["keys"] for point in earlier.points if point["part"] not in own]
 
     def both(part: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-        keys = {getattr(goes_by, part) for goes_by in others}
+        keys = {getattr(other, part) for other in others}
         return {**{key: value for key, value in theirs.items() if key in keys}, **ours}
 
     def sections(part: str) -> dict[str, Any]:
         theirs = earlier.config[part].items()
-        return {**{path: one for path, one in theirs if part_of(path) not in own}, **run.config[part]}
+        return {**{path: one for path, one in theirs if one["part"] not in own}, **run.config[part]}
 
     rows = as_text(earlier.rows)
     network = ("/" + rows["model"]).fillna("") if "model" in rows else ""

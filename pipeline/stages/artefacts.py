@@ -28,28 +28,26 @@ from pipeline.values import MissingData
 from pipeline.workflow import reference_store
 
 
-def place(path: str, depth: int) -> str:
-    """The last ``depth`` parts of a path without its suffix: the name of a dataset, a classifier or an audit."""
-    return "/".join(Path(path.removesuffix(".npz")).parts[-depth:])
-
-
-def present(paths: Sequence[str], depth: int, load: Callable[[str], Any] = io.load_if_present) -> dict[str, Any]:
-    """What these files hold, by name, but of data that cannot be had."""
-    found = {place(path, depth): load(path) for path in paths}
+def present(
+    paths: Sequence[str], names: Mapping[str, str], load: Callable[[str], Any] = io.load_if_present
+) -> dict[str, Any]:
+    """Load these files by their names, without data that cannot be had."""
+    found = {names[path]: load(path) for path in paths}
     return {name: value for name, value in found.items() if not isinstance(value, MissingData)}
 
 
 def of_run(options: argparse.Namespace) -> Inputs:
     """Everything that the artefacts of a run are made from."""
     config = json.loads(sys.stdin.read() if options.config == "-" else options.config)
+    names = config.pop("names")
     return Inputs(
         study=options.study,
         scale=config["scale"]["name"],
         rows=io.load_rows(options.rows),
         config=config,
-        datasets={name: summarize(dataset) for name, dataset in present(options.datasets, 1).items()},
-        classifiers=present(options.classifiers, 2, io.load_without_weights),
-        audits={place(path, 4): io.load_audit(path) for path in options.audits},
+        datasets={name: summarize(dataset) for name, dataset in present(options.datasets, names).items()},
+        classifiers=present(options.classifiers, names, io.load_without_weights),
+        audits={names[path]: io.load_audit(path) for path in options.audits},
     )
 
 
@@ -103,18 +101,12 @@ def manifest_of(
     every = []
     for one in (*runs, this):
         still = [part for part in one["parts"] if one is this or part not in own]
-        jobs = {job: times for job, times in one["jobs"].items() if _serves(job, still)}
+        # A job is called by what it makes first, below its scale and stage (and, of an audit, its study).
+        made = tuple({f"/{key}" for point in inputs.points if point["part"] in still for key in point["keys"] if key})
+        jobs = {job: times for job, times in one["jobs"].items() if job.partition(" and ")[0].endswith(made)}
         if still:
             every.append(dict(one, parts=still, jobs=jobs))
     return {"study": run.study, "grid": reference.grid(inputs), "runs": every}
-
-
-def _serves(job: str, parts: Sequence[str]) -> bool:
-    """Whether a job, ``scale/stage/.../dataset/method`` and in an audit's the audit, is behind one of these parts."""
-    if job.split("/")[1] == "audit":
-        return reference.part_of(job) in parts
-    dataset, method = job.split(" ")[0].split("/")[-2:]
-    return reference.part_of(f"/{dataset}/{method}/") in [part.partition("/")[2] for part in parts]
 
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:

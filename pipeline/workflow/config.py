@@ -41,6 +41,8 @@ ABSENT = "PIPELINE_ABSENT"
 """The variable that tells the processes of a run which data cannot be had."""
 SAVED = {"table": ("tables", ("csv", "md", "tex")), "figure": ("figures", ("pdf", "png"))}
 """The folder of each kind of artefact, and the files that one is saved as."""
+SHOWN = {"prepare": "datasets", "audit": "audits", "train": "classifiers"}
+"""The stages that make what the report shows, with the stage's options for their files."""
 PUBLISHED = "paper"
 """The scale that runs everything as published."""
 
@@ -192,7 +194,7 @@ class Workflow:
 
         Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
         what differs between the two is what an artefact's stamp has to say. ``left_out``, where there is any: the
-        points of the grid that this invocation does not run.
+        points of the grid that this invocation does not run. ``names``: what the report calls the values in files.
         """
         published = (
             self
@@ -210,6 +212,7 @@ class Workflow:
             "scale": {key: scale[key] for key in ("name", "description") if key in scale},
             "sections": self._sections(study),
             "published": published._sections(study, self.points(study)),
+            "names": self._names(study),
         }
 
     def _placed(self, stage: str, points: Iterable[Point]) -> dict[tuple[str, ...], Point]:
@@ -262,8 +265,7 @@ class Workflow:
     def sources(self, study: str) -> dict[str, Any]:
         """What a study's tables and figures are drawn from, by the names of the stage's options."""
         rows = f"results/rows/{self.scale}/{study}.parquet"
-        stages = {"datasets": "prepare", "audits": "audit", "classifiers": "train"}
-        return {"rows": rows, **{name: self.files(stage, study) for name, stage in stages.items()}}
+        return {"rows": rows, **{name: self.files(stage, study) for stage, name in SHOWN.items()}}
 
     def maps_of(self, *names: str) -> list[str]:
         """The transport maps that an audit needs: one file or none; ``names`` as they stand in its path."""
@@ -416,7 +418,24 @@ class Workflow:
         return self.source == "auto" and availability.superseded(dataset, root / availability.RAW / dataset)
 
     def _sections(self, study: str, of: Sequence[Point] = ()) -> dict[str, Any]:
-        return {self.audit_file(point): self._resolver.sections(point) for point in of or self.points(study)}
+        return {
+            self.audit_file(point): {
+                **self._resolver.sections(point),
+                "id": list(self.place(point)[1:]),
+                "part": point.part,
+                "map": point.name("transport") if point.transport else "",
+            }
+            for point in of or self.points(study)
+        }
+
+    def _names(self, study: str) -> dict[str, str]:
+        """Return the name of the data set, the classifier or the audit in each file, as in the ids of the points."""
+        places = {stage: {self.place(point, stage) for point in self.points(study)} for stage in SHOWN}
+        return {
+            self.file(stage, *place): "/".join(place[1:] if stage == "audit" else place)
+            for stage, found in places.items()
+            for place in sorted(found)
+        }
 
 
 def _yes_or_no(name: str, text: str) -> bool:

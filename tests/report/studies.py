@@ -80,9 +80,9 @@ def inputs_of(
 def configured(inputs: Inputs, group: str, key: str, value: Any, block: str = "", **where: str) -> Inputs:
     """The same with another configured value, of the sections that have it and agree with ``where`` in their group."""
     sections = copy.deepcopy(dict(inputs.config["sections"]))
-    for path, section in sections.items():
+    for section in sections.values():
         own = section.get(group, {})
-        if key in own and block in ("", path.split("/")[-4]) and all(own[k] == v for k, v in where.items()):
+        if key in own and block in ("", section["id"][0]) and all(own[k] == v for k, v in where.items()):
             own[key] = value
     return replace(inputs, config={**inputs.config, "sections": sections})
 

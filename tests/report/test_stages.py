@@ -20,10 +20,11 @@ from pipeline import io
 from pipeline.report import html, provenance, registry
 from pipeline.report.artefacts import compared, together
 from pipeline.report.claims import NOT_CONFIRMED, Decision, Found, lines
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, points
 from pipeline.report.registry import label
 from pipeline.stages import artefacts, collect
 from pipeline.values import AuditResult
+from pipeline.workflow.config import Workflow
 from tests.report.studies import build, inputs_of
 
 
@@ -59,9 +60,12 @@ def test_collected_rows_survive_their_file(tmp_path: Path) -> None:
     assert rows["value"].dtype == np.float64
 
 
-def test_values_go_by_their_place_in_the_workflow() -> None:
-    path = "results/audits/smoke/s/heatmaps/simulated@labels=centred@n=1e5/logistic_grid@low=1.2/loss_ratio.npz"
-    assert artefacts.place(path, 4) == "heatmaps/simulated@labels=centred@n=1e5/logistic_grid@low=1.2/loss_ratio"
+def test_the_points_of_a_study_name_every_value_in_its_files() -> None:
+    workflow = Workflow(studies=["fliptest"])
+    config = workflow.artefacts("fliptest")
+    named = {keys for point in points(config["sections"]) for keys in point["keys"]}
+    files = [path for name in ("datasets", "classifiers", "audits") for path in workflow.sources("fliptest")[name]]
+    assert {config["names"][path] for path in files} <= named
 
 
 def test_the_artefacts_of_a_reference_are_drawn_from_its_folder(

@@ -49,7 +49,7 @@ def test_a_reference_is_of_the_grid_that_the_study_declares_for_its_datasets(tmp
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_reference_holds_declared_arrays_as_they_are_declared(study: str) -> None:
     inputs, _ = reference_of(study)
-    of = {point["goes_by"].audit: point["goes_by"].dataset for point in inputs.points}
+    of = {point["keys"].audit: point["keys"].dataset for point in inputs.points}
     for key, one in inputs.audits.items():
         again = reference.committed(one, inputs.datasets[of[key]].levels if of[key] in inputs.datasets else {}, key)
         assert {name: array.tobytes() for name, array in again.items()} == {

@@ -341,22 +341,23 @@ class Overlap(NamedTuple):
 
 def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overlap | None:
     """Whom FlipTest flips and whom the loss ratio finds treated most unfairly, in the first repetition."""
-    losses = inputs.audits.get(f"audit/{dataset}/{method}/loss_ratio")
-    flips = [
-        audit
-        for key, audit in inputs.audits.items()
-        if key.startswith(f"fliptest/{dataset}/{method}/fliptest+") and f"@attribute={attribute}@" in f"{key}@"
-    ]
-    if losses is None or not flips or "rows" not in losses.arrays:
+    found: dict[tuple[str, str], Mapping[str, Array]] = {}
+    for point in inputs.points:
+        own = (point["dataset"]["name"], point["method"]["name"])
+        of_attribute = point.get("transport", {}).get("attribute", attribute) == attribute
+        if own == (dataset, method) and of_attribute and point["keys"].audit in inputs.audits:
+            audit = (point["block"], point["audit"]["name"])
+            found.setdefault(audit, inputs.audits[point["keys"].audit].arrays)
+    losses, arrays = found.get(("audit", "loss_ratio"), {}), found.get((FLIPTEST, FLIPTEST), {})
+    if not arrays or "rows" not in losses:
         return None
-    arrays = flips[0].arrays
     trials = [FirstTrial(arrays, suffix) for suffix in ("", "_reverse") if f"rows{suffix}" in arrays]
     people = np.concatenate([trial.rows for trial in trials])
     members = np.concatenate([trial.members(w.POSITIVE) | trial.members(w.NEGATIVE) for trial in trials])
-    audited = np.flatnonzero(np.isin(first(losses.arrays, "rows"), people))
-    ratio = first(losses.arrays, "attacked_loss")[audited] / first(losses.arrays, "original_loss")[audited]
+    audited = np.flatnonzero(np.isin(first(losses, "rows"), people))
+    ratio = first(losses, "attacked_loss")[audited] / first(losses, "original_loss")[audited]
     order = np.argsort(-np.where(np.isfinite(ratio), ratio, -np.inf), kind="stable")
-    rows = first(losses.arrays, "rows")[audited]
+    rows = first(losses, "rows")[audited]
     unfair = rows[order[: round(MOST_UNFAIR * len(rows))]]
     flipped = np.intersect1d(people[members], rows)
     return Overlap(len(rows), len(flipped), len(unfair), len(np.intersect1d(flipped, unfair)))

@@ -174,8 +174,8 @@ class Place:
                 attribute = self.attribute and str(point["transport"]["attribute"])
                 names = (point["block"], dataset, method, transport, given_of(point), attribute)
                 own = (self.block, self.dataset, self.method, self.transport, self.given, self.attribute)
-                if names == own and point["goes_by"].audit in self.inputs.audits:
-                    return self.inputs.audits[point["goes_by"].audit].arrays
+                if names == own and point["keys"].audit in self.inputs.audits:
+                    return self.inputs.audits[point["keys"].audit].arrays
         raise ValueError(f"there is no audit of {self}: found {sorted(self.inputs.audits)}")
 
     @property

@@ -241,14 +241,14 @@ def audited(inputs: Inputs, block: str = "", dataset: str = "", network: str = "
 
 
 def _audited(inputs: Inputs) -> list[Audited]:
-    of = {point["goes_by"].audit: point for point in inputs.points}
+    of = {point["keys"].audit: point for point in inputs.points}
     found = []
     for key, result in inputs.audits.items():
         point, method = of[key], of[key]["method"]
         names = (block_of(point["block"]), point["dataset"]["name"], str(method.get("model", method["name"])))
-        goes_by = point["goes_by"]
+        keys = point["keys"]
         tolerance = float(point["audit"]["smoothing_tolerance"])
-        one = Audited(key, *names, goes_by.dataset, goes_by.classifier, method, result, tolerance=tolerance)
+        one = Audited(key, *names, keys.dataset, keys.classifier, method, result, tolerance=tolerance)
         classifier, data = inputs.classifiers.get(one.model), inputs.datasets.get(one.data)
         if classifier is not None and data is not None and not one.absent:
             classes = np.bincount(result.arrays[data.label_name])

@@ -101,7 +101,7 @@ def study(values: Values = usual, origin: Any = "official", scale: str = "paper"
         for name, levels in LEVELS.items()
     }
     audits = {
-        point["goes_by"].audit: AuditResult(
+        point["keys"].audit: AuditResult(
             point["audit"]["name"], point["dataset"]["name"], point["method"]["name"], origin, rows.iloc[:0],
             arrays(point["audit"]["name"]),
         )
