@@ -28,12 +28,12 @@ class Estimate:
     @classmethod
     def mean(cls, values: np.ndarray) -> Estimate:
         """Mean and sample standard deviation of finite values; NaN where there is none."""
-        kept = np.asarray(values, float)
-        kept = kept[np.isfinite(kept)]
-        if not len(kept):
+        finite = np.asarray(values, float)
+        finite = finite[np.isfinite(finite)]
+        if not len(finite):
             return cls(math.nan)
-        spread = float(kept.std(ddof=1)) if len(kept) > 1 else math.nan
-        return cls(float(kept.mean()), spread, len(kept))
+        spread = float(finite.std(ddof=1)) if len(finite) > 1 else math.nan
+        return cls(float(finite.mean()), spread, len(finite))
 
     @classmethod
     def median(cls, values: np.ndarray, level: float = 0.95) -> Estimate:
@@ -42,12 +42,12 @@ class Estimate:
         Its ends are the j-th smallest and the j-th largest value, j the most with P(Binomial(n, 1/2) < j) <=
         (1 - level) / 2, so it holds for any distribution.
         """
-        kept = np.sort(np.asarray(values, float)[np.isfinite(values)])
-        if not len(kept):
+        finite = np.sort(np.asarray(values, float)[np.isfinite(values)])
+        if not len(finite):
             return cls(math.nan)
-        j = int(binom.ppf((1 - level) / 2, len(kept), 0.5))
-        low, high = (float(kept[j - 1]), float(kept[-j])) if j else (math.nan, math.nan)
-        return cls(float(np.median(kept)), n=len(kept), low=low, high=high)
+        j = int(binom.ppf((1 - level) / 2, len(finite), 0.5))
+        low, high = (float(finite[j - 1]), float(finite[-j])) if j else (math.nan, math.nan)
+        return cls(float(np.median(finite)), n=len(finite), low=low, high=high)
 
     @classmethod
     def share(cls, values: np.ndarray) -> Estimate:

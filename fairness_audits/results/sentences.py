@@ -35,13 +35,15 @@ def entries(text: str) -> list[tuple[str, str]]:
     return [(name, said) for name, _, said in (line.partition(": ") for line in lines)]
 
 
-def tested(kind: type[Options], asked: Mapping[str, Any], facts: Mapping[str, str]) -> Section:
+def tested(kind: type[Options], options: Mapping[str, Any], facts: Mapping[str, str]) -> Section:
     """What was tested: the null hypothesis, what was measured, and the options that are not their defaults."""
-    given = "; ".join(f"{name.replace('_', ' ')} {_told(value)}".rstrip() for name, value in changed(kind, asked))
-    return Section("What was tested", (Facts((*facts.items(), ("options", given))),))
+    changes = "; ".join(
+        f"{name.replace('_', ' ')} {_option_text(value)}".rstrip() for name, value in changed(kind, options)
+    )
+    return Section("What was tested", (Facts((*facts.items(), ("options", changes))),))
 
 
-def _told(value: Any) -> str:
+def _option_text(value: Any) -> str:
     """An option's value; a flag says all by its name."""
     return "" if value is True else listed(value, SHOWN) if isinstance(value, list) else str(value)
 
@@ -65,14 +67,14 @@ def beyond(limits: str, quantities: Mapping[str, Any], rejected: bool) -> list[s
     {value}, the {limit} and all quantities. A line ``... unless rejected`` is for what only keeps a test from
     rejecting. A quantity of None does not apply; one that is NaN keeps no limit.
     """
-    told = []
+    sentences = []
     for line, sentence in entries(limits):
         quantity, relation, limit = line.removesuffix(UNLESS).split()
         value = quantities[quantity]
         if value is None or (rejected and line.endswith(UNLESS)) or RELATIONS[relation](value, float(limit)):
             continue
-        told.append(sentence.format(**{**quantities, "value": value, "limit": float(limit)}))
-    return told
+        sentences.append(sentence.format(**{**quantities, "value": value, "limit": float(limit)}))
+    return sentences
 
 
 def concluded(
@@ -91,7 +93,7 @@ def concluded(
     """
     reason = " ".join(beyond(limits, quantities, rejected is True))
     if reason or rejected is None:
-        told = f"{reason} {sentence}" if reason else sentence
-        return Verdict("inconclusive", INCONCLUSIVE, told, {decision: None, **facts}, reason or sentence)
+        text = f"{reason} {sentence}" if reason else sentence
+        return Verdict("inconclusive", INCONCLUSIVE, text, {decision: None, **facts}, reason or sentence)
     outcome: Outcome = "rejected" if rejected else "not rejected"
     return Verdict(outcome, headlines[not rejected], sentence, {decision: rejected, **facts})

@@ -146,14 +146,14 @@ def html_head(columns: Iterable[Column], say: Callable[[str], str]) -> str:
 
 def html_row(columns: Iterable[Column], cells: Iterable[str], say: Callable[[str], str], opens: bool = False) -> str:
     """A row of cells, each in the form that ``say`` gives its text; a group of rows may open with it."""
-    told = [
+    elements = [
         f'<th class="label" scope="row">{say(text)}</th>'
         if column.content == "label"
         else f'<td class="{column.content}">{say(text)}</td>'
         for column, text in zip(columns, cells, strict=True)
     ]
     opening = '<tr class="opens">' if opens else "<tr>"
-    return f"{opening}{''.join(told)}</tr>"
+    return f"{opening}{''.join(elements)}</tr>"
 
 
 def csv(table: Table) -> str:
@@ -186,8 +186,8 @@ def _body(table: Table) -> list[tuple[list[str], bool]]:
         same = next((i for i, (a, b) in enumerate(zip(above, labels, strict=False)) if a != b), len(above))
         # The last label is printed even where it repeats: a row needs one.
         empty = min(same, len(labels) - 1)
-        told = [symbols(text) for text in texts(table, row)]
-        body.append(([""] * empty + told[empty:], bool(above) and len(labels) > 1 and same == 0))
+        shown_texts = [symbols(text) for text in texts(table, row)]
+        body.append(([""] * empty + shown_texts[empty:], bool(above) and len(labels) > 1 and same == 0))
         above = labels
     return body
 

@@ -69,9 +69,9 @@ class Inputs:
         rows = self._by_statistic.get(str(setting["statistic"]), self.rows) if "statistic" in setting else self.rows
         found = settings.select(rows, setting)
         if found.empty:
-            asked = ", ".join(f"{key} {value}" for key, value in setting.items())
+            described = ", ".join(f"{key} {value}" for key, value in setting.items())
             raise ValueError(
-                f"study {self.study!r} has no rows for {asked}: missing is "
+                f"study {self.study!r} has no rows for {described}: missing is "
                 f"{settings.explain_absence(self.rows, setting)}. Run the audits of that block and collect again"
             )
         return found
@@ -104,8 +104,8 @@ class Inputs:
         every = np.ones(len(self.rows), bool)
         keep = np.logical_and.reduce([every, *(self.rows[key].isin(names) for key, names in wanted.items())])
         if not keep.any():
-            asked = " and ".join(f"{key} {names}" for key, names in wanted.items())
-            raise ValueError(f"study {self.study!r} has no rows of {asked}")
+            described = " and ".join(f"{key} {names}" for key, names in wanted.items())
+            raise ValueError(f"study {self.study!r} has no rows of {described}")
         reduced = [r for r in self.reductions if all(getattr(r, key) in names for key, names in wanted.items())]
         return Stamp.of(self.rows[keep], reduced)
 
@@ -149,7 +149,7 @@ def identified(rows: pd.DataFrame) -> pd.DataFrame:
         return rows
     if "given" not in rows:
         labels = pd.to_numeric(rows["given_label"]) if "given_label" in rows else pd.Series(np.nan, rows.index)
-        rows = rows.assign(given=labels.map(label_given))
+        rows = rows.assign(given=labels.map(condition_name))
     texts = [name for name, kind in rows.dtypes.items() if kind != "category" and not is_numeric_dtype(kind)]
     return rows.astype(dict.fromkeys(texts, "category")) if texts else rows
 
@@ -159,11 +159,11 @@ def as_text(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.astype({name: object for name, kind in rows.dtypes.items() if kind == "category"})
 
 
-def given_of(point: Mapping[str, Any]) -> str:
+def condition_of(point: Mapping[str, Any]) -> str:
     """Which true label a point's map is restricted to."""
-    return label_given(point.get("transport", {}).get("given_label"))
+    return condition_name(point.get("transport", {}).get("given_label"))
 
 
-def label_given(label: float | None) -> str:
+def condition_name(label: float | None) -> str:
     """``None`` -> ``everyone``, ``0`` -> ``negatives``."""
     return w.EVERYONE if label is None or np.isnan(label) else (w.NEGATIVES, w.POSITIVES)[int(label)]

@@ -85,7 +85,7 @@ MAPS = Known({
     COUNTERFACTUAL: MethodStyle("causal counterfactual", "#B5478F", "D", (0, (1, 1.2))),
 }, lambda name: replace(method_style(name), label=plainly(name)))  # fmt: skip
 EVERYONE, NEGATIVES, POSITIVES = "everyone", "negatives", "positives"
-GIVEN = {EVERYONE: "", NEGATIVES: "ground-truth negatives", POSITIVES: "ground-truth positives"}
+CONDITIONS = {EVERYONE: "", NEGATIVES: "ground-truth negatives", POSITIVES: "ground-truth positives"}
 """The true label that both groups are restricted to."""
 POSITIVE, NEGATIVE = "positive", "negative"
 FLIPSETS = {POSITIVE: "F+", NEGATIVE: f"F{MINUS}"}

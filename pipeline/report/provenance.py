@@ -57,11 +57,11 @@ def commit(root: Path = ROOT) -> str:
     return f"{head}{' with uncommitted changes' if changed or new else ''}"
 
 
-def _git(root: Path, *asked: str) -> str:
+def _git(root: Path, *arguments: str) -> str:
     """What git says in ``root``, whatever repository the environment names (a hook's does)."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return subprocess.run(
-        ["git", *asked], cwd=root, env=own, capture_output=True, text=True, check=True, timeout=20
+        ["git", *arguments], cwd=root, env=own, capture_output=True, text=True, check=True, timeout=20
     ).stdout.strip()
 
 

@@ -80,7 +80,7 @@ PARAMETERS = ("coef", "weight")
 """The parameters of a classifier that a reference may hold: none of these is a training row, as a support vector is."""
 
 
-class Noted(UserDict[str, Array]):
+class RecordedArrays(UserDict[str, Array]):
     """Arrays that remember which of them were read."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
@@ -96,18 +96,18 @@ class Noted(UserDict[str, Array]):
 
 def first(arrays: Mapping[str, Array], name: str) -> Array:
     """The first repetition of an array (R, ...), of which a reference keeps no more."""
-    if isinstance(arrays, Noted):
+    if isinstance(arrays, RecordedArrays):
         arrays.first.add(name)
         arrays = arrays.data
     return arrays[name][0]
 
 
-class NotedAudit:
+class RecordedAudit:
     """An audit that remembers which of its arrays were read, and whether its rows were."""
 
     def __init__(self, result: AuditResult) -> None:
         self.result = result
-        self.arrays = Noted(result.arrays)
+        self.arrays = RecordedArrays(result.arrays)
         self.rows_read = False
 
     def __getattr__(self, name: str) -> Any:
@@ -115,14 +115,16 @@ class NotedAudit:
         return getattr(self.result, name)
 
 
-def watched(inputs: Inputs) -> Inputs:
+def recording(inputs: Inputs) -> Inputs:
     """Inputs to draw from in place of ``inputs``; they note what is read."""
-    audits = {key: cast(AuditResult, NotedAudit(result)) for key, result in inputs.audits.items()}
-    classifiers = {key: replace(one, parameters=Noted(one.parameters)) for key, one in inputs.classifiers.items()}
+    audits = {key: cast(AuditResult, RecordedAudit(result)) for key, result in inputs.audits.items()}
+    classifiers = {
+        key: replace(one, parameters=RecordedArrays(one.parameters)) for key, one in inputs.classifiers.items()
+    }
     return replace(inputs, audits=audits, classifiers=classifiers)
 
 
-def kept(drawn: Inputs) -> Inputs:
+def recorded(drawn: Inputs) -> Inputs:
     """What was read of :func:`watched` inputs, which is enough to draw the same again.
 
     Raises ValueError, naming the audit and the array, for an array that a reference may not hold.
@@ -130,9 +132,10 @@ def kept(drawn: Inputs) -> Inputs:
     datasets = {point["keys"].audit: point["keys"].dataset for point in drawn.points}
     partitions = {key: drawn.datasets[name].levels for key, name in datasets.items() if name in drawn.datasets}
     audits = {
-        key: _kept_audit(key, cast(NotedAudit, audit), partitions.get(key, {})) for key, audit in drawn.audits.items()
+        key: _recorded_audit(key, cast(RecordedAudit, audit), partitions.get(key, {}))
+        for key, audit in drawn.audits.items()
     }
-    classifiers = {key: _kept_classifier(key, one) for key, one in drawn.classifiers.items()}
+    classifiers = {key: _recorded_classifier(key, one) for key, one in drawn.classifiers.items()}
     return replace(drawn, audits=audits, classifiers=classifiers)
 
 
@@ -273,7 +276,7 @@ def rounded(array: Array) -> Array:
         return np.round(array * unit) / unit
 
 
-def _kept_audit(key: str, audit: NotedAudit, partitions: Mapping[str, Sequence[str]]) -> AuditResult:
+def _recorded_audit(key: str, audit: RecordedAudit, partitions: Mapping[str, Sequence[str]]) -> AuditResult:
     result = audit.result
     # Who is in which cell tells what belongs together, whether or not it was read.
     names = audit.arrays.read | {name for name in result.arrays if name.startswith("decision")}
@@ -286,18 +289,18 @@ def _kept_audit(key: str, audit: NotedAudit, partitions: Mapping[str, Sequence[s
     return replace(result, rows=rows, arrays={name: rounded(array) for name, array in arrays.items()})
 
 
-def _kept_classifier(key: str, one: Classifier) -> Classifier:
+def _recorded_classifier(key: str, one: Classifier) -> Classifier:
     """With the parameters that were read and are small; of the others no number, but how many repetitions there are."""
-    noted = cast(Noted, one.parameters)
-    read = {name for name, array in noted.data.items() if name in noted.read and array.size < LARGE}
+    arrays = cast(RecordedArrays, one.parameters)
+    read = {name for name, array in arrays.data.items() if name in arrays.read and array.size < LARGE}
     if unknown := sorted(read - set(PARAMETERS)):
         raise ValueError(
             f"parameter {unknown[0]!r} of the classifier {key} may not stand in a reference. Its artefacts read it: if "
             "it holds no training row, add it to PARAMETERS of pipeline/report/reference.py"
         )
-    if wide := [name for name, fact in one.facts.items() if fact.shape != (len(next(iter(noted.data.values()))),)]:
+    if wide := [name for name, fact in one.facts.items() if fact.shape != (len(next(iter(arrays.data.values()))),)]:
         raise ValueError(f"fact {wide[0]!r} of the classifier {key}: expected one number for each repetition")
-    parameters = {name: array if name in read else _emptied(array) for name, array in noted.data.items()}
+    parameters = {name: array if name in read else _emptied(array) for name, array in arrays.data.items()}
     return replace(one, parameters=parameters)
 
 

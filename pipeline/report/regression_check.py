@@ -99,8 +99,8 @@ def _line(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], same: b
     line = {"settings": SAME if same else OTHER, "numbers": 0, "equal": 0, "largest": np.nan, "tested": 0, "differ": 0}
     unequal = None
     if same:
-        asked = [*keys, "repetition"]
-        both = ours[[*asked, "value"]].merge(theirs[[*asked, "value"]], on=asked)
+        columns = [*keys, "repetition"]
+        both = ours[[*columns, "value"]].merge(theirs[[*columns, "value"]], on=columns)
         difference = (both["value_x"] - both["value_y"]).abs() / both["value_y"].abs().clip(lower=1.0)
         # Two infinities of one sign are equal.
         difference = difference.where(both["value_x"] != both["value_y"], 0.0)

@@ -66,12 +66,12 @@ def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
     """Which part of ``setting`` leaves no row, in the order given, and what there is instead."""
     found = rows
     for key, wanted in setting.items():
-        kept = found[_equal(found[key], wanted)]
-        if kept.empty:
+        matching = found[_equal(found[key], wanted)]
+        if matching.empty:
             known = [text_of(value) for value in sorted(found[key].dropna().unique())]
             there = f"there are {', '.join(known[:12])}" if known else "there is none"
             return f"{key} {text_of(wanted)} ({there})"
-        found = kept
+        found = matching
     return ""
 
 

@@ -11,7 +11,7 @@ import yaml
 from fairness_audits.results.formats import parameter
 from fairness_audits.results.table import Cell, Column, Row
 from pipeline.report import labels as w
-from pipeline.report.inputs import Inputs, given_of
+from pipeline.report.inputs import Inputs, condition_of
 from pipeline.report.settings import NEUTRAL, text_of, values
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import StampedTable, labels
@@ -65,7 +65,7 @@ def _part(group: str, point: Mapping[str, Any]) -> str:
 def _place(point: Mapping[str, Any]) -> Place:
     method, transport = point["method"]["name"], point.get("transport", {}).get("name")
     model = w.METHODS[method] if method != w.NO_METHOD else ""
-    maps = ", ".join(filter(None, (w.MAPS[transport].label, w.GIVEN[given_of(point)]))) if transport else ""
+    maps = ", ".join(filter(None, (w.MAPS[transport].label, w.CONDITIONS[condition_of(point)]))) if transport else ""
     return w.dataset_label(point["dataset"]["name"]), model, maps, w.plainly(point["block"])
 
 

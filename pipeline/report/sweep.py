@@ -43,10 +43,10 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
             raise ValueError(
                 f"the sweep's rows have no statistic {name!r}{nearest(name, statistics)}: they have {statistics}"
             )
-    kept = of_shown = rows[rows["statistic"].isin(shown)]
+    selected = of_shown = rows[rows["statistic"].isin(shown)]
     x = figure.axes["x"]
     for name in map(column, figure.along):
-        kept = kept.assign(**{x: kept[x].fillna(kept[name])})
+        selected = selected.assign(**{x: selected[x].fillna(selected[name])})
     for name, wanted in figure.where.items():
         values = wanted if isinstance(wanted, list) else [wanted]
         for value in values:
@@ -55,23 +55,23 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
                 raise ValueError(
                     f"figure.where: no row has {name} {value!r}{nearest(str(value), map(str, there))}: {there}"
                 )
-        kept = kept[kept[name].isin(values) | kept[name].isna()]
-    if lost := [name for name in shown if name not in set(kept["statistic"])]:
+        selected = selected[selected[name].isin(values) | selected[name].isna()]
+    if lost := [name for name in shown if name not in set(selected["statistic"])]:
         raise ValueError(f"figure.where leaves no row of {enumerated(lost)}: change it, or do not ask for {lost[0]!r}")
     if figure.against:
         # Several audits of a model may tell it.
-        told = ["statistic", "repetition", "value", *figure.axes.values()]
-        kept = kept[(kept["statistic"] != figure.against) | ~kept.duplicated(told)]
+        identity = ["statistic", "repetition", "value", *figure.axes.values()]
+        selected = selected[(selected["statistic"] != figure.against) | ~selected.duplicated(identity)]
     setting = ["statistic", "repetition", *figure.axes.values()]
-    if kept.duplicated(setting).any():
+    if selected.duplicated(setting).any():
         different = (
-            kept.drop(columns="value").groupby(setting, dropna=False, observed=True).nunique(dropna=False).max() > 1
+            selected.drop(columns="value").groupby(setting, dropna=False, observed=True).nunique(dropna=False).max() > 1
         )
         raise ValueError(
             f"the figure would average rows that differ in {different.index[different].tolist()}: name them in "
             "figure.lines, rows or columns, or keep one value of each by figure.where"
         )
-    return kept
+    return selected
 
 
 def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
@@ -79,8 +79,8 @@ def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
 
     Of a trade-off also the mean of what the statistic is held ``against``, and whether the setting is ``undominated``.
     """
-    kept = chosen(rows, figure)
-    finite = kept.assign(value=kept["value"].astype(float).where(np.isfinite(kept["value"].astype(float))))
+    selected = chosen(rows, figure)
+    finite = selected.assign(value=selected["value"].astype(float).where(np.isfinite(selected["value"].astype(float))))
     grouped = finite.groupby(["statistic", *figure.axes.values()], dropna=False, sort=True, observed=True)["value"]
     table = grouped.agg(mean="mean", std="std", n="count", of="size").reset_index()
     table["not_finite"] = table.pop("of") - table["n"]
@@ -91,13 +91,13 @@ def _traded(table: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     """Each statistic beside the mean of the other, and which settings of a panel no other one beats in both."""
     axes = list(figure.axes.values())
     other = table[table["statistic"] == figure.against].set_index(axes)["mean"]
-    kept = table[table["statistic"] != figure.against].join(other.rename(figure.against), on=axes)
+    traded = table[table["statistic"] != figure.against].join(other.rename(figure.against), on=axes)
     panel = ["statistic", *(figure.axes[axis] for axis in ("rows", "columns") if axis in figure.axes)]
     best = [
         pd.Series(undominated(part[figure.against].to_numpy(), part["mean"].abs().to_numpy()), part.index)
-        for _, part in kept.groupby(panel, dropna=False)
+        for _, part in traded.groupby(panel, dropna=False)
     ]
-    return kept.assign(undominated=pd.concat(best)).reset_index(drop=True)
+    return traded.assign(undominated=pd.concat(best)).reset_index(drop=True)
 
 
 def undominated(gain: np.ndarray, loss: np.ndarray) -> np.ndarray:
@@ -123,37 +123,37 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str) -> Picture:
     panels = drawing.subplots(len(down), len(across), squeeze=False, sharex=True, sharey="row")
     for i, (statistic, row) in enumerate(down):
         for j, col in enumerate(across):
-            part = _kept(_kept(table[table["statistic"] == statistic], figure, "rows", row), figure, "columns", col)
+            part = _at(_at(table[table["statistic"] == statistic], figure, "rows", row), figure, "columns", col)
             _panel(panels[i, j], part, figure, lines)
             if i == 0 and "columns" in figure.axes:
-                panels[i, j].set_title(_told(figure, "columns", col))
+                panels[i, j].set_title(_panel_title(figure, "columns", col))
             if i == len(down) - 1:
                 panels[i, j].set_xlabel(figure.label(figure.against or figure.x))
         name = figure.label(statistic)
-        panels[i, 0].set_ylabel(f"{name}\n{_told(figure, 'rows', row)}" if "rows" in figure.axes else name)
+        panels[i, 0].set_ylabel(f"{name}\n{_panel_title(figure, 'rows', row)}" if "rows" in figure.axes else name)
     if "lines" in figure.axes:
         pairs = [pair for axes in drawing.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
         # Not every panel has every line.
         shown = {label: handle for handle, label in pairs}
         look: Any = {"loc": "outside upper center", "ncols": 6, "title_fontsize": 7.5}
         drawing.legend(list(shown.values()), list(shown), title=figure.label(figure.lines), **look)
-    kept = chosen(rows, figure)
+    selected = chosen(rows, figure)
     missing = int(table["not_finite"].sum())
-    told = {
-        f"{missing:,} of {len(kept):,} values are not finite and not drawn.": missing,
+    possible_notes = {
+        f"{missing:,} of {len(selected):,} values are not finite and not drawn.": missing,
         "Ringed: no other setting of the panel has both a larger value across and a smaller size.": figure.against,
     }
-    notes = tuple(note for note, applies in told.items() if applies)
+    notes = tuple(note for note, applies in possible_notes.items() if applies)
     alternative = (
         f"{', '.join(map(figure.label, figure.statistic))} against {figure.label(figure.against or figure.x)}, "
         f"{len(down) * len(across)} panels; the numbers are in the summary beside it."
     )
-    return Picture(drawing, title, Stamp.of(kept), alternative, notes)
+    return Picture(drawing, title, Stamp.of(selected), alternative, notes)
 
 
 def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]) -> None:
     x = figure.axes["x"]
-    parts = [(_look(figure, value, k, lines), _kept(table, figure, "lines", value)) for k, value in enumerate(lines)]
+    parts = [(_look(figure, value, k, lines), _at(table, figure, "lines", value)) for k, value in enumerate(lines)]
     if "lines" in figure.axes:
         # A statistic that the lines do not tell apart is one line.
         parts.append((PLAIN, table[table[figure.axes["lines"]].isna()]))
@@ -189,7 +189,7 @@ def _look(figure: Figure, value: Any, k: int, lines: Sequence[Any]) -> MethodSty
     return MethodStyle(_word(figure, value), color, MARKERS[k % len(MARKERS)], "-")
 
 
-def _told(figure: Figure, axis: str, value: Any) -> str:
+def _panel_title(figure: Figure, axis: str, value: Any) -> str:
     """A panel's value: named by itself where it is a word, with its axis where it is a number."""
     word = _word(figure, value)
     return word if isinstance(value, str) else f"{figure.label(getattr(figure, axis))} = {word}"
@@ -211,5 +211,5 @@ def _values(table: pd.DataFrame, name: str | None) -> list[Any]:
     return [None] if name is None else sorted(table[name].dropna().unique())
 
 
-def _kept(table: pd.DataFrame, figure: Figure, axis: str, value: Any) -> pd.DataFrame:
+def _at(table: pd.DataFrame, figure: Figure, axis: str, value: Any) -> pd.DataFrame:
     return table if axis not in figure.axes else table[table[figure.axes[axis]] == value]

@@ -11,7 +11,7 @@ from fairness_audits.results.typeset import cell_text
 from pipeline.report.stamp import Stamp
 
 DIFFERS, UNTESTED = "\u2020", "\u2021"
-BESIDE = (
+IN_BRACKETS = (
     f"In brackets: what the paper prints, marked {DIFFERS} where ours differs by the stated test, {UNTESTED} where "
     "setting or data are not the paper's, so that the two are not compared."
 )
@@ -30,17 +30,17 @@ class StampedTable(table.Table):
     def printed(self) -> table.Table:
         """The table with each published number behind ours, and with the stamp as its last notes."""
         rows = tuple(
-            replace(row, cells=tuple(map(self._marked, [row] * len(row.cells), self.columns, row.cells)))
+            replace(row, cells=tuple(map(self._with_published, [row] * len(row.cells), self.columns, row.cells)))
             for row in self.rows
         )
-        notes = (*([BESIDE] if self.published else []), *self.notes, *self.stamp.lines())
+        notes = (*([IN_BRACKETS] if self.published else []), *self.notes, *self.stamp.lines())
         return table.Table(self.columns, rows, title=self.title, caption=self.caption, notes=notes)
 
     def recorded(self) -> table.Table:
         """The table with published numbers, origin and scale in columns of their own."""
-        columns, beside = list[Column](), [[self._beside(row, column) for row in self.rows] for column in self.columns]
-        cells = list[Sequence[Cell]]()
-        for place, (column, found) in enumerate(zip(self.columns, beside, strict=True)):
+        published = [[self._published_in(row, column) for row in self.rows] for column in self.columns]
+        columns, cells = list[Column](), list[Sequence[Cell]]()
+        for place, (column, found) in enumerate(zip(self.columns, published, strict=True)):
             columns.append(column)
             cells.append([row.cells[place] for row in self.rows])
             if any(found):
@@ -51,16 +51,16 @@ class StampedTable(table.Table):
             cells.append([value] * len(self.rows))
         return table.Table(tuple(columns), tuple(map(Row, zip(*cells, strict=True))))
 
-    def _beside(self, row: Row, column: Column) -> tuple[Estimate, str] | None:
+    def _published_in(self, row: Row, column: Column) -> tuple[Estimate, str] | None:
         """What the paper prints in this place, with its mark."""
         return self.published.get((": ".join(filter(None, self.labels(row))), column.key))
 
-    def _marked(self, row: Row, column: Column, cell: Cell) -> Cell:
+    def _with_published(self, row: Row, column: Column, cell: Cell) -> Cell:
         """A cell with the published number behind it."""
-        if (theirs := self._beside(row, column)) is None:
+        if (theirs := self._published_in(row, column)) is None:
             return cell
-        told = (cell_text(column, one, row.decimals) for one in (cell, theirs[0]))
-        return "{} ({}){}".format(*told, theirs[1])
+        texts = (cell_text(column, one, row.decimals) for one in (cell, theirs[0]))
+        return "{} ({}){}".format(*texts, theirs[1])
 
 
 def labels(*names: str) -> tuple[Column, ...]:

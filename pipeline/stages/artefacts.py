@@ -73,8 +73,8 @@ class Maker:
             notes = (*artefact.notes, *read_off(self.compared, name))
             artefact = replace(artefact, figure=style.new_figure(1.0), notes=notes)
         if self.captions:
-            told = (artefact.title, artefact.caption, *artefact.stamp.lines())
-            save_text("\n\n".join(map(markup.rst, told)), self.captions / f"{name}.rst")
+            caption = (artefact.title, artefact.caption, *artefact.stamp.lines())
+            save_text("\n\n".join(map(markup.rst, caption)), self.captions / f"{name}.rst")
         print(f"made {name}", flush=True)
         return artefact
 
@@ -150,28 +150,28 @@ def main(arguments: list[str] | None = None) -> None:
     found = artefacts.compared(inputs, published)
     maker = Maker(inputs, Path(options.tables), Path(options.figures), captions, found)
     if options.record:
-        drawn = reference.watched(inputs)
+        drawn = reference.recording(inputs)
         # What is read to compare is kept too.
         watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
         runs = manifest["runs"] if manifest else ()
-        told = manifest_of(run, json.loads(options.benchmarks), inputs, runs)
+        made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, runs)
         for name in names:
             watching(name)
-        made = reference.kept(drawn)
-        reference_store.save_reference(made, told, options.record)
+        made = reference.recorded(drawn)
+        reference_store.save_reference(made, made_manifest, options.record)
         again = verdicts(artefacts.compared(made, published))
         reference_store.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
         listed = claims.listed(decided(made, claim_lists))
         reference_store.save_list(listed, options.study, Path(options.verdicts, "claims.csv"))
         return
     artefacts_made = dict(zip(names, artefacts.together(maker, names, options.processes), strict=True))
-    held = None
+    checked = None
     if options.against:
         theirs, manifest = reference_store.load_reference(options.against)
-        held = regression_check(run, theirs)
-    of_reference = html.reference(manifest, held, provenance.machine()["processor"])
-    told_claims = claims.lines(decided(inputs, claim_lists))
-    page = html.describe(inputs, artefacts_made, found, told_claims, of_reference)
+        checked = regression_check(run, theirs)
+    of_reference = html.reference(manifest, checked, provenance.machine()["processor"])
+    claim_lines = claims.lines(decided(inputs, claim_lists))
+    page = html.describe(inputs, artefacts_made, found, claim_lines, of_reference)
     save_json(page, options.index)
 
 

@@ -107,20 +107,20 @@ def test_pictures_of_persons_and_a_person_who_is_alone_are_refused() -> None:
 def test_what_artefacts_read_of_people_is_refused_before_anything_is_written(inputs: Inputs) -> None:
     key, one = next((key, one) for key, one in inputs.audits.items() if one.origin != "simulated")
     people = replace(one, arrays={**one.arrays, "people": np.random.default_rng(0).normal(size=(30, 4))})
-    drawn = reference.watched(replace(inputs, audits={**inputs.audits, key: people}))
-    assert "people" not in reference.kept(drawn).audits[key].arrays, "nothing has read it"
+    drawn = reference.recording(replace(inputs, audits={**inputs.audits, key: people}))
+    assert "people" not in reference.recorded(drawn).audits[key].arrays, "nothing has read it"
     assert len(drawn.audits[key].arrays["people"])
     with pytest.raises(ValueError, match=f"'people' of the audit {one.audit} .{key}"):
-        reference.kept(drawn)
+        reference.recorded(drawn)
     name, model = next(iter(inputs.classifiers.items()))
     machine = replace(model, parameters={"support": np.ones((model.repetitions, 2, 3))}, facts={})
-    drawn = reference.watched(replace(inputs, classifiers={name: machine}))
+    drawn = reference.recording(replace(inputs, classifiers={name: machine}))
     assert len(drawn.classifiers[name].parameters["support"])
     with pytest.raises(ValueError, match=f"'support' of the classifier {name}"):
-        reference.kept(drawn)
+        reference.recorded(drawn)
     wide = replace(model, facts={"scores": np.ones((model.repetitions, 50))})
     with pytest.raises(ValueError, match=f"'scores' of the classifier {name}"):
-        reference.kept(reference.watched(replace(inputs, classifiers={name: wide})))
+        reference.recorded(reference.recording(replace(inputs, classifiers={name: wide})))
 
 
 @given(st.lists(st.floats(-1e30, 1e30) | st.sampled_from([np.inf, -np.inf, np.nan]), min_size=1, max_size=30))
@@ -136,11 +136,11 @@ def test_large_arrays_keep_eight_digits_and_small_ones_all(values: list[float]) 
 @pytest.fixture(scope="module")
 def recorded(inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> tuple[Inputs, Path]:
     """The study's inputs and a reference of what some artefacts read of them."""
-    drawn = reference.watched(inputs)
+    drawn = reference.recording(inputs)
     for name in DRAWN:
         build(name, drawn)
     folder = tmp_path_factory.mktemp("reference")
-    reference_store.save_reference(reference.kept(drawn), {"study": inputs.study, "runs": []}, folder)
+    reference_store.save_reference(reference.recorded(drawn), {"study": inputs.study, "runs": []}, folder)
     return inputs, folder
 
 

@@ -96,35 +96,35 @@ read_as_probabilities: All outputs lie between 0 and 1: they were read as probab
 """
 
 
-def from_files(asked: Settings) -> Result:
+def from_files(settings: Settings) -> Result:
     """Read, check, map, ask the model, compare. Raises ValueError for everything that the user can mend."""
-    source = Source.read(asked.data, **asked.some("text", "missing", "separator"))
-    computing = Computing(asked.device, asked.dtype)
-    with load_model(asked.predict, asked.trust_pickle, computing, "--predict", WANTED) as model:
-        return audited(asked, source, model)
+    source = Source.read(settings.data, **settings.some("text", "missing", "separator"))
+    computing = Computing(settings.device, settings.dtype)
+    with load_model(settings.predict, settings.trust_pickle, computing, "--predict", WANTED) as model:
+        return audited(settings, source, model)
 
 
-def audited(asked: Settings, source: Source, model: Model) -> Result:
+def audited(settings: Settings, source: Source, model: Model) -> Result:
     """Map the one group to the other, ask the model about people and counterparts, say what follows."""
     named = named_as(model.columns, source.table)
     check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
-    if not asked.features:
-        asked = replace(asked, features=tuple(name for name in named if name != asked.label))
+    if not settings.features:
+        settings = replace(settings, features=tuple(name for name in named if name != settings.label))
     classes = list(map(level_name, model.classes))
-    if asked.positive is None and asked.label in source.table and len(classes) == 2 and classes != ["0", "1"]:
-        own = set(map(level_name, source.table[asked.label].dropna().unique()))
-        asked = replace(asked, positive=classes[1]) if own == set(classes) else asked
-    groups = read_groups(source, asked)
-    space = space_of(groups, asked, source.name)
+    if settings.positive is None and settings.label in source.table and len(classes) == 2 and classes != ["0", "1"]:
+        own = set(map(level_name, source.table[settings.label].dropna().unique()))
+        settings = replace(settings, positive=classes[1]) if own == set(classes) else settings
+    groups = read_groups(source, settings)
+    space = space_of(groups, settings, source.name)
     first, second = (replace(one, features=space.prepared(one.features)) for one in (groups.source, groups.target))
     groups = replace(groups, source=first, target=second)
     sizes = (len(first.rows), len(second.rows))
-    kinds = [(kind, null_draws(asked, kind)) for kind in candidates(asked, sizes)]
-    raw = of_frames(model, Computing(asked.device, asked.dtype), source.name)
-    trial = probed(raw, pd.concat([first.features, second.features]), asked, source.name)
-    sides, used, tried = gather_sound(groups, space, trial, kinds, asked)
+    kinds = [(kind, null_draws(settings, kind)) for kind in candidates(settings, sizes)]
+    raw = of_frames(model, Computing(settings.device, settings.dtype), source.name)
+    trial = probed(raw, pd.concat([first.features, second.features]), settings, source.name)
+    sides, used, tried = gather_sound(groups, space, trial, kinds, settings)
     kind = kinds[used][0]
-    results = [result(side, space, asked.alpha) for side in sides]
+    results = [result(side, space, settings.alpha) for side in sides]
     accuracy = balanced = None
     if first.label is not None and second.label is not None:
         label = np.concatenate([first.label, second.label])
@@ -158,16 +158,16 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         audit="fliptest",
         title="FlipTest",
         subject=f"{model.given} on {source.name}",
-        verdict=verdict(facts, decided, asked.alpha),
+        verdict=verdict(facts, decided, settings.alpha),
         caveats=(
-            *words.caveats(CAVEATS, conditions(sides, space, trial, asked) | unread_label(source, groups, asked)),
+            *words.caveats(CAVEATS, conditions(sides, space, trial, settings) | unread_label(source, groups, settings)),
             *words.caveats(words.READING, source.notes),
         ),
-        sections=tuple(_sections(sides, space, facts, asked)),
+        sections=tuple(_sections(sides, space, facts, settings)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
         libraries=("numpy", "torch") if model.kind in TORCH else ("numpy",),
-        settings=asked,
+        settings=settings,
     )
 
 
@@ -196,9 +196,9 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     return words.concluded(beyond, headlines, first["sentence"], LIMITS, quantities, "beyond_noise", healthy)
 
 
-def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], asked: Settings) -> Iterator[Section]:
-    alpha = asked.alpha
-    yield words.tested(Settings, stated(asked), dict(_tested(facts, asked)))
+def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], settings: Settings) -> Iterator[Section]:
+    alpha = settings.alpha
+    yield words.tested(Settings, stated(settings), dict(_tested(facts, settings)))
     for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
         # The sentence of the first direction is the verdict above.
         said = (Text(entry["sentence"]),) if number else ()
@@ -217,7 +217,7 @@ def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], ask
         yield Section(f"How good the map to {target} is", (Facts((("fit", fit), ("moved", moved))),))
 
 
-def _tested(facts: Mapping[str, Any], asked: Settings) -> Iterator[tuple[str, str]]:
+def _tested(facts: Mapping[str, Any], settings: Settings) -> Iterator[tuple[str, str]]:
     data, model, chosen = facts["data"], facts["model"], facts["map"]
     yield "null", "the map finds no more flips between the groups than between groups that are dealt at random"
     left_out = (f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
@@ -228,7 +228,7 @@ def _tested(facts: Mapping[str, Any], asked: Settings) -> Iterator[tuple[str, st
     if facts["accuracy"] is not None:
         balanced = facts["balanced_accuracy"]
         yield "accuracy", f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
-    elif asked.label is not None:
+    elif settings.label is not None:
         yield "accuracy", "unknown, since the label is not read as 0 and 1: --positive names its class 1"
     tried = [
         f"{name} {'failed' if one['ks'] is None else format(one['ks'], '.3f')} (at most {one['limit']:.2f})"
@@ -307,11 +307,11 @@ def _report(report: Sequence[Entry]) -> Table:
     return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")
 
 
-def unread_label(source: Source, groups: Groups, asked: Settings) -> dict[str, Any]:
+def unread_label(source: Source, groups: Groups, settings: Settings) -> dict[str, Any]:
     """The condition that true classes are given, but nothing says which of them is 1."""
-    if asked.label is None or groups.label_levels is not None:
+    if settings.label is None or groups.label_levels is not None:
         return {}
-    return {"unread_label": {"values": listed(in_order(source.table[asked.label].dropna().unique()), SHOWN)}}
+    return {"unread_label": {"values": listed(in_order(source.table[settings.label].dropna().unique()), SHOWN)}}
 
 
 def read_as(trial: Trial) -> dict[str, Any]:
@@ -325,11 +325,11 @@ def read_as(trial: Trial) -> dict[str, Any]:
     }
 
 
-def conditions(sides: Sequence[Side], space: Space, trial: Trial, asked: Settings) -> dict[str, Any]:
+def conditions(sides: Sequence[Side], space: Space, trial: Trial, settings: Settings) -> dict[str, Any]:
     model = trial.model
     cut = "the largest score" if model.likeliest else f"a cut of the scores ({model.output}) at {model.threshold}"
-    told = {"count": trial.otherwise, "rows": len(trial.scores), "cut": cut, "threshold": model.threshold}
-    differing = bool(trial.otherwise) and told
+    decisions = {"count": trial.otherwise, "rows": len(trial.scores), "cut": cut, "threshold": model.threshold}
+    differing = bool(trial.otherwise) and decisions
     poor, lost = [], []
     for side in sides:
         source, target = side.way.source.level, side.way.target.level
@@ -353,7 +353,7 @@ def conditions(sides: Sequence[Side], space: Space, trial: Trial, asked: Setting
         "numbers_as_text": [
             {"column": one.name, "numbers": listed(list(map(repr, found)), SHOWN)}
             for one in space.inputs
-            if one.name not in (*asked.categorical, *asked.text)
+            if one.name not in (*settings.categorical, *settings.text)
             and one.levels is not None
             and not isinstance(one.levels.dtype, pd.CategoricalDtype)
             and (found := numbers_as_text(one.levels))
@@ -362,6 +362,6 @@ def conditions(sides: Sequence[Side], space: Space, trial: Trial, asked: Setting
         "no_noise_floor": sides[0].null is None,
         "predict_decides": model.classes is not None and differing,
         "threshold_decides": model.classes is None and differing,
-        "read_as_probabilities": (model.kind, model.columns, model.classes, asked.threshold)
+        "read_as_probabilities": (model.kind, model.columns, model.classes, settings.threshold)
         == (PROBABILITY, 0, None, None),
     }

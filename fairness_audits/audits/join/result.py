@@ -37,9 +37,9 @@ MOMENTS = {"S_n": float, "V_n": float, **dict.fromkeys(("n", "non_finite", "clip
 ERROR_COUNTS = ("n", "wrong_before", "wrong_after", "below_one", "non_finite")
 
 
-def from_files(asked: Settings) -> Result:
+def from_files(settings: Settings) -> Result:
     """Read, check and join. Raises ValueError for what is no result, and for parts that do not belong together."""
-    return joined(asked.parts)
+    return joined(settings.parts)
 
 
 def joined(results: Iterable[Result | Part | str | Path]) -> Result:
@@ -67,8 +67,8 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
 def _pooled(parts: Sequence[Part]) -> Result:
     """The result of the parts of a file."""
     first, found, bounds = parts[0], [part["results"] for part in parts], [part["bounds"] for part in parts]
-    asked, steps = {key: value for key, value in first["options"].items() if key != "part"}, first["course"]["steps"]
-    limits = {key: asked[key] for key in ("delta", "alpha")}
+    options, steps = {key: value for key, value in first["options"].items() if key != "part"}, first["course"]["steps"]
+    limits = {key: options[key] for key in ("delta", "alpha")}
     test = _loss_ratio_test([part["course"]["loss_ratio"] for part in parts], **limits)
     errors = [part["course"]["error_rate_ratio"] for part in parts]
     error_counts = {key: np.sum([one[key] for one in errors], axis=0) for key in ERROR_COUNTS}
@@ -86,11 +86,11 @@ def _pooled(parts: Sequence[Part]) -> Result:
     examples = sorted(
         (one for part in parts for one in part["examples"]),
         key=lambda one: (-one["audit_loss_ratio"], one["audit_row"]),
-    )[: 3 * asked["examples"]]
+    )[: 3 * options["examples"]]
     facts = {
         **measured(steps, tests, classes, counts),
         "data": {**first["data"], "part": None, "audited": sum(part["data"]["audited"] for part in parts)},
-        "options": asked,
+        "options": options,
         "model": {**first["model"], "device": listed(sorted({part["model"]["device"] for part in parts}))},
         "fair_metric": first["fair_metric"],
         "bounds": {
@@ -100,7 +100,7 @@ def _pooled(parts: Sequence[Part]) -> Result:
         },
         "examples": [{**one, "audit_rank": 1 + place // 3} for place, one in enumerate(examples)],
     }
-    return result_of(facts, asked, test)
+    return result_of(facts, options, test)
 
 
 def _loss_ratio_test(tests: Sequence[Part], delta: float, alpha: float) -> RatioTest:

@@ -66,46 +66,48 @@ STATISTICS = {
 WANTED = "a torch network or a function of x"
 
 
-def from_files(asked: Settings) -> Result:
+def from_files(settings: Settings) -> Result:
     """Read, check, learn the metric, attack, test. Raises ValueError for everything that the user can mend."""
-    if (asked.directions is None) == (not asked.sensitive):
+    if (settings.directions is None) == (not settings.sensitive):
         raise ValueError("the fair metric is learned from --sensitive, or given by --directions: say one of them")
-    source = Source.read(asked.data, **asked.some("text", "missing", "separator"))
-    with load_model(asked.model, asked.trust_pickle, Computing(asked.device, asked.dtype), wanted=WANTED) as model:
-        return audited(asked, source, model)
+    source = Source.read(settings.data, **settings.some("text", "missing", "separator"))
+    with load_model(
+        settings.model, settings.trust_pickle, Computing(settings.device, settings.dtype), wanted=WANTED
+    ) as model:
+        return audited(settings, source, model)
 
 
-def audited(asked: Settings, source: Source, model: Model, directions: Array | None = None) -> Result:
+def audited(settings: Settings, source: Source, model: Model, directions: Array | None = None) -> Result:
     """Learn the metric from the rows or take the ``directions``; attack, test."""
     if model.kind in ("estimator", "onnx", "quantised"):
         raise no_gradient(model)
-    sensitive = [attribute(text, tuple(source.table.columns)) for text in asked.sensitive]
+    sensitive = [attribute(text, tuple(source.table.columns)) for text in settings.sensitive]
     apart = [one.column for one in sensitive]
-    names = feature_names(source, asked, asked.label, apart, "--sensitive", asked.include_sensitive)
+    names = feature_names(source, settings, settings.label, apart, "--sensitive", settings.include_sensitive)
     everyone = rows(source, names, sensitive)
-    scale = units(everyone.features, everyone.names, asked.standardize)
-    metric, alike = fair_metric(asked, everyone, source, directions, scale)
-    if asked.points is not None and asked.points > len(everyone.features):
+    scale = units(everyone.features, everyone.names, settings.standardize)
+    metric, alike = fair_metric(settings, everyone, source, directions, scale)
+    if settings.points is not None and settings.points > len(everyone.features):
         raise ValueError(
-            f"--points asks for {asked.points} rows, but there are {len(everyone.features)}: leave it out to audit all "
-            "of them"
+            f"--points asks for {settings.points} rows, but there are {len(everyone.features)}: leave it out to audit "
+            "all of them"
         )
-    numbers = drawn(np.arange(len(everyone.features)), asked.points, "loss-ratio", "points", str(asked.seed))
-    if asked.part is not None:
-        which, of = map(int, asked.part.split("/"))
+    numbers = drawn(np.arange(len(everyone.features)), settings.points, "loss-ratio", "points", str(settings.seed))
+    if settings.part is not None:
+        which, of = map(int, settings.part.split("/"))
         if 2 * of > len(numbers):
-            raise ValueError(f"--part={asked.part}: {len(numbers)} rows are too few for {of} parts of at least 2")
+            raise ValueError(f"--part={settings.part}: {len(numbers)} rows are too few for {of} parts of at least 2")
         numbers = numbers[which - 1 :: of]
-    computing = Computing(asked.device, asked.dtype)
+    computing = Computing(settings.device, settings.dtype)
     device = str(computing.device)
     features = torch.tensor(everyone.features[numbers], dtype=computing.dtype, device=device)
-    scores = probed(model, features, everyone.names, asked.output_kind)
-    label, levels = classes_of(source, asked.label, scores.trial.shape[1], asked.classes, asked.positive)
+    scores = probed(model, features, everyone.names, settings.output_kind)
+    label, levels = classes_of(source, settings.label, scores.trial.shape[1], settings.classes, settings.positive)
     some = replace(everyone, label=label, label_levels=levels).only(numbers)
-    people = people_of(everyone, asked.one_hot)
-    bounds = bounds_of(asked.bounds, everyone, people)
+    people = people_of(everyone, settings.one_hot)
+    bounds = bounds_of(settings.bounds, everyone, people)
     evidence = gather(
-        scores.evaluate, some.features, some.label, metric, scale, asked, people, bounds, device, len(levels)
+        scores.evaluate, some.features, some.label, metric, scale, settings, people, bounds, device, len(levels)
     )
     right = scores.prediction == some.label
     classes = [
@@ -113,18 +115,18 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
         for one, level in enumerate(levels)
     ]
     largest = float(np.nanmax(evidence.ratio))
-    examples = examples_of(evidence, some, numbers, scale, asked.examples)
+    examples = examples_of(evidence, some, numbers, scale, settings.examples)
     tests, counts = (evidence.course, evidence.error_course), {"saturated": scores.saturated, "largest_ratio": largest}
     facts = {
         **measured(evidence.steps, tests, classes, counts),
         "data": {
             "path": source.name,
             "sha256": source.sha256,
-            "part": asked.part,
+            "part": settings.part,
             "rows": len(source.table),
             "audited": len(numbers),
             "features": list(everyone.names),
-            "label": asked.label,
+            "label": settings.label,
             "label_levels": list(levels),
             "standardized": list(scale.standardized),
             "scales_apart": apart_by(scale.inward(everyone.features)),
@@ -140,7 +142,7 @@ def audited(asked: Settings, source: Source, model: Model, directions: Array | N
         },
         "examples": plain(examples.to_dict("records")),
     }
-    return replace(result_of(facts, stated(asked), evidence.course), settings=asked)
+    return replace(result_of(facts, stated(settings), evidence.course), settings=settings)
 
 
 def measured(
@@ -170,7 +172,7 @@ def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | 
     return dict(zip(names, plain(np.column_stack(columns)), strict=True))
 
 
-def result_of(facts: Entry, asked: Entry, course: RatioTest) -> Result:
+def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
     """What follows from the ``facts`` of the JSON, of rows that were ``asked`` for together or in parts.
 
     ``course`` is the test at each step.
@@ -184,7 +186,7 @@ def result_of(facts: Entry, asked: Entry, course: RatioTest) -> Result:
         verdict=words.concluded(
             test["rejected"],
             ("UNFAIR", "NOT REJECTED"),
-            sentence(test, asked["delta"], asked["alpha"]),
+            sentence(test, options["delta"], options["alpha"]),
             LIMITS,
             {
                 "rows": test["n"],
@@ -197,7 +199,7 @@ def result_of(facts: Entry, asked: Entry, course: RatioTest) -> Result:
             "rejected",
         ),
         caveats=(*words.caveats(CAVEATS, conditions(facts)), *words.caveats(words.READING, data["notes"])),
-        sections=tuple(_sections(facts, asked, course)),
+        sections=tuple(_sections(facts, options, course)),
         facts=facts,
         tables={
             "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
@@ -262,14 +264,14 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
 
 
-def _sections(facts: Entry, asked: Entry, course: RatioTest) -> Iterator[Section]:
+def _sections(facts: Entry, options: Entry, course: RatioTest) -> Iterator[Section]:
     data = facts["data"]
     tested = {
-        "null": f"the mean loss ratio E[loss on a comparable individual / own loss] is at most {asked['delta']:g}",
+        "null": f"the mean loss ratio E[loss on a comparable individual / own loss] is at most {options['delta']:g}",
         "rows": f"{data['audited']:,} of {data['rows']:,}",
         "read as": f"{model_words(facts['model'])}; {data['label']}: {numbered(data['label_levels'])}",
     }
-    yield words.tested(Settings, asked, tested)
+    yield words.tested(Settings, options, tested)
     drawn = Figure(
         stem="loss_ratio",
         key="figure",
@@ -278,7 +280,7 @@ def _sections(facts: Entry, asked: Entry, course: RatioTest) -> Iterator[Section
         by="fairness_audits.audits.loss_ratio.figures:figure",
         of=(facts["course"]["steps"], course),
     )
-    yield Section("Result", (*_results(facts["results"], asked["delta"], asked["alpha"]), drawn))
+    yield Section("Result", (*_results(facts["results"], options["delta"], options["alpha"]), drawn))
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
         yield Section("Most unfair examples (rows counted from 0)", (_examples(facts["examples"]),))
@@ -324,8 +326,8 @@ def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
         largest = sorted(loadings, key=lambda feature: -abs(loadings[feature]))[:SHOWN_LOADINGS]
         shown = ", ".join(f"{feature} {loadings[feature]:+.2f}" for feature in largest if loadings[feature])
         levels = metric["levels"].get(name)
-        told = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f})" if levels else ""
-        yield Text(f"{name}{told}: {shown}", item=True)
+        separation = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f})" if levels else ""
+        yield Text(f"{name}{separation}: {shown}", item=True)
 
 
 def _examples(records: Sequence[Entry]) -> Table:

@@ -56,35 +56,35 @@ SHOWN_TESTS = 20
 Entry = Mapping[str, Any]
 
 
-def from_files(asked: Settings) -> Result:
+def from_files(settings: Settings) -> Result:
     """The tests of the rows in files. Raises ValueError for everything that the user can mend."""
-    plan = planned(asked)
-    how = asked.some("engine", "threads", "memory", "missing", "separator")
-    with opened(asked.predictions, **how) as table:
-        if asked.engine == "spark":
+    plan = planned(settings)
+    how = settings.some("engine", "threads", "memory", "missing", "separator")
+    with opened(settings.predictions, **how) as table:
+        if settings.engine == "spark":
             return audited(plan, table)
-        files = [Path(path) for path in local_files(asked.predictions).paths]
-        told = [{"path": str(one), "bytes": one.stat().st_size, "sha256": sha256(one)} for one in files]
-        return audited(plan, table, told)
+        files = [Path(path) for path in local_files(settings.predictions).paths]
+        hashes = [{"path": str(one), "bytes": one.stat().st_size, "sha256": sha256(one)} for one in files]
+        return audited(plan, table, hashes)
 
 
 def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None = None) -> Result:
     """Count, test, say what follows; ``files`` are those that the rows are from."""
     findings, plan = gather(table, plan)
-    asked = plan.asked
+    settings = plan.asked
     results = [result(finding) for finding in findings]
     found = verdict(results, findings, plan)
     facts = {"data": {"files": files, "rows": table.size()}, "correction": plan.correction, "results": results}
     return Result(
         audit="permutation",
         title="Permutation audit",
-        subject=asked.predictions,
+        subject=settings.predictions,
         verdict=found,
         caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
         tables={"tests": frame_of(by_evidence(results))},
-        settings=asked,
+        settings=settings,
     )
 
 
@@ -151,12 +151,12 @@ def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
         return f"Nothing could be tested: {results[0]['undefined']}."
     found = [entry for entry in known if entry["rejected"]]
     shown = found or known
-    told = [difference(entry) for entry in shown[:NAMED]]
-    told += [f"and {len(shown) - NAMED} more"] if len(shown) > NAMED else []
+    named_tests = [difference(entry) for entry in shown[:NAMED]]
+    named_tests += [f"and {len(shown) - NAMED} more"] if len(shown) > NAMED else []
     corrected = f" ({CORRECTIONS[correction]})" if len(known) > 1 else ""
     of = f"{len(found)} of {plural(len(known), 'test')} at level {alpha:g}{corrected}"
     no_proof = "" if found else " This is no proof of equality: the intervals say what remains possible."
-    return f"The null hypothesis is rejected in {of}: {'; '.join(told)}.{no_proof}"
+    return f"The null hypothesis is rejected in {of}: {'; '.join(named_tests)}.{no_proof}"
 
 
 def difference(entry: Entry) -> str:
@@ -274,14 +274,14 @@ def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
 
 def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
     findings = [finding for finding in every if not finding.test.undefined]
-    asked, alpha, number = plan.asked, plan.asked.alpha, hypotheses(findings)
+    settings, alpha, number = plan.asked, plan.asked.alpha, hypotheses(findings)
     families = {(finding.grouping, finding.test.metric) for finding in findings}
     by_metric, alone = plan.correction == "max_t" and len(families) > 1, plan.correction == "none"
     hidden = max((finding.test.hidden for finding in findings), default=0.0)
-    risk, drawn = asked.resampling_risk, not all(finding.test.exact for finding in findings)
+    risk, drawn = settings.resampling_risk, not all(finding.test.exact for finding in findings)
     return {
         "held_out_rows": True,
-        "independent_rows": asked.cluster is None,
+        "independent_rows": settings.cluster is None,
         "no_correction": number > 1
         and alone
         and {"number": number, "alpha": alpha, "chance": 1 - (1 - alpha) ** number},
@@ -289,6 +289,6 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
         "several_tests": number > 1 and not (alone or by_metric),
         "one_hypothesis_twice": 1 < number < len(findings) and not (alone or plan.correction == "max_t"),
         "bins": hidden > 0 and {"hidden": hidden},
-        "method_to_compare_with": asked.method == "unstudentized",
+        "method_to_compare_with": settings.method == "unstudentized",
         "stopped_early": drawn and risk is not None and {"alpha": alpha, "risk": risk, "level": level(risk)},
     }

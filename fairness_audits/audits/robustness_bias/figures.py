@@ -59,8 +59,8 @@ def _panel(axes: Axes, lengths: Lengths, partition: Partition, groups: pd.DataFr
             continue
         color, line = line_style(place)
         n, sigma = groups.loc[name, ["n", "sigma"]]
-        told = "" if np.isnan(sigma) else f", $\\sigma$ = {sigma:+.2f}".replace("-", "\u2212")
-        label = f"{label_text(name, LETTERS)} ({n:,.0f}{told})"
+        sigma_text = "" if np.isnan(sigma) else f", $\\sigma$ = {sigma:+.2f}".replace("-", "\u2212")
+        label = f"{label_text(name, LETTERS)} ({n:,.0f}{sigma_text})"
         axes.plot(tau, curve, color=color, linestyle=line, label=label, drawstyle="steps-post")
     axes.set_xlim(0, tau[-1])
     axes.set_ylim(0, 1.02)

@@ -89,43 +89,47 @@ unknown_group: {{count:,}} images have no {{partition}}: they are in none of its
 """
 
 
-def from_files(asked: Settings) -> Result:
+def from_files(settings: Settings) -> Result:
     """Read, check, classify, attack, compare. Raises ValueError for everything that the user can mend."""
-    source = Source.read(asked.partition, **asked.some("text", "missing", "separator"))
-    with load_model(asked.model, asked.trust_pickle, Computing(asked.device, "float32"), wanted=WANTED) as model:
-        return audited(asked, source, model)
+    source = Source.read(settings.partition, **settings.some("text", "missing", "separator"))
+    with load_model(
+        settings.model, settings.trust_pickle, Computing(settings.device, "float32"), wanted=WANTED
+    ) as model:
+        return audited(settings, source, model)
 
 
-def audited(asked: Settings, source: Source, model: Model, array: Array | None = None) -> Result:
+def audited(settings: Settings, source: Source, model: Model, array: Array | None = None) -> Result:
     """Find the distances of images in an ``array``, or where the settings say, and compare the groups in the rows."""
-    wanted = chosen_attacks(asked)
-    points = read_points(source, asked, array)
+    wanted = chosen_attacks(settings)
+    points = read_points(source, settings, array)
     shape = points.images.shape
-    check_sizes(points.partitions, asked.min_group)
+    check_sizes(points.partitions, settings.min_group)
     with_gradient = bool({one.name for one in wanted} - {SMOOTHING})
-    raw = normalised(model, asked, shape, with_gradient)
+    raw = normalised(model, settings, shape, with_gradient)
     normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
     # What kept distances are of, besides the images; the noise of smoothing depends on the seed too.
     made_of = {
-        **{"model": "" if asked.checkpoint is None else identity(model), **normalisation},
-        **{"output kind": asked.output_kind, "shape": list(shape)},
+        **{"model": "" if settings.checkpoint is None else identity(model), **normalisation},
+        **{"output kind": settings.output_kind, "shape": list(shape)},
         **{"program": __version__, "torch": torch.__version__, "numpy": np.__version__},
     }
-    made_by = {one.name: {**one.settings, **({"seed": asked.seed} if one.name == SMOOTHING else {})} for one in wanted}
+    made_by = {
+        one.name: {**one.settings, **({"seed": settings.seed} if one.name == SMOOTHING else {})} for one in wanted
+    }
     with exact_arithmetic(torch.get_num_threads()):
-        subjects = looked(points, raw, asked.output_kind, with_gradient)
+        subjects = looked(points, raw, settings.output_kind, with_gradient)
         partitions, label = subjects.points.partitions, subjects.points.label
-        check_sizes(partitions, asked.min_group)
+        check_sizes(partitions, settings.min_group)
         labels = np.zeros(0, dtype=np.int64) if label is None else label
-        check_classes(labels, subjects.classes, asked.classes, asked.label, source.name)
-        kept = Kept(asked.checkpoint, made_of, made_by)
+        check_classes(labels, subjects.classes, settings.classes, settings.label, source.name)
+        checkpoint = Kept(settings.checkpoint, made_of, made_by)
         try:
-            found = [distances(one, subjects, kept, asked) for one in wanted]
-            check = checked_attacks(subjects, asked) if any(one.bound == "upper" for one in wanted) else None
+            found = [distances(one, subjects, checkpoint, settings) for one in wanted]
+            check = checked_attacks(subjects, settings) if any(one.bound == "upper" for one in wanted) else None
         except KeyboardInterrupt:
-            kept.interrupted()
+            checkpoint.interrupted()
             raise
-    attacks = [measured(one, distance, check, subjects, asked) for one, distance in zip(wanted, found, strict=True)]
+    attacks = [measured(one, distance, check, subjects, settings) for one, distance in zip(wanted, found, strict=True)]
     results = [one.entry for one in attacks]
     facts: dict[str, Any] = {
         "accuracy": None if label is None else float(subjects.correct.mean()),
@@ -148,29 +152,29 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
     return Result(
         audit="robustness",
         title="Robustness audit",
-        subject=f"{model.given} on {asked.images}",
-        verdict=verdict(attacks[0], subjects, asked),
+        subject=f"{model.given} on {settings.images}",
+        verdict=verdict(attacks[0], subjects, settings),
         caveats=(
             *words.caveats(CAVEATS, conditions(subjects, attacks, check)),
             *words.caveats(words.READING, source.notes),
         ),
-        sections=tuple(_sections(subjects, attacks, asked, facts)),
+        sections=tuple(_sections(subjects, attacks, settings, facts)),
         facts=facts,
         tables={
             "groups": pd.concat([one.groups for one in attacks], ignore_index=True),
-            "distances": table_of_images(subjects, attacks, check, asked.classes),
+            "distances": table_of_images(subjects, attacks, check, settings.classes),
         },
         libraries=("numpy", "torch"),
-        settings=asked,
+        settings=settings,
     )
 
 
-def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
+def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
     """Which groups are closer to the boundary or farther from it, by the first attack and the correct images.
 
     Of the quantities of LIMITS, those that need true classes are None without them.
     """
-    found, label, alpha = first.entry, subjects.points.label, asked.alpha
+    found, label, alpha = first.entry, subjects.points.label, settings.alpha
     count = found["images"]
     known: dict[str, Any] = {"accuracy": None, "gain": None}
     if label is not None:
@@ -183,12 +187,12 @@ def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
         "failed": 100 * max(one["failed"] / max(1, one["n_correct"]) for one in [found, *found["groups"]]),
         "saturated": 100 * subjects.classifier.saturated / count,
         "fewest": min(one["n"] for _, few in levels(found) for one in few),
-        "least_p": comparisons / (asked.permutations + 1) / alpha,
-        **{"permutations": asked.permutations, "alpha": alpha, "comparisons": comparisons},
+        "least_p": comparisons / (settings.permutations + 1) / alpha,
+        **{"permutations": settings.permutations, "alpha": alpha, "comparisons": comparisons},
         "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
         **_soundness(found),
     }
-    rejected, said, facts = conclusion(found, alpha, label is not None, asked.budget)
+    rejected, said, facts = conclusion(found, alpha, label is not None, settings.budget)
     if words.beyond(SOUND, quantities, rejected is True):
         # What unsound distances say of groups may be the wrong way round.
         said, facts = (
@@ -280,8 +284,8 @@ def conclusion(
         )
         said += f" {_otherwise(first, alpha)}" if labelled else ""
         if others:
-            told = ", ".join(f"{_title(one)} ({one['sigma']:+.2f})" for one in others[:3])
-            said += f" Also: {told}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
+            others_text = ", ".join(f"{_title(one)} ({one['sigma']:+.2f})" for one in others[:3])
+            said += f" Also: {others_text}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
     return bool(shown) if tested else None, said, facts
 
 
@@ -297,9 +301,9 @@ def _otherwise(group: Entry, alpha: float) -> str:
 
 
 def _sections(
-    subjects: Subjects, attacks: Sequence[Measured], asked: Settings, facts: Mapping[str, Any]
+    subjects: Subjects, attacks: Sequence[Measured], settings: Settings, facts: Mapping[str, Any]
 ) -> Iterator[Section]:
-    images = images_text(facts["data"], asked)
+    images = images_text(facts["data"], settings)
     tested = {
         "null": "each group is as far from the decision boundary as all others (sigma = 0)",
         "images": images,
@@ -307,7 +311,7 @@ def _sections(
         "accuracy": "unknown" if facts["accuracy"] is None else f"{facts['accuracy']:.3f}",
         "attack": "; ".join(settings_text(found) for found in facts["results"]),
     }
-    yield words.tested(Settings, stated(asked), tested)
+    yield words.tested(Settings, stated(settings), tested)
     for one in attacks:
         entry = one.entry
         title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, L2 in pixels in [0, 1]"
@@ -326,7 +330,7 @@ def _sections(
             "fairness_audits.audits.robustness_bias.figures:curves",
             (one, images),
         )
-        yield Section(title, (_groups(entry, asked.alpha, facts["accuracy"] is not None), explained, figure))
+        yield Section(title, (_groups(entry, settings.alpha, facts["accuracy"] is not None), explained, figure))
         if entry["check"] is not None:
             yield _check_section(entry)
 
@@ -357,10 +361,10 @@ def _check_section(found: Entry) -> Section:
     return Section(f"Check of {found['attack']}", (Table(columns, rows, SHOWN_LEVELS, "audit.json"), explained))
 
 
-def images_text(data: Entry, asked: Settings) -> str:
+def images_text(data: Entry, settings: Settings) -> str:
     """How many images were audited, and of what shape."""
     of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
-    drawn = f", drawn with seed {asked.seed}" if of and asked.points else ""
+    drawn = f", drawn with seed {settings.seed}" if of and settings.points else ""
     shape = " x ".join(map(str, data["shape"]))
     return f"{data['audited']:,}{of} images{drawn}; {shape} (channels x height x width)"
 

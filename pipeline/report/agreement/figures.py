@@ -60,14 +60,16 @@ def figure_agreement(inputs: Inputs) -> Picture:
         found, names = verdicts[dataset, attribute], m.methods(inputs, dataset)
         having = {measure for (_, measure), verdict in found.items() if not verdict.word}
         measures = [measure for measure in m.MEASURES if measure in having]
-        kept = [[found[method, measure] for measure in measures] for method in names]
-        worst = np.array([[_unfairness(v.effect.value, x) for v, x in zip(row, measures, strict=True)] for row in kept])
+        shown = [[found[method, measure] for measure in measures] for method in names]
+        worst = np.array(
+            [[_unfairness(v.effect.value, x) for v, x in zip(row, measures, strict=True)] for row in shown]
+        )
         largest = np.nanmax(np.vstack([worst, np.full(len(measures), 1e-12)]), axis=0)
         texts = [
             [v.word or number(v.effect.value, 2 if abs(v.effect.value) < LARGE else 0) + "*" * v.rejected for v in row]
-            for row in kept
+            for row in shown
         ]
-        bold = np.array([[v.rejected for v in row] for row in kept])
+        bold = np.array([[v.rejected for v in row] for row in shown])
         shade = np.where(bold | np.isnan(worst), np.clip(worst / largest, 0, 1), 0.0)
         _cells(axes, shade, texts, bold, list(map(label, names)), [SHORT.get(x, m.MEASURES[x]) for x in measures])
     every = [verdict for found in verdicts.values() for verdict in found.values()]

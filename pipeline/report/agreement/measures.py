@@ -153,8 +153,8 @@ def methods(inputs: Inputs, dataset: str) -> list[str]:
 
 def _wide(rows: pd.DataFrame, keys: list[str], statistics: Mapping[str, str]) -> pd.DataFrame:
     """The statistics as columns under these names, a line for each value of the keys."""
-    kept = rows[rows["statistic"].isin(statistics)]
-    wide = kept.pivot(index=[*keys, "origin"], columns="statistic", values="value").reset_index()
+    selected = rows[rows["statistic"].isin(statistics)]
+    wide = selected.pivot(index=[*keys, "origin"], columns="statistic", values="value").reset_index()
     return wide.rename(columns=statistics).rename_axis(columns=None)
 
 

@@ -69,8 +69,8 @@ def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
     said = {**PERFORMANCE, **m.MEASURES}
     rows = [((w.ATTRIBUTES[a], said[name]), (a, name)) for a, name in lines]
     words = {verdict.word for each in found.values() for verdict in each.values()}
-    told = "; ".join(f"{word}: {why}" for word, why in m.WHY.items() if word in words)
-    notes = (*read_as(inputs, dataset), sentence(f"{told or 'every audit applies to every model'}."))
+    explained = "; ".join(f"{word}: {why}" for word, why in m.WHY.items() if word in words)
+    notes = (*read_as(inputs, dataset), sentence(f"{explained or 'every audit applies to every model'}."))
     return tabulated(_title(dataset), ("Attribute", "Audit"), columns, rows, inputs.stamp(blocks, dataset), notes)
 
 

@@ -12,7 +12,7 @@ from pipeline.report import labels as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.fliptest import flipset_tables as reports
 from pipeline.report.fliptest import trials, which_map
-from pipeline.report.inputs import Inputs, given_of
+from pipeline.report.inputs import Inputs, condition_of
 
 FEWEST = 3
 """Draws of which a variance has an error."""
@@ -28,7 +28,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
 
 
 def _map_of(point: Mapping[str, Any]) -> dict[str, Any]:
-    return {"transport": point.get("transport", {}).get("name"), "given": given_of(point)}
+    return {"transport": point.get("transport", {}).get("name"), "given": condition_of(point)}
 
 
 def _of_the_list(inputs: Inputs) -> Iterator[dict[str, Any]]:

@@ -118,36 +118,36 @@ OF_NEGATIVES = (*SELECTED, "trend in activity")
     "features: age, narcotic arrests, which the model was biased towards, and gang affiliation, which it does not "
     "use.",
     "figure_3",
-    given=w.EVERYONE,
+    condition=w.EVERYONE,
     labels=SELECTED,
 )
 @artefact(
     "As Figure 3, with the map between the people of either group whose score is below the threshold.",
     "figure_4",
-    given=w.NEGATIVES,
+    condition=w.NEGATIVES,
     labels=OF_NEGATIVES,
 )
 @artefact(
     "All eight features of the flipset of Figure 3 and its transparency report: how its members differ from their "
     "counterparts, ranked by the mean shift and by the mean sign. Hatched bars are noise, full ones stand out.",
     "figure_8",
-    given=w.EVERYONE,
+    condition=w.EVERYONE,
 )
-@artefact("As Figure 8, with the map between ground-truth negatives.", "figure_10", given=w.NEGATIVES)
+@artefact("As Figure 8, with the map between ground-truth negatives.", "figure_10", condition=w.NEGATIVES)
 @artefact(
     "As Figure 8, with the map between ground-truth positives, for both flipsets.",
     "figure_11",
-    given=w.POSITIVES,
+    condition=w.POSITIVES,
     flipsets=(w.POSITIVE, w.NEGATIVE),
 )
 def flipsets_of(
-    inputs: Inputs, given: str, labels: Sequence[str] = (), flipsets: tuple[str, ...] = (w.POSITIVE,)
+    inputs: Inputs, condition: str, labels: Sequence[str] = (), flipsets: tuple[str, ...] = (w.POSITIVE,)
 ) -> Picture:
     """Marginals of the features with these labels; of all, with their transparency reports, where none are named."""
-    where = trials.only(inputs, dataset=w.SSL, transport=w.WGAN, given=given, method="given")
+    where = trials.only(inputs, dataset=w.SSL, transport=w.WGAN, given=condition, method="given")
     features = tuple(w.feature_named(label, where.first.names, w.SSL) for label in labels)
     shown = "The positive flipset" if labels else "All features and transparency reports"
-    among = f" among {w.GIVEN[given]}" if w.GIVEN[given] else ""
+    among = f" among {w.CONDITIONS[condition]}" if w.CONDITIONS[condition] else ""
     title = f"{shown} of the black-to-white map{among}."
     return flipset_panels.drawn(where, flipsets, title, features, reports=not labels, own_axis=True)
 

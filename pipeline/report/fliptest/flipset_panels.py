@@ -79,7 +79,7 @@ def shown(place: Place, flipsets: Sequence[str], reports: bool = False) -> tuple
     counted = place.estimate("n_source")
     several = counted.n > 1
     sizes = enumerated(_size(place, flipset) for flipset in flipsets)
-    restricted = f", {w.GIVEN[place.given]} only" if w.GIVEN[place.given] else ""
+    restricted = f", {w.CONDITIONS[place.given]} only" if w.CONDITIONS[place.given] else ""
     first = f"Histograms: the first of {counted.n} trials. " if several else ""
     note = (
         f"{first}{number(counted.value, 0)} {place.groups[0]}{restricted}; map: {place.style.label}. "

@@ -102,12 +102,12 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
     models, maps = ordered((place.method for place in listed), w.METHODS), w.maps_in(p.transport for p in listed)
 
     def order(place: Place) -> tuple[int | bool, ...]:
-        given, opposite = list(w.GIVEN).index(place.given), place.direction != w.FORWARD
-        return datasets.index(place.dataset), given, opposite, models.index(place.method), maps.index(place.transport)
+        label, opposite = list(w.CONDITIONS).index(place.given), place.direction != w.FORWARD
+        return datasets.index(place.dataset), label, opposite, models.index(place.method), maps.index(place.transport)
 
     def labels(place: Place) -> tuple[str, ...]:
-        given = f", {w.GIVEN[place.given]}" if w.GIVEN[place.given] else ""
-        pair = f"{' to '.join(place.groups)}{given}"
+        condition = f", {w.CONDITIONS[place.given]}" if w.CONDITIONS[place.given] else ""
+        pair = f"{' to '.join(place.groups)}{condition}"
         return w.dataset_label(place.dataset), pair, w.METHODS[place.method], place.style.label
 
     found = sorted((one for place in listed for one in place.directions), key=order)
@@ -142,18 +142,18 @@ def table_subgroups(inputs: Inputs) -> StampedTable:
     datasets = [d for d in (w.ARRESTS, w.SSL) if d in inputs.names("dataset", audit=AUDIT)]
     for dataset in datasets:
         label, listed = w.dataset_label(dataset), contexts(inputs, dataset)
-        kept = [line for k, line in enumerate(listed) if k < SHOWN or line["reported"] == 1]
-        searched.append(f"{label} {len(kept)} of {len(listed)}")
+        shown = [line for k, line in enumerate(listed) if k < SHOWN or line["reported"] == 1]
+        searched.append(f"{label} {len(shown)} of {len(listed)}")
         # The codes of the two groups give r its sign.
         ((low, high),) = inputs.datasets[dataset].levels.values()
         codes.append(f"{label}: {low} 0, {high} 1")
         root = {"audit": AUDIT, "dataset": dataset, "context": ROOT, "part": HELD_OUT}
         ends = [spread(inputs.mean(**root, statistic=name), 3) for name in ("ci_low", "ci_high")]
         ends_of_all.append(f"{label} [{', '.join(ends)}]")
-        rows += [((label, SEARCH, str(line["context"])), _context(line)) for line in kept]
+        rows += [((label, SEARCH, str(line["context"])), _context(line)) for line in shown]
         for place in trials.places(inputs, dataset=dataset, method="given"):
             sizes = {flipset: spread(place.estimate("size", flipset), 0) for flipset in BOTH}
-            name = ", ".join(filter(None, (place.style.label, w.GIVEN[place.given])))
+            name = ", ".join(filter(None, (place.style.label, w.CONDITIONS[place.given])))
             rows.append(
                 ((label, "FlipTest", name), {"people": place.people, **sizes, "shift": trials.top(place, w.POSITIVE)})
             )

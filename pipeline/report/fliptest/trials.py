@@ -23,7 +23,7 @@ from fairness_audits.results.formats import DASH, number
 from fairness_audits.results.style import MethodStyle
 from fairness_audits.values import Array
 from pipeline.report import labels as w
-from pipeline.report.inputs import Inputs, given_of
+from pipeline.report.inputs import Inputs, condition_of
 
 FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
 BOTH = (w.POSITIVE, w.NEGATIVE)
@@ -31,7 +31,7 @@ KEYS = ("block", "dataset", "method", "transport", "given", "attribute", "direct
 NONE = np.full(1, np.nan)
 
 
-def _kept(name: str) -> property:
+def _array(name: str) -> property:
     return property(lambda trial: trial.arrays[f"{name}{trial.suffix}"])
 
 
@@ -47,10 +47,10 @@ class FirstTrial:
     arrays: Mapping[str, Array]
     suffix: str = ""
 
-    features, images = _kept("features"), _kept("images")
-    decision, decision_image = _kept("decision"), _kept("decision_image")
-    score, score_image = _kept("score"), _kept("score_image")
-    rows, target_features, target_score = _kept("rows"), _kept("target_features"), _kept("target_score")
+    features, images = _array("features"), _array("images")
+    decision, decision_image = _array("decision"), _array("decision_image")
+    score, score_image = _array("score"), _array("score_image")
+    rows, target_features, target_score = _array("rows"), _array("target_features"), _array("target_score")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -172,7 +172,7 @@ class Place:
                 dataset, method, transport = (str(point[part]["name"]) for part in ("dataset", "method", "transport"))
                 # A block with one attribute need not name it.
                 attribute = self.attribute and str(point["transport"]["attribute"])
-                names = (point["block"], dataset, method, transport, given_of(point), attribute)
+                names = (point["block"], dataset, method, transport, condition_of(point), attribute)
                 own = (self.block, self.dataset, self.method, self.transport, self.given, self.attribute)
                 if names == own and point["keys"].audit in self.inputs.audits:
                     return self.inputs.audits[point["keys"].audit].arrays

@@ -150,8 +150,8 @@ def table_error_ratio_compas(inputs: Inputs) -> StampedTable:
     ratio = Quantity("S~_n", "error_S_n", q.ZERO_ONE, attacked=True)
     undefined = Quantity("undefined", "undefined_errors", q.ZERO_ONE, "average")
     columns = [x.column(inputs) for x in (ratio, *q.ERROR_RATIO, undefined)]
-    told = "Undefined: repetitions without any error before the attack, on average."
-    notes = (SPREADS, q.steps_note(inputs, w.COMPAS), told)
+    undefined_note = "Undefined: repetitions without any error before the attack, on average."
+    notes = (SPREADS, q.steps_note(inputs, w.COMPAS), undefined_note)
     return _of_methods(inputs, "The error-rate-ratio test on COMPAS data.", w.COMPAS, columns, notes)
 
 

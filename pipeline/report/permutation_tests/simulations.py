@@ -101,8 +101,8 @@ def table_levels(inputs: Inputs) -> StampedTable:
     rare = inputs.select(block=RARE, statistic="rejection_rate")
     rows: list[tuple[tuple[str, ...], tuple[pd.DataFrame, pd.DataFrame]]] = []
     for (block, n_a, n_b, tpr), setting in rates.groupby(["block", "n_a", "n_b", "rate"], sort=False):
-        beside = aucs[(aucs["n_a"] == n_a) & (aucs["n_b"] == n_b)]
-        rows.append(((SETTINGS[str(block)], *_sizes(setting), f"{tpr:g}"), (setting, beside)))
+        same_sizes = aucs[(aucs["n_a"] == n_a) & (aucs["n_b"] == n_b)]
+        rows.append(((SETTINGS[str(block)], *_sizes(setting), f"{tpr:g}"), (setting, same_sizes)))
     for _, setting in rare.groupby(["n_a", "n_b"], sort=False):
         labels = (f"{share(rare, 'positives_b')} of B positive", *_sizes(setting), "")
         rows.append((labels, (setting.iloc[:0], setting)))

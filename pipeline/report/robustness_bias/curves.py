@@ -201,7 +201,7 @@ def figure_training(inputs: Inputs) -> Picture:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     grid[0].set_ylabel("test accuracy")
     figure.legend([Line2D([], [], **MEAN)], ["all"], loc="outside upper center")
-    told = "; ".join(f"{w.dataset_label(one.dataset)}: {w.NETWORKS[one.network]}" for one in study.run(every))
+    text = "; ".join(f"{w.dataset_label(one.dataset)}: {w.NETWORKS[one.network]}" for one in study.run(every))
     return Picture(
         figure,
         title,
@@ -209,7 +209,7 @@ def figure_training(inputs: Inputs) -> Picture:
         "For each data set and partition, one rising curve of test accuracy for each group over the epochs, and one of "
         "all test points.",
         notes=(
-            f"After each epoch of each data set's own network ({told}). Where there are more than {FEW} classes, one "
+            f"After each epoch of each data set's own network ({text}). Where there are more than {FEW} classes, one "
             "thin line for each.",
             *study.not_run(every),
         ),
@@ -226,8 +226,8 @@ def draw_training(axes: Axes, epoch: Array, drawn: Mapping[str, Array]) -> None:
     for level, (name, values) in enumerate(drawn.items()):
         color, line = line_style(level)
         axes.plot(epoch, values, color=color, linestyle=line, linewidth=0.9, label=w.plainly(name), **look)
-    beside: Any = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "borderpad": 0}
-    axes.legend(fontsize=5.5, handlelength=1.6, labelspacing=0.2, **beside)
+    legend: Any = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "borderpad": 0}
+    axes.legend(fontsize=5.5, handlelength=1.6, labelspacing=0.2, **legend)
 
 
 def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:

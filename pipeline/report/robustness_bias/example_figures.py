@@ -121,7 +121,7 @@ def _classes(axes: Axes, world: illustrations.ThreeClasses) -> None:
     axes.set_ylabel("$x_2$")
 
 
-KEPT = "example_images"
+EXAMPLES = "example_images"
 OUTCOMES = ("fooled", "not fooled")
 STRETCH = 0.5
 """The change is drawn so that its largest pixel is this far from grey."""
@@ -135,7 +135,7 @@ def figure_3(inputs: Inputs) -> Picture:
     title = "Two inputs, the same budget."
     found = study.audited(inputs, study.NETWORKS)
     of_things = [one for one in study.run(found) if one.dataset in w.OF_THINGS]
-    having = [one for one in of_things if KEPT in one.result.arrays]
+    having = [one for one in of_things if EXAMPLES in one.result.arrays]
     order = ordered((one.dataset for one in having), w.OF_THINGS)
     # A data set's own network, or the first that has an example.
     one = min(having, key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)), default=None)
@@ -145,7 +145,7 @@ def figure_3(inputs: Inputs) -> Picture:
     figure = new_figure(2.9, width=4.6)
     grid = figure.subplots(2, 3, squeeze=False)
     for row, side in enumerate(OUTCOMES):
-        before, after = (np.asarray(arrays[name][row], float) for name in (KEPT, "example_perturbed"))
+        before, after = (np.asarray(arrays[name][row], float) for name in (EXAMPLES, "example_perturbed"))
         change = after - before
         # Both are classified correctly as they are.
         said = [w.plainly(dataset.classes[int(arrays[name][row])]) for name in ("example_label", "example_prediction")]

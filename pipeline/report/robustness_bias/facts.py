@@ -293,13 +293,13 @@ def _penalties(inputs: Inputs) -> Iterator[Fact]:
         if not one.alpha or before is None or not published:
             continue
         sides = [side.table(one.bound, denominator=w.CORRECT).loc[one.penalised] for side in (one, before)]
-        told = {
+        effects = {
             "penalised_bias": float(sides[1]["sigma_p"] < SIGNIFICANT),
             "penalty_change": abs(sides[0]["sigma"]) - abs(sides[1]["sigma"]),
             "penalty_cost": before.accuracy - one.accuracy,
         }
         place = {**_place([one], REGULARIZER), "repetition": number}
-        for statistic, value in told.items():
+        for statistic, value in effects.items():
             if math.isfinite(value):
                 yield {**place, "statistic": statistic, "value": float(value)}
         number += 1

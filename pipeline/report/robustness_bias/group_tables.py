@@ -46,15 +46,15 @@ def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -
     columns: dict[str, Any] = {}
     for attack in w.ESTIMATES:
         having = [one for one in found if not one.table(attack).empty]
-        sigma, given, p = (
+        sigma, among_correct, p = (
             pd.DataFrame({one.network: one.table(attack, denominator=of)[key] for one in having}, index, dtype=float)
             for key, of in (("sigma", w.PAPER), ("sigma", w.CORRECT), (ADJUSTED, w.CORRECT))
         )
-        closer, farther = (((p < LEVEL) & side).sum(axis=1) for side in (given < 0, given > 0))
+        closer, farther = (((p < LEVEL) & side).sum(axis=1) for side in (among_correct < 0, among_correct > 0))
         columns |= {
             f"{attack} mean": sigma.mean(axis=1),
             f"{attack} below": texts("{} of {}", (sigma < 0).sum(axis=1), sigma.count(axis=1)),
-            f"{attack} outcome": texts("{} / {} of {}", closer, farther, given.count(axis=1)),
+            f"{attack} outcome": texts("{} / {} of {}", closer, farther, among_correct.count(axis=1)),
         }
     return pd.DataFrame(columns, index).to_dict("index")
 

@@ -42,7 +42,7 @@ CELL, TITLE = (0.3, 0.145, 0.1), (0.3, 0.3, 0.24)
 """Heights, inches, of a network's row and of a panel's title: with numbers, in one strip, in two."""
 LABELS = 0.55
 """Height of the names of the groups."""
-BESIDE = 2.3
+TALL = 2.3
 """Height, inches, from which the colours' ends can be named beside them."""
 LEVEL = 0.05
 MOMENTS = {w.FIRST: "first epoch", w.LAST: "last epoch"}
@@ -174,7 +174,7 @@ def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], sc
     extend = {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[beyond]
     shown = ScalarMappable(scale, COLORS)
     bar = figure.colorbar(shown, ax=list(grid.flat), extend=extend, fraction=0.03, pad=0.01, aspect=40)
-    ends = r": less robust $\leftarrow$ 0 $\rightarrow$ more robust" if height > BESIDE else ""
+    ends = r": less robust $\leftarrow$ 0 $\rightarrow$ more robust" if height > TALL else ""
     bar.set_label(rf"$\sigma(P)${ends}")
     return figure
 

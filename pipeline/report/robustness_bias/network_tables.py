@@ -80,12 +80,12 @@ def table_2(inputs: Inputs) -> StampedTable:
 def engines(inputs: Inputs, found: Sequence[Audited]) -> tuple[str, ...]:
     """A footnote on where and in which precision these networks were trained; none where their files do not say."""
     facts = [inputs.classifiers[one.model].facts for one in study.trained(found) if one.model in inputs.classifiers]
-    told = {
+    descriptions = {
         f"{'a GPU' if of['on_gpu'][-1] else 'a processor'} in {'bfloat16' if of['bfloat16'][-1] else 'float32'}"
         for of in facts
         if {"on_gpu", "bfloat16"} <= of.keys()
     }
-    return (f"Trained on {' and on '.join(sorted(told))}; audited in float32.",) if told else ()
+    return (f"Trained on {' and on '.join(sorted(descriptions))}; audited in float32.",) if descriptions else ()
 
 
 BACKWARD = 3

@@ -234,8 +234,8 @@ class Points:
 def audited(inputs: Inputs, block: str = "", dataset: str = "", network: str = "") -> list[Audited]:
     """Every audited network of a block, a data set and an architecture, in the study's order; empty: of all."""
     every = inputs.once("audited networks", lambda: _audited(inputs), inputs.audits)
-    asked = {"block": block, "dataset": dataset, "network": network}
-    chosen = [one for one in every if all(name in ("", getattr(one, key)) for key, name in asked.items())]
+    wanted = {"block": block, "dataset": dataset, "network": network}
+    chosen = [one for one in every if all(name in ("", getattr(one, key)) for key, name in wanted.items())]
     datasets, networks = w.datasets_in(a.dataset for a in chosen), w.networks_in(a.network for a in chosen)
     return sorted(chosen, key=lambda a: (datasets.index(a.dataset), a.block, networks.index(a.network)))
 
@@ -289,11 +289,11 @@ def together(datasets: Iterable[str]) -> str:
 def at_points(inputs: Inputs, one: Audited) -> Points:
     """The points of a network."""
     arrays, levels = one.result.arrays, inputs.datasets[one.data].levels
-    kept = w.distances_in(name.removeprefix("distance_") for name in arrays if name.startswith("distance_"))
+    distances = w.distances_in(name.removeprefix("distance_") for name in arrays if name.startswith("distance_"))
     return Points(
         correct=arrays["correct"][-1].astype(bool),
-        distance={name: arrays[f"distance_{name}"][-1].astype(float) for name in kept},
-        tried={name: arrays[f"tried_{name}"][-1].astype(bool) for name in kept},
+        distance={name: arrays[f"distance_{name}"][-1].astype(float) for name in distances},
+        tried={name: arrays[f"tried_{name}"][-1].astype(bool) for name in distances},
         partitions={name: Partition(name, tuple(names), arrays[name]) for name, names in levels.items()},
     )
 
@@ -322,14 +322,14 @@ def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
     missing, failed = absences(found), (one for one in trained(found) if not one.learned)
     texts = [f"{w.dataset_label(name)} ({missing[name]})" for name in w.datasets_in(missing)]
     notes = [f"Not run: data. {'; '.join(texts)}."] if texts else []
-    told: list[str] = []
+    failures: list[str] = []
     for one in failed:
-        beside = {"largest class": one.largest, "logistic regression": one.linear}
-        others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
+        baselines = {"largest class": one.largest, "logistic regression": one.linear}
+        others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in baselines.items() if math.isfinite(x))
         name = " ".join(filter(None, (w.NETWORKS[one.network], "on", w.dataset_label(one.dataset), penalty(one))))
-        told.append(f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})")
-    if told:
-        notes.append(f"Did not learn, and so in no number here: {'; '.join(dict.fromkeys(told))}.")
+        failures.append(f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})")
+    if failures:
+        notes.append(f"Did not learn, and so in no number here: {'; '.join(dict.fromkeys(failures))}.")
     blind: dict[str, list[str]] = {}
     for one in run(found):
         if why := one.blind.get(one.epochs[-1]):

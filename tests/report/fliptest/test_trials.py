@@ -23,7 +23,7 @@ METHODS = ("methods", "adult", "baseline", "exact", w.EVERYONE, "race")
 
 def test_every_audit_of_flipsets_is_found_with_its_label_and_attribute(inputs: Inputs) -> None:
     given = {place.given for place in trials.places(inputs, block="ssl")}
-    assert given == set(w.GIVEN)
+    assert given == set(w.CONDITIONS)
     attributes = {place.attribute for place in trials.places(inputs, block="methods")}
     assert attributes == {"sex", "race"}
     assert [p.transport for p in trials.places(inputs, block="law", method="logistic")] == [
