@@ -50,7 +50,7 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import interval, number
 from pipeline.report import labels
 from pipeline.report.rules import shares, with_wilson
-from pipeline.report.settings import by_repetition, select
+from pipeline.report.selection import by_repetition, select
 
 LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"

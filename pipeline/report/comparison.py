@@ -24,11 +24,12 @@ import pandas as pd
 from fairness_audits.audits.inference import corrected
 from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
-from pipeline.report import settings
+from pipeline.report import selection
 from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs, points
+from pipeline.report.reduction import Reduction
 from pipeline.report.rules import RULES, Outcome
-from pipeline.report.settings import Reduction, parse_setting
+from pipeline.report.selection import parse_setting
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configuration"})
@@ -86,7 +87,7 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     check_published(published)
     numbers = {name: pd.to_numeric(published[name]) for name in ("value", "std", "n", "rounding")}
     published = published.assign(**{UNSTATED: published.get(UNSTATED), **numbers})
-    sides = _Sides(measured, settings.by_statistic(measured), reductions)
+    sides = _Sides(measured, selection.by_statistic(measured), reductions)
     lines: list[dict[str, Any]] = []
     for entry in published.to_dict("records"):
         reading = AS_ASSUMED if isinstance(entry[UNSTATED], str) else AS_STATED
@@ -137,7 +138,7 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
     A proportion that comes as one value with a column ``simulations`` is the share of so many.
     Raises ValueError where the setting leaves several values for a repetition.
     """
-    values = settings.by_repetition(rows).to_numpy(float)
+    values = selection.by_repetition(rows).to_numpy(float)
     if kind in ("proportion", "variance") and "simulations" in rows and rows["simulations"].notna().all():
         return Estimate(float(values[0]), n=int(rows["simulations"].iloc[0]))
     if kind in ("mean", "run"):
@@ -192,9 +193,9 @@ def _outcome(
     """Our number, why it cannot be held against the published one, if so, and else what the rule says."""
     rule = RULES[entry["kind"]]
     try:
-        rows = settings.select(sides.parts.get(str(setting.get("statistic")), sides.measured), setting)
+        rows = selection.select(sides.parts.get(str(setting.get("statistic")), sides.measured), setting)
         if rows.empty:
-            absence = settings.explain_absence(sides.measured, setting)
+            absence = selection.explain_absence(sides.measured, setting)
             return Estimate(math.nan), f"not measured in this run: {absence}", Outcome()
         ours = estimate(rows, entry["kind"])
     except ValueError as error:
@@ -231,7 +232,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
             applies = not bookkeeping and reduction.key not in LIKE_REPETITIONS
         if applies:
             found.append(reduction)
-    return f"not as published: {'; '.join(settings.departures(found))}" if found else ""
+    return f"not as published: {'; '.join(reduction.departures(found))}" if found else ""
 
 
 def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:

@@ -13,7 +13,7 @@ from fairness_audits.results.formats import DASH, interval, number, p_value, par
 from fairness_audits.results.table import Column
 from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL, VERDICTS
 from pipeline.report.rules import SHARE_MARGIN
-from pipeline.report.settings import parse_setting
+from pipeline.report.selection import parse_setting
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import DIFFERS, UNTESTED, StampedTable, tabulated
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import flat, values
+from pipeline.report.reduction import flat, values
 from pipeline.values import DatasetSummary
 
 Fact = Mapping[str, Any]

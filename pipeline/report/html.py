@@ -21,8 +21,8 @@ from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison import VERDICTS
 from pipeline.report.inputs import Inputs
 from pipeline.report.provenance import RuleTime, digest, duration
+from pipeline.report.reduction import departures
 from pipeline.report.registry import label
-from pipeline.report.settings import departures
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import StampedTable
 

@@ -14,7 +14,7 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import in_order
 from fairness_audits.values import Classifier
 from pipeline.report import labels as w
-from pipeline.report import settings
+from pipeline.report import reduction, selection
 from pipeline.report.stamp import Stamp
 from pipeline.values import AuditResult, DatasetSummary
 
@@ -41,7 +41,7 @@ class Inputs:
 
     @cached_property
     def _by_statistic(self) -> dict[str, pd.DataFrame]:
-        return settings.by_statistic(self.rows)
+        return selection.by_statistic(self.rows)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", identified(self.rows))
@@ -52,10 +52,10 @@ class Inputs:
         return points(self.config["sections"])
 
     @cached_property
-    def reductions(self) -> tuple[settings.Reduction, ...]:
+    def reductions(self) -> tuple[reduction.Reduction, ...]:
         """Where this run's configuration departs from the published one, repetitions and absent data apart."""
         absent = set(self.rows.loc[self.rows["origin"] == "absent", "dataset"])
-        found = settings.reductions(self.points, points(self.config["published"]))
+        found = reduction.reductions(self.points, points(self.config["published"]))
         return tuple(one for one in found if one.dataset not in absent)
 
     def once(self, name: str, make: Callable[[], Made], of: object = None) -> Made:
@@ -67,12 +67,12 @@ class Inputs:
     def select(self, **setting: str | float) -> pd.DataFrame:
         """The rows with these settings. Raises ValueError, naming what is missing and what there is, for none."""
         rows = self._by_statistic.get(str(setting["statistic"]), self.rows) if "statistic" in setting else self.rows
-        found = settings.select(rows, setting)
+        found = selection.select(rows, setting)
         if found.empty:
             described = ", ".join(f"{key} {value}" for key, value in setting.items())
             raise ValueError(
                 f"study {self.study!r} has no rows for {described}: missing is "
-                f"{settings.explain_absence(self.rows, setting)}. Run the audits of that block and collect again"
+                f"{selection.explain_absence(self.rows, setting)}. Run the audits of that block and collect again"
             )
         return found
 
@@ -81,7 +81,7 @@ class Inputs:
 
         Raises ValueError where there is none, or where the settings leave more than one to choose from.
         """
-        return settings.by_repetition(self.select(**setting), f"{setting}: ")
+        return selection.by_repetition(self.select(**setting), f"{setting}: ")
 
     def mean(self, **setting: str | float) -> Estimate:
         """Mean and standard deviation over repetitions."""

@@ -22,7 +22,7 @@ from scipy.stats import ttest_ind_from_stats
 from fairness_audits.audits.inference import corrected
 from pipeline.report.comparison import LEVEL
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import reductions
+from pipeline.report.reduction import reductions
 
 TOLERANCE = 1e-9
 POINT = ("block", "dataset", "method", "transport")

@@ -12,7 +12,8 @@ from fairness_audits.results.formats import parameter
 from fairness_audits.results.table import Cell, Column, Row
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs, condition_of
-from pipeline.report.settings import NEUTRAL, text_of, values
+from pipeline.report.reduction import NEUTRAL, values
+from pipeline.report.selection import text_of
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import StampedTable, labels
 
@@ -20,7 +21,7 @@ CONF = Path(__file__).parents[2] / "conf"
 HEADS = {"dataset": "Data", "method": "Model", "transport": "Map", "audit": "Audit", "repetitions": "Repetitions"}
 LONG = 8
 """A list of more numbers is shown by its first, its last and their count."""
-Place = tuple[str, str, str, str]
+Location = tuple[str, str, str, str]
 """Data set, model, map and block."""
 PLACES = [fields for size in range(1, 5) for fields in combinations(range(4), size)]
 """What may tell the values of a setting apart: the fewer parts of a place the better."""
@@ -32,7 +33,7 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> S
     Where values of a setting differ, each has a line with the places that have it. Values that no part of a place tells
     apart, as of what is varied within one, share a line. Raises ValueError where nothing is configured.
     """
-    found: dict[tuple[int, str, str], dict[Cell, list[Place]]] = {}
+    found: dict[tuple[int, str, str], dict[Cell, list[Location]]] = {}
     for point in inputs.points:
         place = _place(point)
         for key, value in values(point):
@@ -62,7 +63,7 @@ def _part(group: str, point: Mapping[str, Any]) -> str:
     return f"{HEADS[group]}: {called.get(group, w.plainly)(name)}" if name else HEADS[group]
 
 
-def _place(point: Mapping[str, Any]) -> Place:
+def _place(point: Mapping[str, Any]) -> Location:
     method, transport = point["method"]["name"], point.get("transport", {}).get("name")
     model = w.METHODS[method] if method != w.NO_METHOD else ""
     maps = ", ".join(filter(None, (w.MAPS[transport].label, w.CONDITIONS[condition_of(point)]))) if transport else ""
@@ -80,7 +81,7 @@ def _cell(value: Any) -> Cell:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else text_of(value)
 
 
-def _rows(setting: tuple[str, str], having: Mapping[Cell, list[Place]]) -> Iterator[Row]:
+def _rows(setting: tuple[str, str], having: Mapping[Cell, list[Location]]) -> Iterator[Row]:
     """A row for each value; one row where there is one value, or where no part of a place tells them apart."""
     usual = max(having, key=lambda value: len(having[value]))
     ordered = sorted(having, key=lambda value: (isinstance(value, str), value))

@@ -12,7 +12,7 @@ from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import sentence
 from fairness_audits.results.style import print_stamp
 from pipeline.report import labels as w
-from pipeline.report.settings import Reduction
+from pipeline.report.reduction import Reduction
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from fairness_audits.results.estimate import Estimate
 from pipeline.report.comparison import COLUMNS, check_published, compare
 from pipeline.report.comparison_table import as_table, printed, read_off, results, tally, tally_in_words
 from pipeline.report.inputs import Inputs
+from pipeline.report.reduction import Reduction, departures
 from pipeline.report.regression_check import OTHER, SAME, regression_check, summary
 from pipeline.report.rules import Outcome, could_differ, means, one_run, shares, variances
-from pipeline.report.settings import Reduction, departures
 from pipeline.report.stamp import Stamp
 from tests.report import studies
 

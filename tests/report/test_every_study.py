@@ -21,7 +21,8 @@ from pipeline.io import load_published
 from pipeline.report import artefacts, registry
 from pipeline.report.claims import CONFIRMED, NOT_CONFIRMED, NOT_TESTABLE, UNDECIDED, check, decide
 from pipeline.report.comparison import check_published, compare
-from pipeline.report.settings import Reduction, explain_absence, parse_setting, reductions, select, text_of
+from pipeline.report.reduction import Reduction, reductions
+from pipeline.report.selection import explain_absence, parse_setting, select, text_of
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable
 from pipeline.workflow.config import Workflow

@@ -13,7 +13,7 @@ from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import boundary, configured, measurements
 from pipeline.report.individual_fairness.figures import axis_places, heatmap, rejection_curve
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import select
+from pipeline.report.selection import select
 from tests.report.studies import build, inputs_of
 
 

@@ -25,7 +25,7 @@ from fairness_audits.results.markup import symbols
 from fairness_audits.results.style import new_figure, paper
 from fairness_audits.results.table import Column, Row
 from fairness_audits.results.typeset import csv, html, latex, markdown
-from pipeline.report.settings import Reduction, departures
+from pipeline.report.reduction import Reduction, departures
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.table import DIFFERS, StampedTable, labels
 from tests.report.studies import build, inputs_of, usual

@@ -11,7 +11,7 @@ from fairness_audits.results.style import DASHED, INK, finish, new_panels
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.fliptest import flipset_panels, trials
-from pipeline.report.fliptest.trials import BOTH, FirstTrial, Place
+from pipeline.report.fliptest.trials import BOTH, AuditedMap, FirstTrial
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
@@ -25,9 +25,9 @@ CROWD = 1500
 SOURCE, TARGET = "#b8860b", "#56B4E9"
 
 
-def hiring(inputs: Inputs, direction: str = w.FORWARD) -> Place:
+def hiring(inputs: Inputs, direction: str = w.FORWARD) -> AuditedMap:
     """The paper's map of the hiring data."""
-    return Place(inputs, w.HIRING, w.HIRING, "given", w.WGAN, direction=direction)
+    return AuditedMap(inputs, w.HIRING, w.HIRING, "given", w.WGAN, direction=direction)
 
 
 @artefact(

@@ -21,7 +21,7 @@ from fairness_audits.results.formats import DASH, number, spread
 from fairness_audits.results.style import new_figure, panel_letter
 from fairness_audits.transport.quality import WORST_HEALTHY_KS
 from pipeline.report import labels as w
-from pipeline.report.fliptest.trials import Place
+from pipeline.report.fliptest.trials import AuditedMap
 from pipeline.report.stamp import Picture
 
 MIXED = "mean of $x - G(x)$, standard deviations or shares"
@@ -36,7 +36,7 @@ OF_BARS = (
 
 
 def drawn(
-    place: Place, flipsets: Sequence[str], title: str, features: Sequence[str] = (), notes: Sequence[str] = (),
+    place: AuditedMap, flipsets: Sequence[str], title: str, features: Sequence[str] = (), notes: Sequence[str] = (),
     reports: bool = True, own_axis: bool = False,
 ) -> Picture:  # fmt: skip
     """Marginals of the features (of all where none are named) in the group and in its flipsets, then their transparency
@@ -74,7 +74,7 @@ def drawn(
     )
 
 
-def shown(place: Place, flipsets: Sequence[str], reports: bool = False) -> tuple[str, ...]:
+def shown(place: AuditedMap, flipsets: Sequence[str], reports: bool = False) -> tuple[str, ...]:
     """The notes that say whose numbers are drawn, how they vary over the trials, and whether the map is sound."""
     counted = place.estimate("n_source")
     several = counted.n > 1
@@ -88,13 +88,13 @@ def shown(place: Place, flipsets: Sequence[str], reports: bool = False) -> tuple
     return (note, *((OF_BARS,) if reports else ()), *health([place]))
 
 
-def sound(place: Place) -> str:
+def sound(place: AuditedMap) -> str:
     """``9 of 10`` maps reach the other group; a dash for causal counterfactuals, which are not meant to."""
     found = place.healthy
     return DASH if place.transport == w.COUNTERFACTUAL else f"{int(found.sum())} of {len(found)}"
 
 
-def health(places: Sequence[Place]) -> tuple[str, ...]:
+def health(places: Sequence[AuditedMap]) -> tuple[str, ...]:
     """What is to be said of maps that miss the group that they map to; nothing where none does.
 
     Causal counterfactuals are not asked: they are not meant to reach the other group.
@@ -113,14 +113,14 @@ def health(places: Sequence[Place]) -> tuple[str, ...]:
     )
 
 
-def _size(place: Place, flipset: str) -> str:
+def _size(place: AuditedMap, flipset: str) -> str:
     found, out_of = place.estimate("size", flipset), place.estimate("of", flipset)
     decided = w.DECISIONS.get(place.dataset, ("decided for", "decided against"))[flipset == w.NEGATIVE]
     return f"{w.FLIPSETS[flipset]} {spread(found, 0)} out of {number(out_of.value, 0)} {decided}"
 
 
 def _marginals(
-    figure: SubFigure | Figure, place: Place, groups: Sequence[Group], names: Sequence[str], own_axis: bool
+    figure: SubFigure | Figure, place: AuditedMap, groups: Sequence[Group], names: Sequence[str], own_axis: bool
 ) -> None:
     across = min(ACROSS, len(names))
     grid = figure.subplots(-(-len(names) // across), across, squeeze=False)
@@ -139,7 +139,7 @@ def _marginals(
     figure.legend(handles=marginal_handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
 
 
-def _reports(figure: SubFigure | Figure, place: Place, reports: Sequence[tuple[str, str, list[Line]]]) -> None:
+def _reports(figure: SubFigure | Figure, place: AuditedMap, reports: Sequence[tuple[str, str, list[Line]]]) -> None:
     grid = figure.subplots(len(reports) // 2, 2, squeeze=False)
     for (flipset, ranking, found), axes in zip(reports, grid.flat, strict=True):
         draw(axes, found, ranking, FLIPSET_COLORS[flipset], partial(w.feature_label, dataset=place.dataset))

@@ -12,7 +12,7 @@ from fairness_audits.results.style import ordered
 from fairness_audits.results.table import Cell, Column, Kind
 from pipeline.report import labels as w
 from pipeline.report.fliptest import flipset_panels, trials
-from pipeline.report.fliptest.trials import BOTH, Place
+from pipeline.report.fliptest.trials import BOTH, AuditedMap
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.table import StampedTable, tabulated
@@ -34,7 +34,7 @@ def size_columns() -> list[Column]:
     names = ((w.POSITIVE, "size", w.POSITIVE), (w.NEGATIVE, "size", w.NEGATIVE), ("net", "net", ""))
     columns = []
     for key, statistic, flipset in names:
-        of = partial(Place.estimate, statistic=statistic, flipset=flipset)
+        of = partial(AuditedMap.estimate, statistic=statistic, flipset=flipset)
         columns.append(Column(key, "spread", of, decimals=0, name=w.FLIPSETS.get(key, key)))
         columns.append(Column(f"{key} interval", "interval", of, decimals=0, name="in one trial"))
     return columns
@@ -101,11 +101,11 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
     datasets = ordered((place.dataset for place in listed), ORDER)
     models, maps = ordered((place.method for place in listed), w.METHODS), w.maps_in(p.transport for p in listed)
 
-    def order(place: Place) -> tuple[int | bool, ...]:
+    def order(place: AuditedMap) -> tuple[int | bool, ...]:
         label, opposite = list(w.CONDITIONS).index(place.given), place.direction != w.FORWARD
         return datasets.index(place.dataset), label, opposite, models.index(place.method), maps.index(place.transport)
 
-    def labels(place: Place) -> tuple[str, ...]:
+    def labels(place: AuditedMap) -> tuple[str, ...]:
         condition = f", {w.CONDITIONS[place.given]}" if w.CONDITIONS[place.given] else ""
         pair = f"{' to '.join(place.groups)}{condition}"
         return w.dataset_label(place.dataset), pair, w.METHODS[place.method], place.style.label
@@ -138,7 +138,7 @@ def table_subgroups(inputs: Inputs) -> StampedTable:
     rows: list[tuple[tuple[str, ...], Mapping[str, Cell]]] = []
     searched: list[str] = []
     codes, ends_of_all = [], []
-    every: list[Place] = []
+    every: list[AuditedMap] = []
     datasets = [d for d in (w.ARRESTS, w.SSL) if d in inputs.names("dataset", audit=AUDIT)]
     for dataset in datasets:
         label, listed = w.dataset_label(dataset), contexts(inputs, dataset)

@@ -11,7 +11,7 @@ from fairness_audits.results.formats import parameter
 from fairness_audits.results.style import INK, finish, new_panels
 from pipeline.report import labels as w
 from pipeline.report.fliptest import flipset_panels, trials
-from pipeline.report.fliptest.trials import Place
+from pipeline.report.fliptest.trials import AuditedMap
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture, Stamp
@@ -23,7 +23,7 @@ SHOWN = ("GPA", "LSAT")
 LINE_HEIGHT, AROUND = 0.19, 0.85
 
 
-def places(inputs: Inputs, method: str) -> list[Place]:
+def places(inputs: Inputs, method: str) -> list[AuditedMap]:
     """The maps with which a model of the law-school data was audited."""
     return trials.places(inputs, dataset=w.LAW, method=method)
 
@@ -122,7 +122,7 @@ def figure_12(inputs: Inputs) -> Picture:
     )
 
 
-def empty(place: Place) -> str:
+def empty(place: AuditedMap) -> str:
     """Why the positive flipset is no finding: how few people could be in it."""
     return (
         f"The model predicts {parameter(round(place.estimate('positives_source').value, 1))} of "
@@ -131,18 +131,18 @@ def empty(place: Place) -> str:
     )
 
 
-def _stamp(found: Sequence[Place]) -> Stamp:
+def _stamp(found: Sequence[AuditedMap]) -> Stamp:
     return found[0].inputs.stamp(found[0].block, w.LAW, [place.transport for place in found])
 
 
-def _published(found: Sequence[Place]) -> list[Place]:
+def _published(found: Sequence[AuditedMap]) -> list[AuditedMap]:
     """Those of the paper's maps. Raises ValueError where one of these was not audited."""
     if absent := [name for name in PUBLISHED_MAPS if name not in {place.transport for place in found}]:
         raise ValueError(f"the law-school figures need the maps {', '.join(PUBLISHED_MAPS)}: {absent} was not audited")
     return [place for place in found if place.transport in PUBLISHED_MAPS]
 
 
-def _moved(place: Place) -> str:
+def _moved(place: AuditedMap) -> str:
     """Mean predictions for people, for their counterparts and for the target group, in the first trial."""
     first, label = place.first, place.style.label
     before, after, target = map(np.nanmean, (first.score, first.score_image, first.target_score))

@@ -16,7 +16,7 @@ from fairness_audits.results.table import Column
 from pipeline.report import labels as w
 from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, by_chance, chance_columns, size_columns
-from pipeline.report.fliptest.trials import BOTH, Place
+from pipeline.report.fliptest.trials import BOTH, AuditedMap
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
@@ -28,9 +28,9 @@ FEATURES = 6
 PANEL = 1.75
 
 
-def audited(inputs: Inputs) -> dict[tuple[str, str], list[Place]]:
+def audited(inputs: Inputs) -> dict[tuple[str, str], list[AuditedMap]]:
     """The audited methods, in their fixed order, by data set and attribute."""
-    found: dict[tuple[str, str], list[Place]] = {}
+    found: dict[tuple[str, str], list[AuditedMap]] = {}
     for place in trials.places(inputs, block=BLOCK):
         found.setdefault((place.dataset, place.attribute), []).append(place)
     known = w.attributes_in(attribute for _, attribute in found)
@@ -129,7 +129,7 @@ def table_methods(inputs: Inputs) -> StampedTable:
     decided = {w.dataset_label(d): w.DECISIONS.get(d, ("positive",))[0] for d, _ in panels}
     positive = "; ".join(f"{dataset}: {decision}" for dataset, decision in decided.items())
 
-    def labels(place: Place) -> tuple[str, str, str]:
+    def labels(place: AuditedMap) -> tuple[str, str, str]:
         source, target = place.names
         pair = f"{w.ATTRIBUTES[place.attribute]}: {source} to {target}"
         return w.dataset_label(place.dataset), pair, method_style(place.method).label

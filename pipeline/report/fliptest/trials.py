@@ -76,7 +76,7 @@ def leading(report: Sequence[Line]) -> Line | None:
 
 
 @dataclass(frozen=True)
-class Place:
+class AuditedMap:
     """One map in one direction, audited with one classifier's decisions, in all trials.
 
     ``attribute`` may be left out where a block has one.
@@ -117,7 +117,7 @@ class Place:
         return w.group_label(source, self.dataset), w.group_label(target, self.dataset)
 
     @property
-    def directions(self) -> list[Place]:
+    def directions(self) -> list[AuditedMap]:
         """The place in each direction that was audited."""
         setting = self.setting(statistic="n_source")
         del setting["direction"]
@@ -221,7 +221,7 @@ class Place:
         return sorted(found, key=lambda line: (-abs(line.value), line.feature))
 
 
-def places(inputs: Inputs, **setting: str) -> list[Place]:
+def places(inputs: Inputs, **setting: str) -> list[AuditedMap]:
     """Every map and classifier that was audited, of the given block, dataset, ...; maps in their fixed order.
 
     Raises ValueError where there is none.
@@ -230,11 +230,11 @@ def places(inputs: Inputs, **setting: str) -> list[Place]:
     keys = [key for key in KEYS[:-1] if key in rows]
     found = rows[keys].drop_duplicates().astype(object).fillna("").to_dict("records")
     order = w.maps_in(line["transport"] for line in found)
-    listed = [Place(inputs, **{str(key): str(value) for key, value in line.items()}) for line in found]
+    listed = [AuditedMap(inputs, **{str(key): str(value) for key, value in line.items()}) for line in found]
     return sorted(listed, key=lambda place: order.index(place.transport))
 
 
-def only(inputs: Inputs, **setting: str) -> Place:
+def only(inputs: Inputs, **setting: str) -> AuditedMap:
     """The only one of these. Raises ValueError where there are more."""
     found = places(inputs, **setting)
     if len(found) != 1:
@@ -242,7 +242,7 @@ def only(inputs: Inputs, **setting: str) -> Place:
     return found[0]
 
 
-def top(place: Place, flipset: str) -> str:
+def top(place: AuditedMap, flipset: str) -> str:
     """The feature that :func:`leading` names with its mean shift, and what it is where it does not stand out."""
     line = leading(place.report(flipset))
     if line is None:

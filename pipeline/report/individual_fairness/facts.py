@@ -13,7 +13,7 @@ from fairness_audits.results.table import Column, Kind
 from pipeline.report import labels as w
 from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import flat
+from pipeline.report.reduction import flat
 
 STATED_STEPS = 500
 """The number of attack steps that the paper states for Adult."""

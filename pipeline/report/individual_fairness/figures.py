@@ -22,7 +22,7 @@ from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
-from pipeline.report.settings import select
+from pipeline.report.selection import select
 from pipeline.report.stamp import Picture
 
 BLUE_TO_RED = "RdBu_r"

@@ -15,7 +15,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.table import StampedTable, labels, tabulated
 
-Place = tuple[str, str]
+DatasetMethod = tuple[str, str]
 """A data set and a method."""
 SPREADS = "Mean \u00b1 sample standard deviation over the repetitions."
 DEFINITIONS = {
@@ -181,7 +181,7 @@ def table_angles(inputs: Inputs) -> StampedTable:
     angles = {dataset: q.principal_angles(inputs, dataset) for dataset in datasets}
     first = {(d, inputs.names("method", block="audit", dataset=d)[0]) for d in datasets}
 
-    def angle(place: Place, i: int) -> Cell:
+    def angle(place: DatasetMethod, i: int) -> Cell:
         found = angles[place[0]] if place in first else []
         return Estimate.mean(found[i]) if i < len(found) else ""
 

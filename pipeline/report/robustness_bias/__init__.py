@@ -1,9 +1,9 @@
 """Tables and figures of Nanda, Dooley, Singla, Feizi and Dickerson (FAccT 2021)."""
 
 ARTEFACTS = (
-    ("agreement", "table_1"),
+    ("sign_agreement", "table_1"),
     ("network_tables", "table_2"),
-    ("agreement", "table_agreement table_sigma_differences"),
+    ("sign_agreement", "table_agreement table_sigma_differences"),
     ("group_tables", "table_sigma"),
     ("network_tables", "table_bounds"),
     ("group_tables", "table_partitions"),

@@ -22,8 +22,8 @@ from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, regularizer, stamps, study
-from pipeline.report.robustness_bias.agreement import Comparison
+from pipeline.report.robustness_bias import regularizer, sign_agreement, stamps, study
+from pipeline.report.robustness_bias.sign_agreement import Comparison
 from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
 
 COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error")
@@ -69,8 +69,8 @@ def _share_by_network(
     inputs: Inputs, found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], place: Fact
 ) -> Iterator[Fact]:
     """The share of agreeing signs of each network that has groups to compare."""
-    for number, one in enumerate(agreement.having(found, comparison, datasets)):
-        counted = agreement.counted(inputs, [one], comparison, datasets, place["denominator"])
+    for number, one in enumerate(sign_agreement.having(found, comparison, datasets)):
+        counted = sign_agreement.counted(inputs, [one], comparison, datasets, place["denominator"])
         if counted.n:
             yield {**place, "repetition": number, "value": counted.value, "groups": counted.n}
 
@@ -105,25 +105,25 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
     """
     shown = study.run(found)
     for denominator in w.DENOMINATORS:
-        for comparison in agreement.COMPARISONS:
+        for comparison in sign_agreement.COMPARISONS:
             sides = (comparison.one, comparison.other)
             name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
-            counted = agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
+            counted = sign_agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
             place = {**_place(having(found, comparison.block), comparison.block), "denominator": denominator}
             yield from _share({**place, "statistic": f"agree_{name}"}, counted)
         for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
-            against = agreement.smoothing_against(attack)
+            against = sign_agreement.smoothing_against(attack)
             for dataset in {one.dataset for one in shown}:
-                counted = agreement.counted(inputs, found, against, [dataset], denominator)
+                counted = sign_agreement.counted(inputs, found, against, [dataset], denominator)
                 place = _place((one for one in shown if one.dataset == dataset), NETWORKS, dataset)
                 place |= {"denominator": denominator}
                 yield from _share({**place, "statistic": f"agree_smoothing_{attack}"}, counted)
                 place |= {"attack": attack, "statistic": "certified_sign"}
                 yield from _share_by_network(inputs, found, against, [dataset], place)
-    for comparison in agreement.COMPARISONS:
+    for comparison in sign_agreement.COMPARISONS:
         (attack, moment), last = comparison.one, comparison.other
         if moment == w.FIRST and last == (attack, w.LAST) and attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
-            place = _place(agreement.having(found, comparison, w.PUBLISHED_IMAGES), NETWORKS)
+            place = _place(sign_agreement.having(found, comparison, w.PUBLISHED_IMAGES), NETWORKS)
             place |= {"attack": attack, "denominator": w.PAPER, "statistic": "kept_sign"}
             yield from _share_by_network(inputs, found, comparison, w.PUBLISHED_IMAGES, place)
 
@@ -131,9 +131,9 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
     """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
     place = _place(having(found, LINEAR), LINEAR)
-    for comparison in (one for one in agreement.COMPARISONS if one.block == LINEAR):
+    for comparison in (one for one in sign_agreement.COMPARISONS if one.block == LINEAR):
         for denominator in w.DENOMINATORS:
-            gaps = agreement.differences(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
+            gaps = sign_agreement.differences(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
             place |= {"denominator": denominator, "attack": comparison.other[0]}
             for number, gap in enumerate(gaps):
                 yield {**place, "statistic": "sigma_difference", "repetition": number, "value": float(gap)}
@@ -146,12 +146,14 @@ def _attack_less_certificate(inputs: Inputs, found: Sequence[Audited]) -> Iterat
     """Of each group with sigma by all three: whether that by Carlini-Wagner has the sign of the exact one, less whether
     that by smoothing has.
     """
-    sides = [one for one in agreement.COMPARISONS if one.other in ((w.CARLINI_WAGNER, w.LAST), (w.SMOOTHING, w.LAST))]
+    sides = [
+        one for one in sign_agreement.COMPARISONS if one.other in ((w.CARLINI_WAGNER, w.LAST), (w.SMOOTHING, w.LAST))
+    ]
     sides = [one for one in sides if one.block == LINEAR]
     for denominator in w.DENOMINATORS:
         gaps: list[float] = []
         for dataset in w.PUBLISHED_IMAGES:
-            both = [agreement.pairs(inputs, found, one, [dataset], denominator) for one in sides]
+            both = [sign_agreement.pairs(inputs, found, one, [dataset], denominator) for one in sides]
             if all(exact.size for exact, _ in both):
                 equal = [np.where(np.isfinite(x - y), np.sign(x) == np.sign(y), np.nan) for x, y in both]
                 gaps += [gap for gap in equal[0] - equal[1] if math.isfinite(gap)]
@@ -226,7 +228,7 @@ def _signs(networks: Sequence[Audited], denominator: str, level: float) -> tuple
     groups = networks[0].groups
     tables = [one.table(w.DEEPFOOL, denominator=denominator).reindex(groups) for one in networks]
     names = ("sigma", "sigma_p_adjusted")
-    sigma, p = (np.array([table[name] for table in tables], float)[:, agreement.once(groups)] for name in names)
+    sigma, p = (np.array([table[name] for table in tables], float)[:, sign_agreement.once(groups)] for name in names)
     return np.sign(sigma), np.where(p < level, np.sign(sigma), 0)
 
 

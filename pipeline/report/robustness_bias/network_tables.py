@@ -14,7 +14,7 @@ from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
-from pipeline.report.robustness_bias.agreement import TABLE_1
+from pipeline.report.robustness_bias.sign_agreement import TABLE_1
 from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import StampedTable, labels
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.report import labels as w
-from pipeline.report import settings
+from pipeline.report import reduction
 from pipeline.report.inputs import Inputs, points
+from pipeline.report.reduction import Reduction
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
 
 
@@ -39,7 +39,7 @@ def blocks(inputs: Inputs) -> list[str]:
 def reductions(inputs: Inputs) -> tuple[Reduction, ...]:
     """Where the run departs from the published one, by network; weights from scratch for pretrained ones among it."""
     sides = (as_networks(inputs.points), as_networks(points(inputs.config["published"])))
-    return (*settings.reductions(*sides), *_from_scratch(inputs))
+    return (*reduction.reductions(*sides), *_from_scratch(inputs))
 
 
 def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from pipeline.report.artefacts import compared
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import parse_setting
+from pipeline.report.selection import parse_setting
 from tests.report import studies
 
 

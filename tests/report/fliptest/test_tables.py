@@ -12,7 +12,7 @@ from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.flipset_tables import contexts
 from pipeline.report.fliptest.validation import EXPERIMENTS, TABLE_1, Validated
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import departures
+from pipeline.report.reduction import departures
 from tests.report import studies
 from tests.report.studies import build
 

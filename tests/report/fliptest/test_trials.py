@@ -12,7 +12,7 @@ from fairness_audits.audits.fliptest import bars
 from pipeline.report import labels as w
 from pipeline.report.fliptest import flipset_panels, trials, which_map
 from pipeline.report.fliptest.facts import claims
-from pipeline.report.fliptest.trials import Place
+from pipeline.report.fliptest.trials import AuditedMap
 from pipeline.report.fliptest.validation import Validated, validated
 from pipeline.report.inputs import Inputs, identified
 
@@ -37,7 +37,7 @@ def test_the_members_of_the_first_trial_are_as_many_as_its_rows_say(
     flipset: str, direction: str, inputs: Inputs
 ) -> None:
     for names in (HIRING, METHODS):
-        place = replace(Place(inputs, *names), direction=direction)
+        place = replace(AuditedMap(inputs, *names), direction=direction)
         first, sizes = place.first, place.values(flipset=flipset, statistic="size")
         assert first.members(flipset).sum() == sizes.iloc[0]
         assert place.estimate("size", flipset).value == pytest.approx(sizes.mean())
@@ -46,14 +46,14 @@ def test_the_members_of_the_first_trial_are_as_many_as_its_rows_say(
 
 
 def test_the_arrays_are_those_of_the_attribute_that_is_asked_for(inputs: Inputs) -> None:
-    by_race, by_sex = (replace(Place(inputs, *METHODS), attribute=a) for a in ("race", "sex"))
+    by_race, by_sex = (replace(AuditedMap(inputs, *METHODS), attribute=a) for a in ("race", "sex"))
     assert len(by_race.first.decision) == by_race.values(statistic="n_source").iloc[0]
     assert len(by_race.first.decision) != len(by_sex.first.decision)
 
 
 def test_an_absent_audit_is_named(inputs: Inputs) -> None:
-    with pytest.raises(ValueError, match=r"there is no audit of Place\(block='hiring'.*'absent'"):
-        assert Place(inputs, *HIRING[:3], "absent").first
+    with pytest.raises(ValueError, match=r"there is no audit of AuditedMap\(block='hiring'.*'absent'"):
+        assert AuditedMap(inputs, *HIRING[:3], "absent").first
     with pytest.raises(ValueError, match="missing is transport absent"):
         trials.places(inputs, transport="absent")
     with pytest.raises(ValueError, match=r"expected one audit of \{'block': 'law'\}, found"):
@@ -61,7 +61,7 @@ def test_an_absent_audit_is_named(inputs: Inputs) -> None:
 
 
 def test_shifts_of_features_that_nobody_scaled_are_in_the_audits_units(inputs: Inputs) -> None:
-    law = Place(inputs, *LAW)
+    law = AuditedMap(inputs, *LAW)
     units = law.units
     assert units["sex=Female"] == 1
     assert units["LSAT"] != 1
@@ -74,7 +74,7 @@ def test_shifts_of_features_that_nobody_scaled_are_in_the_audits_units(inputs: I
 
 def test_a_line_is_the_mean_over_the_trials_with_an_interval_over_maps_and_people(inputs: Inputs) -> None:
     """The wgan's maps on the hiring data, whose trials draw people of their own: mean -+ t sqrt(s^2 / 3)."""
-    hiring = Place(inputs, *HIRING)
+    hiring = AuditedMap(inputs, *HIRING)
     rows = inputs.select(**hiring.setting(flipset=w.POSITIVE, feature="hair_length"))
     (own,) = (one for one in hiring.report(w.POSITIVE) if one.feature == "hair_length")
     every = {name: rows.loc[rows["statistic"] == name, "value"].to_numpy(float) for name in rows["statistic"].unique()}
@@ -94,7 +94,7 @@ def test_bars_are_sorted_by_their_length_and_so_is_the_audit(
     names: tuple[str, ...], ranking: str, inputs: Inputs
 ) -> None:
     """Rank, bar and the audit's own rank are in one unit; the shift of LSAT is longer in points than in deviations."""
-    place = Place(inputs, *names)
+    place = AuditedMap(inputs, *names)
     for flipset in (w.POSITIVE, w.NEGATIVE):
         report = place.report(flipset, ranking)
         lengths = [abs(one.value) for one in report]
@@ -108,7 +108,7 @@ def test_bars_are_sorted_by_their_length_and_so_is_the_audit(
 
 
 def test_an_empty_flipset_has_no_lines(inputs: Inputs) -> None:
-    law = Place(inputs, *LAW)
+    law = AuditedMap(inputs, *LAW)
     assert law.estimate("size", w.POSITIVE).value == 0
     assert law.report(w.POSITIVE) == []
     assert trials.leading([]) is None
@@ -119,7 +119,7 @@ def test_failed_maps_are_said_but_not_of_counterfactuals(inputs: Inputs) -> None
     failed = (rows["statistic"] == "healthy") & (rows["block"] == "law") & (rows["repetition"] == 1)
     rows["value"] = rows["value"].mask(rows["statistic"] == "healthy", 1.0).mask(failed, 0.0)
     some = replace(inputs, rows=rows)
-    hiring, law, causal = (Place(some, *names) for names in (HIRING, LAW, (*LAW[:3], "counterfactual")))
+    hiring, law, causal = (AuditedMap(some, *names) for names in (HIRING, LAW, (*LAW[:3], "counterfactual")))
     (note,) = flipset_panels.health([law, causal, hiring])
     assert note.endswith("WGAN 1 of 3.")
     assert [flipset_panels.sound(place) for place in (law, causal)] == ["2 of 3", "\u2014"]

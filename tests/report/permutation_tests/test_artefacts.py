@@ -16,7 +16,7 @@ from pipeline.report.labels import TESTS
 from pipeline.report.permutation_tests.data import DIFFERENCES, POWERS, by_setting, quantiles
 from pipeline.report.permutation_tests.methods import over_splits
 from pipeline.report.permutation_tests.simulations import CONFIDENCE, multinomial_band, rate
-from pipeline.report.settings import departures
+from pipeline.report.reduction import departures
 from tests.report import studies
 from tests.report.studies import build, inputs_of
 

@@ -17,8 +17,8 @@ from fairness_audits.audits.robustness_bias.measures import by_level, counted
 from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, comparison, facts, group_tables, heat_maps, stamps, study
-from pipeline.report.robustness_bias.agreement import Comparison
+from pipeline.report.robustness_bias import comparison, facts, group_tables, heat_maps, sign_agreement, stamps, study
+from pipeline.report.robustness_bias.sign_agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.values import AuditResult
 
@@ -188,9 +188,9 @@ def test_a_group_of_too_few_points_has_counts_and_no_sigma() -> None:
 
 def test_a_partition_into_two_is_one_comparison(inputs: Inputs) -> None:
     groups = [("age", "a"), ("age", "b"), ("age", "c"), ("gender", "m"), ("gender", "f")]
-    assert agreement.once(groups).tolist() == [True, True, True, False, True]
-    first, *_ = agreement.COMPARISONS
-    sides = agreement.pairs(inputs, study.audited(inputs), first, w.PUBLISHED_IMAGES)
+    assert sign_agreement.once(groups).tolist() == [True, True, True, False, True]
+    first, *_ = sign_agreement.COMPARISONS
+    sides = sign_agreement.pairs(inputs, study.audited(inputs), first, w.PUBLISHED_IMAGES)
     assert sides.shape == (2, 10 + 100 + 20 + 11), "UTKFace has 5 ages, 5 races, and one comparison by gender"
 
 
@@ -211,7 +211,7 @@ def test_agreement_is_counted_sign_by_sign(inputs: Inputs, sigma: list[float]) -
         rows = [audit((1,), first).result.rows, audit((50,), values).result.rows]
         one = audit((1, 50))
         both = replace(one, result=replace(one.result, rows=pd.concat(rows)))
-        return agreement.counted(inputs, [both], then, [dataset])
+        return sign_agreement.counted(inputs, [both], then, [dataset])
 
     assert agreeing(values).value == 1
     assert agreeing(-values).value == 0
@@ -238,11 +238,11 @@ def test_two_distances_that_are_one_agree_whatever_their_samples(
     some = np.broadcast_to(np.arange(exact.shape[1]) % 5 > 0, exact.shape)
     failed = np.broadcast_to(np.arange(exact.shape[1]) % 10 == 0, exact.shape)
     same = with_arrays(linear, distance_deepfool=np.where(some & ~failed, exact, np.nan), tried_deepfool=some)
-    one, other = agreement.pairs(inputs, [same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
+    one, other = sign_agreement.pairs(inputs, [same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
     assert np.isfinite(one).any()
     np.testing.assert_allclose(one, other)
     points = study.at_points(inputs, same)
-    rows = agreement.shared(points, w.EXACT, w.DEEPFOOL)
+    rows = sign_agreement.shared(points, w.EXACT, w.DEEPFOOL)
     assert set(rows) == set(np.flatnonzero(some[-1] & (~failed[-1] | ~points.correct)))
     # On all of its own points the exact distance has another sigma.
     assert not np.allclose(one, linear.sigmas(w.EXACT, denominator=denominator).to_numpy(float))
@@ -256,17 +256,17 @@ def test_on_one_sample_without_failures_sigma_is_that_of_the_rows(
     assert points.tried[w.EXACT].all()
     arrays = {f"{kind}_deepfool": linear.result.arrays[f"{kind}_exact"] for kind in ("distance", "tried")}
     copy = with_arrays(linear, **arrays)
-    one, _ = agreement.pairs(inputs, [copy], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
+    one, _ = sign_agreement.pairs(inputs, [copy], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
     np.testing.assert_allclose(one, linear.sigmas(w.EXACT, denominator=denominator).to_numpy(float))
 
 
 def test_the_note_says_of_how_many_points_two_distances_are_compared(inputs: Inputs, linear: Audited) -> None:
     points = study.at_points(inputs, linear)
-    n = len(agreement.shared(points, w.EXACT, w.CARLINI_WAGNER))
+    n = len(sign_agreement.shared(points, w.EXACT, w.CARLINI_WAGNER))
     both = [(between(w.EXACT, w.CARLINI_WAGNER), [w.DIGITS])]
-    (note,) = agreement.sample_note(inputs, [linear], both)
+    (note,) = sign_agreement.sample_note(inputs, [linear], both)
     assert f"failed on, {n} of a network." in note
-    assert agreement.sample_note(inputs, [linear], [(between(w.EXACT, w.CARLINI_WAGNER), [w.UTKFACE])]) == ()
+    assert sign_agreement.sample_note(inputs, [linear], [(between(w.EXACT, w.CARLINI_WAGNER), [w.UTKFACE])]) == ()
 
 
 def test_closer_is_counted_among_correctly_classified_points(inputs: Inputs) -> None:

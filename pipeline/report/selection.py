@@ -1,0 +1,98 @@
+"""Which rows a number comes from: settings such as ``block=audit; dataset=adult; steps=500``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.results.formats import parameter
+
+Setting = Mapping[str, "str | float"]
+
+
+def parse_setting(text: Any) -> dict[str, str | float]:
+    """``"block=audit; dataset=adult; steps=500"`` -> ``{"block": "audit", "dataset": "adult", "steps": 500.0}``.
+
+    Nothing for what is no text: a list of published numbers may lack it.
+    Raises ValueError for a part without ``=``, or a key given twice.
+    """
+    setting: dict[str, str | float] = {}
+    pieces = text.split(";") if isinstance(text, str) else []
+    for part in filter(None, (piece.strip() for piece in pieces)):
+        key, separator, value = (piece.strip() for piece in part.partition("="))
+        if not separator or not key or not value:
+            raise ValueError(f"cannot read the setting {part!r} in {text!r}: write key=value; key=value")
+        if key in setting:
+            raise ValueError(f"the setting {text!r} gives {key!r} twice")
+        setting[key] = _typed(value)
+    return setting
+
+
+def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
+    """The rows that agree with every part of ``setting``; perhaps none.
+
+    Raises ValueError for a key that is not a column.
+    """
+    keep = np.ones(len(rows), dtype=bool)
+    for key, wanted in setting.items():
+        if key not in rows:
+            raise ValueError(f"there is no setting {key!r}: the rows have {sorted(map(str, rows.columns))}")
+        keep &= _equal(rows[key], wanted)
+    return rows[keep]
+
+
+def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each statistic: nearly every question is about one, and a study has many rows."""
+    return {str(name): part for name, part in rows.groupby("statistic", sort=False)}
+
+
+def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
+    """Which part of ``setting`` leaves no row, in the order given, and what there is instead."""
+    found = rows
+    for key, wanted in setting.items():
+        matching = found[_equal(found[key], wanted)]
+        if matching.empty:
+            known = [text_of(value) for value in sorted(found[key].dropna().unique())]
+            there = f"there are {', '.join(known[:12])}" if known else "there is none"
+            return f"{key} {text_of(wanted)} ({there})"
+        found = matching
+    return ""
+
+
+def text_of(found: Any) -> str:
+    """A configured value as text; nothing means that all are taken."""
+    if found is None:
+        return "all"
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return parameter(float(found))
+    if isinstance(found, (list, tuple)):
+        return ", ".join(map(text_of, found))
+    return str(found)
+
+
+def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
+    """One value for each repetition, in their order. Raises ValueError for more, naming what tells them apart."""
+    if rows["repetition"].duplicated().any():
+        again = rows[rows.duplicated("repetition", keep=False)]
+        varying = [c for c in rows.columns if c not in ("value", "repetition") and again[c].nunique(dropna=False) > 1]
+        raise ValueError(f"{of}several values for a repetition: give {', '.join(varying)} too")
+    return rows.set_index("repetition")["value"].sort_index()
+
+
+def _equal(column: pd.Series, wanted: str | float) -> np.ndarray:
+    if isinstance(wanted, str):
+        same = column == wanted
+        # Categories, as which nearly all texts come here, are equal or not; only text itself can be missing.
+        return np.asarray(same if same.dtype == bool else same.fillna(False), dtype=bool)
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
+    return np.isclose(numbers, wanted, rtol=1e-9, atol=0)
+
+
+def _typed(value: str) -> str | float:
+    try:
+        return float(value)
+    except ValueError:
+        return value
