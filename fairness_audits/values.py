@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     pass
 
-Origin = Literal["official", "bundled", "lossy", "simulated", "twin", "absent"]
+Provenance = Literal["official", "bundled", "lossy", "simulated", "twin", "absent"]
 Split = Literal["train", "test", "all"]
 """The rows of one side of each repetition's split, or of both, the training rows first."""
 
@@ -51,7 +51,7 @@ class Dataset:
     """
 
     name: str
-    origin: Origin
+    origin: Provenance
     features: Array
     feature_names: tuple[str, ...]
     continuous: tuple[str, ...]
@@ -132,7 +132,7 @@ class ImageDataset:
     """
 
     name: str
-    origin: Origin
+    origin: Provenance
     images: Array
     maximum: float
     mean: tuple[float, ...]
@@ -185,7 +185,7 @@ class Classifier:
 
     method: str
     dataset: str
-    origin: Origin
+    origin: Provenance
     architecture: str
     parameters: Mapping[str, Array]
     history: Mapping[str, Array] = field(default_factory=dict)
@@ -224,7 +224,7 @@ class TransportMap:
     facts: Mapping[str, Array] = field(default_factory=dict)
     transport: str = ""
     dataset: str = ""
-    origin: Origin = "simulated"
+    origin: Provenance = "simulated"
     attribute: str = ""
     source: str = ""
     target: str = ""

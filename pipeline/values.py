@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairness_audits.values import Array, Classifier, Dataset, Origin
+from fairness_audits.values import Array, Classifier, Dataset, Provenance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ class DatasetSummary:
     """
 
     name: str
-    origin: Origin
+    origin: Provenance
     label_name: str
     rows: int
     train_rows: int
@@ -75,7 +75,7 @@ class AuditResult:
     audit: str
     dataset: str
     method: str
-    origin: Origin
+    origin: Provenance
     rows: pd.DataFrame
     arrays: Mapping[str, Array] = field(default_factory=dict)
 

@@ -22,7 +22,7 @@ from typing import Literal
 import pandas as pd
 
 from fairness_audits.validation import Share
-from fairness_audits.values import Generators, ImageDataset, Origin
+from fairness_audits.values import Generators, ImageDataset, Provenance
 from pipeline.raw_data import image_files, image_sets
 from pipeline.raw_data.image_files import ImageFiles
 from pipeline.raw_data.image_sets import Labelled
@@ -105,7 +105,7 @@ def check_archive(path: Path) -> None:
         raise ValueError(f"expected at least {USED:,} images aligned/*/landmark_aligned_face.*, found {found:,}")
 
 
-def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
     """The age groups as classes, gender beside them, and a split by folds or at random."""
     folds = config.split == "folds"
     split = rows.published_split() if folds else rows.random_split(config.train_fraction, rngs[0])

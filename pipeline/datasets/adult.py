@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.validation import one_of
-from fairness_audits.values import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 from pipeline.raw_data.raw_table import category, parsed, whole
 from pipeline.raw_data.source import Source
@@ -138,7 +138,7 @@ def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame,
     return tabular.filtered(rows, rules)
 
 
-def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
     """Encode the rows that :func:`filtered` keeps, (n, 39) or (n, 100), and split them once for each generator."""
     kept, dropped = filtered(rows, config.rows)
     # What education-num numbers, from 1.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairness_audits.validation import Checked, Count
-from fairness_audits.values import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 
 LEVELS = ("S'", "S")
@@ -27,7 +27,7 @@ class Config(Checked, of="dataset"):
     n: Count
 
 
-def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
     """Draw 2 n rows with each generator."""
     draws = [_draw(config, rng) for rng in rngs]
     return tabular.stacked("arrests", draws, feature_names=("arrests",), attribute="group", levels=LEVELS)

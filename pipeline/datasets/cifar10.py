@@ -6,7 +6,7 @@ Partition: the class.
 Source: Krizhevsky (2009).
 """
 
-from fairness_audits.values import Generators, ImageDataset, Origin
+from fairness_audits.values import Generators, ImageDataset, Provenance
 from pipeline.raw_data import cifar, image_sets
 from pipeline.raw_data.image_sets import Labelled
 
@@ -31,6 +31,6 @@ recognised, parse = PUBLISHED.recognised, PUBLISHED.parse
 Config = image_sets.ImageConfig
 
 
-def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
     """The published split, or a part of it stratified by class."""
     return image_sets.assembled("cifar10", origin, rows, rows.published_split(), config, rngs[0])

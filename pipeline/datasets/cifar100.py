@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 
 from fairness_audits.validation import one_of
-from fairness_audits.values import Generators, ImageDataset, Origin
+from fairness_audits.values import Generators, ImageDataset, Provenance
 from pipeline.raw_data import cifar, image_sets
 from pipeline.raw_data.image_sets import Labelled
 
@@ -67,7 +67,7 @@ class Config(image_sets.ImageConfig):
     rows: Annotated[str, one_of(KINDS)]
 
 
-def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
     """The published split, or a part of it stratified by the chosen label."""
     if config.rows == "coarse":
         above = {name: code for code, names in enumerate(SUPERCLASSES.values()) for name in names}

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairness_audits.validation import Share
-from fairness_audits.values import Generators, ImageDataset, Origin
+from fairness_audits.values import Generators, ImageDataset, Provenance
 from pipeline.raw_data import image_sets
 from pipeline.raw_data.image_files import Held, resized
 from pipeline.raw_data.image_sets import Labelled
 
-ORIGIN: Origin = "bundled"
+ORIGIN: Provenance = "bundled"
 MAXIMUM = 16.0
 
 
@@ -37,7 +37,7 @@ def parse() -> Labelled:
     return Labelled(images, digits.target.astype(np.int64), "digit", tuple("0123456789"))
 
 
-def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
     """A random split, of which the first ``train_fraction`` is to train on."""
     assert isinstance(rows.pictures, Held)
     enlarged = replace(rows, pictures=Held(resized(rows.pictures.images, config.image_size, nearest=True)))

@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 
 from fairness_audits.validation import Checked, Count, above
-from fairness_audits.values import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 
 LEVELS = ("S'", "S")
@@ -41,7 +41,7 @@ class Config(Checked, of="dataset"):
             )
 
 
-def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
     """Draw 2 n rows with each generator."""
     draws = [_draw(config, rng) for rng in rngs]
     names = tabular.numbered("x", config.dimension)

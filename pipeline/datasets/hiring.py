@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairness_audits.validation import Checked, Count
-from fairness_audits.values import Array, Dataset, Generators, Origin
+from fairness_audits.values import Array, Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 
 FEATURES = ("work_experience", "hair_length")
@@ -41,7 +41,7 @@ class Config(Checked, of="dataset"):
     test: Count
 
 
-def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
     """Draw 2 (train + test) rows with each generator."""
     return tabular.stacked(
         "hiring",

@@ -20,7 +20,7 @@ from typing import Annotated
 import numpy as np
 
 from fairness_audits.validation import Checked, Count, Size, finite
-from fairness_audits.values import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 
 LEVELS = ("S'", "S")
@@ -36,7 +36,7 @@ class Config(Checked, of="dataset"):
     delta: Annotated[float, finite]
 
 
-def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
     """Draw 2 n rows with each generator."""
     return tabular.stacked(
         "identical",

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairness_audits.values import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 from pipeline.raw_data.raw_table import category, decimal, parsed
 from pipeline.raw_data.source import Source
@@ -55,7 +55,7 @@ def parse(folder: Path) -> pd.DataFrame:
     return parsed(folder / FILE, {"race": category(RACES), "sex": category(SEX_CODES), **numbers})
 
 
-def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
     """Encode the rows, (n, 12), and split them once for each generator."""
     race, sex, zfya = rows["race"], rows["sex"], rows["ZFYA"].to_numpy(dtype=float)
     dummies = tabular.indicators(race, RACES) | tabular.indicators(sex, SEXES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairness_audits.values import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 
 
@@ -17,7 +17,7 @@ class Config:
     """Nothing to choose."""
 
 
-def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
     """Two rows that are training and test rows of every repetition."""
     both = np.arange(2)
     groups: Any = {"protected": {"group": both}, "levels": {"group": ("A", "B")}}

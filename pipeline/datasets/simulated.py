@@ -22,7 +22,7 @@ from typing import Annotated
 import numpy as np
 
 from fairness_audits.validation import Checked, Count, NonNegative, Probability, one_of
-from fairness_audits.values import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 
 LABELS = ("stated", "centred")
@@ -47,7 +47,7 @@ class Config(Checked, of="dataset"):
         self.expect_equal_lengths("majority_mean", "minority_mean", "majority_weights", "minority_weights")
 
 
-def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
     """Draw n rows with each generator."""
     return tabular.stacked(
         "simulated",

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.validation import interval
-from fairness_audits.values import Dataset, Generators, Origin
+from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 from pipeline.raw_data.raw_table import category, code, decimal, parsed, whole
 from pipeline.raw_data.source import Source
@@ -112,7 +112,7 @@ def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
     return kept, {**unknown, **others}
 
 
-def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
     """Encode the rows that :func:`filtered` keeps, (n, 8), and split them once for each generator."""
     kept, dropped = filtered(rows)
     score = kept["score"].to_numpy(dtype=float)

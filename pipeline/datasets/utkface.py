@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from fairness_audits.validation import Share
-from fairness_audits.values import Generators, ImageDataset, Origin
+from fairness_audits.values import Generators, ImageDataset, Provenance
 from pipeline.raw_data import image_files, image_sets
 from pipeline.raw_data.image_files import ImageFiles
 from pipeline.raw_data.image_sets import Labelled
@@ -83,7 +83,7 @@ def _read(path: Path) -> Labelled:
     )
 
 
-def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
     """The age bins as classes, gender and race beside them, and a random split."""
     split = rows.random_split(config.train_fraction, rngs[0])
     return image_sets.assembled("utkface", origin, rows, split, config, rngs[0])

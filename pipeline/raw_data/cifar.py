@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from fairness_audits.values import Array, Origin
+from fairness_audits.values import Array, Provenance
 from pipeline.raw_data import image_files
 from pipeline.raw_data.image_files import Held
 from pipeline.raw_data.image_sets import Labelled
@@ -70,7 +70,7 @@ class Published:
         """The images of an archive or a folder; ValueError naming what is damaged, missing or odd in it."""
         return _of_batches(path, self) if path.name == self.archive else _of_image_files(path, self)
 
-    def recognised(self, path: Path) -> tuple[Origin, dict[str, str]] | None:
+    def recognised(self, path: Path) -> tuple[Provenance, dict[str, str]] | None:
         """The origin of the images in an archive or a folder, and their digests; None where it holds no such files.
 
         Raises ValueError where it holds some of them, or damaged ones.

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairness_audits.sampling import stratified_order
 from fairness_audits.validation import Checked, Count, Positive
-from fairness_audits.values import Array, ImageDataset, Origin
+from fairness_audits.values import Array, ImageDataset, Provenance
 from pipeline.raw_data.image_files import Pictures
 from pipeline.raw_data.tabular import Split, random_split
 
@@ -71,7 +71,7 @@ def counted(reasons: Mapping[str, int]) -> dict[str, int]:
 
 def assembled(
     name: str,
-    origin: Origin,
+    origin: Provenance,
     labelled: Labelled,
     split: Split,
     config: ImageConfig,

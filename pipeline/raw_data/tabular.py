@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairness_audits.validation import Checked, Share
-from fairness_audits.values import Array, Dataset, Origin
+from fairness_audits.values import Array, Dataset, Provenance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +82,7 @@ def indicators(values: pd.Series, categories: Sequence[str]) -> dict[str, Array]
 
 def dataset(
     name: str,
-    origin: Origin,
+    origin: Provenance,
     inputs: Mapping[str, Any],
     splits: Sequence[Split],
     *,

@@ -24,12 +24,11 @@ import pandas as pd
 from fairness_audits.audits.inference import corrected
 from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
-from pipeline.report import selection
 from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs, points
-from pipeline.report.reduction import Reduction
+from pipeline.report.reduction import Reduction, departures
 from pipeline.report.rules import RULES, Outcome
-from pipeline.report.selection import parse_setting
+from pipeline.report.selection import by_repetition, by_statistic, explain_absence, parse_setting, select
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configuration"})
@@ -87,7 +86,7 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     check_published(published)
     numbers = {name: pd.to_numeric(published[name]) for name in ("value", "std", "n", "rounding")}
     published = published.assign(**{UNSTATED: published.get(UNSTATED), **numbers})
-    sides = _Sides(measured, selection.by_statistic(measured), reductions)
+    sides = _Sides(measured, by_statistic(measured), reductions)
     lines: list[dict[str, Any]] = []
     for entry in published.to_dict("records"):
         reading = AS_ASSUMED if isinstance(entry[UNSTATED], str) else AS_STATED
@@ -138,7 +137,7 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
     A proportion that comes as one value with a column ``simulations`` is the share of so many.
     Raises ValueError where the setting leaves several values for a repetition.
     """
-    values = selection.by_repetition(rows).to_numpy(float)
+    values = by_repetition(rows).to_numpy(float)
     if kind in ("proportion", "variance") and "simulations" in rows and rows["simulations"].notna().all():
         return Estimate(float(values[0]), n=int(rows["simulations"].iloc[0]))
     if kind in ("mean", "run"):
@@ -193,9 +192,9 @@ def _outcome(
     """Our number, why it cannot be held against the published one, if so, and else what the rule says."""
     rule = RULES[entry["kind"]]
     try:
-        rows = selection.select(sides.parts.get(str(setting.get("statistic")), sides.measured), setting)
+        rows = select(sides.parts.get(str(setting.get("statistic")), sides.measured), setting)
         if rows.empty:
-            absence = selection.explain_absence(sides.measured, setting)
+            absence = explain_absence(sides.measured, setting)
             return Estimate(math.nan), f"not measured in this run: {absence}", Outcome()
         ours = estimate(rows, entry["kind"])
     except ValueError as error:
@@ -218,7 +217,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
     # Images that were encoded again are as many as they were.
     comparable = sides.origins | ({"lossy"} if setting.get("block") == DATA else set())
     if other := set(rows["origin"]) - comparable:
-        return f"made from {' and '.join(sorted(other))} data"
+        return f"made from {' and '.join(w.ORIGINS[origin] for origin in sorted(other))} data"
     statistic = str(setting.get("statistic", ""))
     found = []
     for reduction in sides.reductions:
@@ -232,7 +231,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
             applies = not bookkeeping and reduction.key not in LIKE_REPETITIONS
         if applies:
             found.append(reduction)
-    return f"not as published: {'; '.join(reduction.departures(found))}" if found else ""
+    return f"not as published: {'; '.join(departures(found))}" if found else ""
 
 
 def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:

@@ -19,8 +19,8 @@ from pipeline.report import comparison_table, regression_check
 from pipeline.report import labels as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison import VERDICTS
+from pipeline.report.environment import RuleTime, digest, duration
 from pipeline.report.inputs import Inputs
-from pipeline.report.provenance import RuleTime, digest, duration
 from pipeline.report.reduction import departures
 from pipeline.report.registry import label
 from pipeline.report.stamp import Stamp
@@ -126,12 +126,12 @@ def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
 def page(
     studies: Sequence[Mapping[str, Any]],
     pictures: Mapping[tuple[str, str], bytes],
-    provenance: Mapping[str, Any],
+    environment: Mapping[str, Any],
     failures: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of the studies' indexes (see :func:`describe`).
 
-    ``pictures`` holds the PNG of each figure by (study, artefact). ``provenance`` has ``commit``, ``versions``,
+    ``pictures`` holds the PNG of each figure by (study, artefact). ``environment`` has ``commit``, ``versions``,
     ``machine`` and ``times``. ``failures`` is the account of a run in which jobs failed
     (:func:`pipeline.workflow.failures.account`), with which the page then opens. Raises ValueError for a figure without
     its picture.
@@ -147,9 +147,9 @@ def page(
         studies=[_with_pictures(study, pictures) for study in studies],
         verdicts=VERDICTS,
         formats=FORMATS,
-        provenance=provenance,
+        environment=environment,
         failures=failures,
-        times_total=RuleTime.of("all", provenance["times"]),
+        times_total=RuleTime.of("all", environment["times"]),
     )
 
 

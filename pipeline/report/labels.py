@@ -61,6 +61,8 @@ IMAGES = (*PUBLISHED_IMAGES, DIGITS)
 OF_THINGS = (CIFAR10, DIGITS)
 """Data sets whose pictures show no person. A picture of a person is nothing to print or to pass on."""
 
+ORIGINS = Known({"lossy": "re-encoded"}, str)
+"""What the origins of data are called, where not as in the rows."""
 NO_METHOD = "none"
 """What the method is called where an audit draws its own populations: there is no place to name."""
 METHODS = Known({

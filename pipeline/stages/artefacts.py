@@ -18,7 +18,7 @@ import pandas as pd
 from fairness_audits.files import save_figure, save_json, save_text
 from fairness_audits.results import markup, style
 from pipeline import io
-from pipeline.report import artefacts, claims, html, provenance, reference, registry
+from pipeline.report import artefacts, claims, environment, html, reference, registry
 from pipeline.report.comparison_table import beside, read_off, verdicts
 from pipeline.report.dataset_summary import summarize
 from pipeline.report.inputs import Inputs
@@ -92,11 +92,11 @@ def manifest_of(
     this = {
         "scale": run.scale,
         "parts": own,
-        "commit": provenance.commit(),
+        "commit": environment.commit(),
         "date": datetime.date.today().isoformat(),
-        "machine": provenance.machine(),
-        "versions": provenance.versions(),
-        "jobs": {t.rule: [round(t.wall, 1), round(t.processor, 1)] for t in provenance.rule_times(texts)},
+        "machine": environment.machine(),
+        "versions": environment.versions(),
+        "jobs": {t.rule: [round(t.wall, 1), round(t.processor, 1)] for t in environment.rule_times(texts)},
     }
     every = []
     for one in (*runs, this):
@@ -169,7 +169,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.against:
         theirs, manifest = reference_store.load_reference(options.against)
         checked = regression_check(run, theirs)
-    of_reference = html.reference(manifest, checked, provenance.machine()["processor"])
+    of_reference = html.reference(manifest, checked, environment.machine()["processor"])
     claim_lines = claims.lines(decided(inputs, claim_lists))
     page = html.describe(inputs, artefacts_made, found, claim_lines, of_reference)
     save_json(page, options.index)

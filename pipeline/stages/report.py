@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from fairness_audits.files import load_json, save_text
-from pipeline.report import html, provenance
+from pipeline.report import environment, html
 
 SEEDS = (
     "each random stream is derived by SHA-256 from the names of what it is for (prepare, train or audit, the dataset, "
@@ -49,11 +49,11 @@ def main(arguments: list[str] | None = None) -> None:
             studies,
             pictures,
             {
-                "commit": provenance.commit(),
-                "versions": provenance.versions(),
-                "machine": provenance.machine(),
+                "commit": environment.commit(),
+                "versions": environment.versions(),
+                "machine": environment.machine(),
                 "seeds": SEEDS,
-                "times": provenance.rule_times(benchmarks(Path(options.benchmarks), options.scale)),
+                "times": environment.rule_times(benchmarks(Path(options.benchmarks), options.scale)),
             },
             load_json(options.failures) if options.failures else None,
         ),

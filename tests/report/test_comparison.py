@@ -181,12 +181,12 @@ VERDICTS: list[tuple[dict[str, Any], pd.DataFrame, tuple[Reduction, ...], str, s
         "not as published: Given on Hiring: repetitions 3 (published: 10)",
     ),
     # What holds across networks is compared whatever ours are set to, of images encoded again, and not of a twin.
-    (entry(), LOSSY, EPOCHS, NEITHER, "made from lossy data"),
+    (entry(), LOSSY, EPOCHS, NEITHER, "made from re-encoded data"),
     (entry(across="networks"), LOSSY, EPOCHS, AGREES, ""),
     (entry(across="networks"), LOSSY.assign(origin="twin"), (), NEITHER, "made from twin data"),
     # Images encoded again are as many as they were.
     (size(kind="constant", setting="block=data; statistic=images"), OF_IMAGES, (), AGREES, ""),
-    (entry(setting="block=audit; statistic=images"), OF_IMAGES, (), NEITHER, "made from lossy data"),
+    (entry(setting="block=audit; statistic=images"), OF_IMAGES, (), NEITHER, "made from re-encoded data"),
     # A configured list is reduced in each of its numbers.
     ({**CONSTANT, "setting": CHANNEL}, OF_CHANNEL, lowered("dataset.std", (1,), (2,)), AGREES, ""),
     (

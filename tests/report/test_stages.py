@@ -17,7 +17,7 @@ import pytest
 
 from fairness_audits.results import markup
 from pipeline import io
-from pipeline.report import html, provenance, registry
+from pipeline.report import environment, html, registry
 from pipeline.report.artefacts import compared, together
 from pipeline.report.claims import NOT_CONFIRMED, Decision, Found, lines
 from pipeline.report.inputs import Inputs, points
@@ -111,7 +111,7 @@ def facts() -> dict[str, Any]:
         "versions": {"numpy": "2"},
         "machine": {"processor": "a & b"},
         "seeds": "by name",
-        "times": provenance.rule_times(benchmarks),
+        "times": environment.rule_times(benchmarks),
     }
 
 
@@ -245,11 +245,11 @@ def test_times_are_summed_by_rule_digests_know_no_order_and_the_machine_is_read_
 ) -> None:
     (time,) = facts["times"]
     assert (time.rule, time.jobs, time.wall, time.processor, time.memory) == ("audit", 2, 123.0, 120.0, 300.0)
-    assert [provenance.duration(s) for s in (3.21, 61, 7320)] == ["3.2 s", "1 min 01 s", "2 h 02 min"]
-    one, same, other = map(provenance.digest, ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 3}))
+    assert [environment.duration(s) for s in (3.21, 61, 7320)] == ["3.2 s", "1 min 01 s", "2 h 02 min"]
+    one, same, other = map(environment.digest, ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 3}))
     assert one == same != other
     (tmp_path / "cpuinfo").write_text("vendor\t: x\nmodel name\t: A CPU 3000\n")
-    assert provenance.machine(tmp_path / "cpuinfo")["processor"] == "A CPU 3000"
+    assert environment.machine(tmp_path / "cpuinfo")["processor"] == "A CPU 3000"
 
 
 def committed(folder: Path) -> str:
@@ -270,10 +270,10 @@ def test_files_that_differ_from_the_commit_are_told_of_but_not_references(path: 
     head = committed(tmp_path)
     (tmp_path / path).parent.mkdir(exist_ok=True)
     (tmp_path / path).write_text("changed")
-    assert provenance.commit(tmp_path) == f"{head}{told}"
+    assert environment.commit(tmp_path) == f"{head}{told}"
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "new.yaml").touch()
-    assert provenance.commit(tmp_path) == f"{head} with uncommitted changes"
+    assert environment.commit(tmp_path) == f"{head} with uncommitted changes"
 
 
 def test_a_repository_around_the_project_says_nothing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,17 +282,17 @@ def test_a_repository_around_the_project_says_nothing_of_it(tmp_path: Path, monk
     unpacked = tmp_path / "project"
     unpacked.mkdir()
     (unpacked / "code.py").touch()
-    assert provenance.commit(unpacked) == "unknown"
+    assert environment.commit(unpacked) == "unknown"
     # Neither does one that the environment names, as in a hook, nor the one that the process works in.
     monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
     monkeypatch.chdir(tmp_path)
-    assert provenance.commit(unpacked) == "unknown"
-    assert provenance.commit(tmp_path) == head, "it is another folder"
+    assert environment.commit(unpacked) == "unknown"
+    assert environment.commit(tmp_path) == head, "it is another folder"
     monkeypatch.delenv("GIT_DIR")
     own = committed(unpacked)
-    assert provenance.commit(unpacked) == own != head
+    assert environment.commit(unpacked) == own != head
     monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
-    assert provenance.commit(unpacked) == own
+    assert environment.commit(unpacked) == own
 
 
 def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
