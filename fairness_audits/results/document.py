@@ -1,4 +1,4 @@
-"""What an audit says, as a value: a verdict, caveats, and sections of facts, texts, tables and figures."""
+"""The result of an audit as a value: a verdict, caveats, and sections of facts, texts, tables and figures."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What follows from an audit.
+    """The verdict of an audit.
 
-    ``outcome``: whether the audit found what it looks for, did not, or cannot tell, for this ``reason``. ``headline``
-    says it in two or three words, ``sentence`` in plain sentences; ``facts`` are the JSON's other keys.
+    ``outcome`` says whether the audit rejects; an inconclusive one has a ``reason``. ``headline`` has two or three
+    words, ``sentence`` plain sentences; ``facts`` are the JSON's other keys.
     """
 
     outcome: Outcome
@@ -34,7 +34,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Caveat:
-    """What a reader must know beside the verdict: the ``condition`` that holds, by name, and the sentence about it."""
+    """A warning for the reader of the verdict: the name of a ``condition`` that holds, and the sentence about it."""
 
     condition: str
     text: str
@@ -42,7 +42,7 @@ class Caveat:
 
 @dataclass(frozen=True)
 class Facts:
-    """Named texts, one a line."""
+    """Named texts, one on each line."""
 
     lines: tuple[tuple[str, str], ...]
 
@@ -59,7 +59,7 @@ class Text:
 class Figure:
     """A figure of the page, also written as ``stem``.png and .pdf. ``key`` is its name in the JSON, if not the stem.
 
-    It is drawn ``by`` a function ``module:name`` ``of`` these things; the module is imported when it is, or never.
+    ``by``, a function ``module:name``, draws it from the arguments ``of``. The module is imported when it draws.
     """
 
     stem: str
@@ -70,7 +70,7 @@ class Figure:
     key: str = ""
 
     def draw(self) -> Drawing:
-        """The drawing, to be made and saved within :func:`fairness_audits.results.style.paper`."""
+        """Draw it. Call this and save the drawing within :func:`fairness_audits.results.style.paper`."""
         module, _, name = self.by.partition(":")
         return getattr(importlib.import_module(module), name)(*self.of)
 
@@ -88,7 +88,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """Everything that an audit says, wherever it is read: :mod:`fairness_audits.results.render` makes the renderings.
+    """The content of a result; :mod:`fairness_audits.results.render` makes the renderings.
 
     ``audit`` is the command's name, ``title`` what people call it, ``subject`` what was audited. ``facts`` are the
     JSON's own keys (what was measured, data, model), ``tables`` the CSV files by name without suffix, and
@@ -114,11 +114,11 @@ class Document:
         return self.verdict.outcome
 
     def figures(self) -> Iterator[Figure]:
-        """The figures in the order of the page."""
+        """Yield the figures in the order of the page."""
         yield from (part for section in self.sections for part in section.parts if isinstance(part, Figure))
 
     def files(self) -> dict[str, str]:
-        """The names of the files in a folder, by their keys in the JSON."""
+        """Return the names of the files in a folder, by their keys in the JSON."""
         drawn = {
             f"{figure.key or figure.stem}{kind}": f"{figure.stem}{suffix}"
             for figure in self.figures()

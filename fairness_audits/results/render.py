@@ -1,4 +1,4 @@
-"""Renderings of what an audit says: text for the terminal, a self-contained page, JSON, CSV, and a folder of files."""
+"""Renderings of a result: text for the terminal, a self-contained page, JSON, CSV, and a folder of files."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ from fairness_audits.version import __version__
 
 
 def terminal(document: Document) -> str:
-    """The verdict, what it rests on, and what to keep in mind."""
+    """Return the verdict, its evidence and the caveats as text."""
     verdict = document.verdict
     parts = [
         f"{document.title} of {document.subject}",
@@ -37,14 +37,14 @@ def terminal(document: Document) -> str:
 
 
 def paragraph(text: str, first: str = "  ", later: str | None = None) -> str:
-    """Wrapped text; a column's name with a hyphen or a space is not torn where it can be helped."""
+    """Wrap text without breaking at hyphens, which column names may have."""
     return textwrap.fill(
         text, WIDTH, initial_indent=first, subsequent_indent=first if later is None else later, break_on_hyphens=False
     )
 
 
 def _section(section: Section) -> str:
-    """A title and the parts below it, tables set apart by empty lines; nothing where there are no parts."""
+    """Return a title and its parts, with empty lines around tables; nothing if there are no parts."""
     lines: list[str] = []
     for kind, parts in groupby(section.parts, key=lambda part: isinstance(part, Table)):
         for part in parts:
@@ -64,7 +64,7 @@ def _lines(part: Part) -> Iterator[str]:
 
 
 def page(document: Document, pictures: Mapping[str, bytes]) -> str:
-    """The page; ``pictures`` holds the PNG of each figure by its stem."""
+    """Return the page; ``pictures`` holds the PNG of each figure by its stem."""
     return template(
         "audit.html",
         typeset=markup.typeset,
@@ -82,7 +82,7 @@ def page(document: Document, pictures: Mapping[str, bytes]) -> str:
 
 
 def template(name: str, package: str = "fairness_audits.results", **filters: Callable[..., str]) -> Template:
-    """A page's template of a package; it may include those of this one, such as the style sheet."""
+    """Load the template of a page from a package; it may include templates of this package, such as the style sheet."""
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("fairness_audits.results")]),
         autoescape=True,
@@ -99,9 +99,9 @@ def _cell(text: str) -> str:
 
 
 def content(document: Document, in_folder: bool) -> dict[str, Any]:
-    """What the JSON holds, in the order in which a person reads it.
+    """Return the content of the JSON, in the order in which a person reads it.
 
-    ``in_folder``: whether a folder is written, whose files it then names.
+    ``in_folder``: whether a folder is written. The JSON then names its files.
     """
     verdict = document.verdict
     return {
@@ -122,7 +122,7 @@ def content(document: Document, in_folder: bool) -> dict[str, Any]:
 
 
 def json_text(document: Document, in_folder: bool) -> str:
-    """The document's JSON. NaN and infinities raise ValueError: JSON has neither."""
+    """Return the JSON. Raises ValueError for NaN and infinities, which JSON does not have."""
     return json.dumps(content(document, in_folder), indent=2, allow_nan=False) + "\n"
 
 
@@ -131,16 +131,16 @@ def csv_texts(document: Document) -> dict[str, str]:
 
 
 def versions(document: Document) -> dict[str, str]:
-    """This program's version, Python's, and those of the libraries that the document names."""
+    """Return the versions of this program, of Python and of the result's libraries."""
     libraries = {name: str(import_module(name).__version__) for name in document.libraries}
     return {"pipeline": __version__, "python": platform.python_version(), **libraries}
 
 
 def deliver(document: Document, folder: Path | None, json_file: Path | None) -> list[Path]:
-    """Write the folder and the JSON file, those that are asked for; the paths written.
+    """Write a folder, a JSON file or both, and return the paths.
 
-    The folder gets the JSON, the page, tables, figures, and the options as YAML; what an audit left there before, and
-    this one does not, is removed.
+    The folder gets the JSON, the page, tables, figures, and the options as YAML. Other files of an earlier audit are
+    removed from it.
     """
     written = []
     text = json_text(document, folder is not None)
@@ -171,7 +171,7 @@ def deliver(document: Document, folder: Path | None, json_file: Path | None) -> 
 
 
 def left_by(folder: Path) -> set[str]:
-    """The names of the files that an audit before this one wrote into the folder, as its JSON lists them."""
+    """Return the names of the files that an earlier audit wrote into the folder, as its JSON lists them."""
     try:
         files = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["files"]
         return {str(name) for name in files.values() if Path(name).name == name}

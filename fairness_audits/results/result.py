@@ -21,29 +21,26 @@ __all__ = [
 
 
 class Result(Document):
-    """The result of an audit: its verdict, and everything that is said about it.
-
-    An audit measures by pure functions of arrays and fills a Result. The methods print, draw and save it.
-    """
+    """The result of an audit: its verdict, and everything that supports it. The methods print, draw and save it."""
 
     def summary(self) -> str:
-        """The verdict, what it rests on and what to keep in mind, as the terminal shows it."""
+        """Return the verdict, its evidence and the caveats, as the terminal shows them."""
         from fairness_audits.results.render import terminal
 
         return terminal(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that was measured, with options and versions: the content of ``audit.json``."""
+        """Return every measurement, the options and the versions: the content of ``audit.json``."""
         from fairness_audits.results.render import content
 
         return content(self, in_folder=False)
 
     def to_frame(self, table: str | None = None) -> pd.DataFrame:
-        """A copy of one of the ``tables`` by its name; the first where none is named."""
+        """Return a copy of one of the ``tables`` by its name, or of the first."""
         return self.tables[_known("table", table, list(self.tables))].copy()
 
     def figure(self, stem: str | None = None) -> Drawing:
-        """One of the figures by its stem, the first where none is named; ``.savefig`` writes it."""
+        """Draw one of the figures by its stem, or the first; ``.savefig`` writes it."""
         from fairness_audits.results.style import paper
 
         figures = {figure.stem: figure for figure in self.figures()}
@@ -51,7 +48,7 @@ class Result(Document):
             return figures[_known("figure", stem, list(figures))].draw()
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write JSON, page, tables, figures and options into a folder, whole or not at all; the paths written."""
+        """Write JSON, page, tables, figures and options into a folder, all or none, and return their paths."""
         from fairness_audits.results.render import deliver
 
         check_destination(Path(folder), True)
@@ -61,7 +58,7 @@ class Result(Document):
         return f"<{self.title} of {self.subject}: {self.outcome}>"
 
     def _repr_html_(self) -> str:
-        """The page, in a frame of its own."""
+        """Return the page in an iframe, for notebooks."""
         from html import escape
         from tempfile import TemporaryDirectory
 

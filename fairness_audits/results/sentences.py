@@ -1,6 +1,6 @@
-"""Sentences as tables: lines ``name: text with {quantities}``, given where their quantities are known.
+"""Tables of sentences: lines ``name: text with {quantities}``.
 
-So are said an audit's caveats, what it refuses, and the limits beyond which its verdict is inconclusive.
+They hold an audit's caveats, its refusals, and the limits beyond which its verdict is inconclusive.
 """
 
 import operator
@@ -21,11 +21,11 @@ READING = """
 repeated_names: More than one column is called {name}: the later one is read as {own}.
 decimal_commas: Numbers with a decimal comma are read as such in {columns}.
 """
-"""What is said of any file, by how it was read."""
+"""Caveats about reading a file, the same for all audits."""
 
 
 def entries(text: str) -> list[tuple[str, str]]:
-    """The lines ``name: text`` of a table, in their order; a line that begins with a space continues the one before."""
+    """Return the pairs of a table's lines ``name: text``; a line that begins with a space continues the one before."""
     lines: list[str] = []
     for line in text.strip("\n").splitlines():
         if line.startswith(" "):
@@ -36,7 +36,7 @@ def entries(text: str) -> list[tuple[str, str]]:
 
 
 def tested(kind: type[Options], options: Mapping[str, Any], facts: Mapping[str, str]) -> Section:
-    """What was tested: the null hypothesis, what was measured, and the options that are not their defaults."""
+    """Return the section on the null hypothesis, the data, and the options that are not their defaults."""
     changes = "; ".join(
         f"{name.replace('_', ' ')} {_option_text(value)}".rstrip() for name, value in changed(kind, options)
     )
@@ -44,15 +44,15 @@ def tested(kind: type[Options], options: Mapping[str, Any], facts: Mapping[str, 
 
 
 def _option_text(value: Any) -> str:
-    """An option's value; a flag says all by its name."""
+    """Return an option's value as text; a flag needs none."""
     return "" if value is True else listed(value, SHOWN) if isinstance(value, list) else str(value)
 
 
 def caveats(text: str, found: Mapping[str, Any]) -> Iterator[Caveat]:
-    """The lines of a table whose condition holds.
+    """Yield the lines of a table whose condition holds.
 
-    ``found`` has by the condition's name what was found of it: something false, where it does not hold or is not named;
-    something true; the quantities of its sentence; or a list of these, for each of which the sentence is given once.
+    ``found`` has the value of each condition: false (or missing) if it does not hold; true; the quantities of its
+    sentence; or a list of quantities, with one caveat for each.
     """
     for condition, said in entries(text):
         holds = found.get(condition)
@@ -61,11 +61,11 @@ def caveats(text: str, found: Mapping[str, Any]) -> Iterator[Caveat]:
 
 
 def beyond(limits: str, quantities: Mapping[str, Any], rejected: bool) -> list[str]:
-    """The sentences of the limits that are not kept.
+    """Return the sentences of the limits that are exceeded.
 
-    ``limits`` has a line ``quantity <= number: sentence`` for each (or ``>=``, ``>``); its sentence may name the
-    {value}, the {limit} and all quantities. A line ``... unless rejected`` is for what only keeps a test from
-    rejecting. A quantity of None does not apply; one that is NaN keeps no limit.
+    ``limits`` has lines ``quantity <= number: sentence`` (or ``>=``, ``>``). A sentence may use the {value}, the
+    {limit} and all quantities. A line ``... unless rejected`` does not apply to a test that rejects. A limit does not
+    apply to None; NaN exceeds every limit.
     """
     sentences = []
     for line, sentence in entries(limits):
@@ -86,10 +86,10 @@ def concluded(
     decision: str,
     facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> Verdict:
-    """The verdict: an inconclusive one where nothing could be tested (``rejected`` is None) or a limit is not kept.
+    """Return the verdict, inconclusive if nothing could be tested (``rejected`` is None) or a limit is exceeded.
 
-    The ``headlines`` are of a rejection and of none; ``decision`` is its key in the facts, null where inconclusive. The
-    sentences of the limits are the reason, which comes before what was found.
+    The ``headlines`` are for a rejection and for none; ``decision`` is its key in the facts, null if inconclusive. The
+    sentences of the limits are the reason, and come before ``sentence``.
     """
     reason = " ".join(beyond(limits, quantities, rejected is True))
     if reason or rejected is None:

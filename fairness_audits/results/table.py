@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "Estimate | float | int | str | None"
 Content: TypeAlias = Literal["label", "text", "number"]
 Kind: TypeAlias = Literal[Content, "spread", "interval", "value and interval", "parameter"]
-"""What a column holds; of an estimate a number is its value, and the others say what is printed of it."""
+"""The content of a column. Of an estimate, "number" prints the value; the other kinds say what else is printed."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,21 @@ class Row:
 
 
 def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") -> tuple[Row, ...]:
-    """A row for each entry, of the cells that the columns make."""
+    """Return a row for each entry, with the cells that the columns make."""
     return tuple(Row(tuple(column.cell(entry) for column in columns), group) for entry in entries)
 
 
 def under(key: str, said: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str]:
-    """The cell of an entry's value under this key, ``said`` in words; a dash where there is none."""
+    """Return a function that formats an entry's value under a key; a dash for None."""
     return lambda entry: "-" if entry[key] is None else said(entry[key])
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings; the first column, and others of the kind, are labels.
+    """Rows under headings. The first column is a label.
 
-    The terminal shows ``leading`` rows of each group (all where None), and says that the others are in ``file``. Raises
-    ValueError where a row does not have one cell for each column.
+    The terminal shows ``leading`` rows of each group (None: all), and names the ``file`` that has the others. Raises
+    ValueError if a row does not have one cell for each column.
     """
 
     columns: tuple[Column, ...]
@@ -89,11 +89,11 @@ class Table:
                 )
 
     def labels(self, row: Row) -> tuple[str, ...]:
-        """The labels of a row."""
+        """Return the labels of a row."""
         return tuple(str(cell) for column, cell in zip(self.columns, row.cells, strict=False) if column.kind == "label")
 
     def cell(self, key: str, *labels: str) -> Cell:
-        """The cell of a row's labels and a column's key."""
+        """Return the cell with a row's labels and a column's key."""
         keys = [column.key for column in self.columns]
         for row in self.rows:
             if self.labels(row) == labels and key in keys:

@@ -1,7 +1,6 @@
 """Tables as text: for the terminal, in Markdown, LaTeX and HTML, and as CSV.
 
-By hand: the LaTeX of great_tables has neither row labels nor footnotes, pandas' Styler has no notes and no Markdown,
-and either would need the same escapes.
+No library does this: great_tables has no row labels or footnotes in LaTeX, pandas' Styler has no notes and no Markdown.
 """
 
 import csv as comma_separated
@@ -32,7 +31,7 @@ LETTERS_ON_A_LINE = 40
 
 
 def cell_text(column: Column, cell: Cell, decimals: int | None = None) -> str:
-    """The text of a cell, with the column's decimals or a row's own."""
+    """Return the text of a cell, with the row's decimals if it has any, else the column's."""
     if cell is None:
         return DASH
     if isinstance(cell, str):
@@ -51,7 +50,7 @@ def cell_text(column: Column, cell: Cell, decimals: int | None = None) -> str:
 
 
 def texts(table: Table, row: Row) -> list[str]:
-    """The texts of a row, of the columns that are printed."""
+    """Return the texts of a row in the printed columns."""
     return [
         cell_text(column, cell, row.decimals)
         for column, cell in zip(table.columns, row.cells, strict=True)
@@ -60,12 +59,12 @@ def texts(table: Table, row: Row) -> list[str]:
 
 
 def groups_of(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Neighbouring rows of one group, with its heading."""
+    """Return runs of rows of one group, each with its heading."""
     return [(group, list(some)) for group, some in groupby(rows, key=lambda row: row.group)]
 
 
 def terminal(table: Table) -> Iterator[str]:
-    """Labels to the left, numbers to the right, in columns as wide as they need; labels have the rest of the line."""
+    """Yield lines with labels aligned left and numbers aligned right."""
     leading = [(group, [texts(table, row) for row in rows[: table.leading]]) for group, rows in groups_of(table.rows)]
     drawn = rich.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, column in enumerate(_printed(table)):
@@ -89,7 +88,7 @@ def terminal(table: Table) -> Iterator[str]:
 
 
 def markdown(table: Table) -> str:
-    """A pipe table with the title above and the notes below."""
+    """Return a pipe table with the title above and the notes below."""
     columns = _printed(table)
     names = [f"{column.group}: " * bool(column.group) + symbols(column.head) for column in columns]
     rule = ["--:" if column.content == "number" else ":--" for column in columns]
@@ -102,7 +101,7 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """A ``longtable`` (packages booktabs, longtable, amsmath)."""
+    """Return a ``longtable`` (packages booktabs, longtable, amsmath)."""
     columns, rows = _printed(table), _body(table)
     longest = [max((len(row[place]) for row, _ in rows), default=0) for place in range(len(columns))]
     alignment = "".join(
@@ -122,7 +121,7 @@ def latex(table: Table) -> str:
 
 
 def html(table: Table) -> str:
-    """The ``table`` element alone; the page sets title, caption and notes around it."""
+    """Return the ``table`` element; the page adds title, caption and notes."""
     columns = _printed(table)
     lines = ["<table>", "<thead>"]
     if any(column.group for column in columns):
@@ -139,13 +138,13 @@ def html(table: Table) -> str:
 
 
 def html_head(columns: Iterable[Column], say: Callable[[str], str]) -> str:
-    """The row of headings, each in the form that ``say`` gives its text."""
+    """Return the row of headings; ``say`` escapes their texts."""
     cells = [f'<th class="{column.content}" scope="col">{say(column.head)}</th>' for column in columns]
     return f"<tr>{''.join(cells)}</tr>"
 
 
 def html_row(columns: Iterable[Column], cells: Iterable[str], say: Callable[[str], str], opens: bool = False) -> str:
-    """A row of cells, each in the form that ``say`` gives its text; a group of rows may open with it."""
+    """Return a row of cells; ``say`` escapes their texts. ``opens`` marks the first row of a group."""
     elements = [
         f'<th class="label" scope="row">{say(text)}</th>'
         if column.content == "label"
@@ -157,7 +156,7 @@ def html_row(columns: Iterable[Column], cells: Iterable[str], say: Callable[[str
 
 
 def csv(table: Table) -> str:
-    """Every number at full precision; an estimate's spread, count and interval in columns of their own."""
+    """Return every number at full precision; an estimate's spread, count and interval have their own columns."""
     buffer = io.StringIO()
     writer = comma_separated.writer(buffer, lineterminator="\n")
     parts = [_parts(table, place) for place in range(len(table.columns))]
@@ -178,7 +177,7 @@ def _letters(text: str) -> str:
 
 
 def _body(table: Table) -> list[tuple[list[str], bool]]:
-    """The texts of each row, and whether a group of rows opens with it; a label that repeats the one above is empty."""
+    """Return the texts of each row, and whether it opens a group. A label that repeats the one above is empty."""
     above: tuple[str, ...] = ()
     body = []
     for row in table.rows:
@@ -193,7 +192,7 @@ def _body(table: Table) -> list[tuple[list[str], bool]]:
 
 
 def _column_groups(columns: Sequence[Column]) -> list[tuple[str, int]]:
-    """What is printed above the headings, and over how many columns."""
+    """Return the headings of groups of columns, each with its number of columns."""
     return [(name, len(list(members))) for name, members in groupby(column.group for column in columns)]
 
 
@@ -212,7 +211,7 @@ def _piped(cells: Iterable[str]) -> str:
 
 
 def _parts(table: Table, place: int) -> list[str]:
-    """Which parts of a column's estimates the CSV holds: those that any of its rows has."""
+    """Return the parts of a column's estimates that any row has: the CSV has a column for each."""
     estimates = [row.cells[place] for row in table.rows if isinstance(row.cells[place], Estimate)]
     held = [""] if table.columns[place].kind != "interval" else []
     for part in ("std", "n", "low", "high"):

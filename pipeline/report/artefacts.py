@@ -1,4 +1,4 @@
-"""The tables and figures of a study, made by their names: one, or many by several processes."""
+"""Make the tables and figures of a study by their names, one or many in several processes."""
 
 import importlib
 import inspect
@@ -23,7 +23,7 @@ _held: list[Callable[[str], Any]] = []
 
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
-    """The study's published numbers with ours and a verdict, by its own ``compared`` where it has one."""
+    """Compare the published numbers with ours, by the study's own ``compared`` if it has one."""
     study = _study(inputs)
     if hasattr(study, "compared"):
         return study.compared(inputs, published)
@@ -31,7 +31,7 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
-    """The rows of the study's audits and what it derives from them, see :mod:`pipeline.report.facts`."""
+    """Return the rows of the study's audits and its derived numbers, see :mod:`pipeline.report.facts`."""
     return _study(inputs).measurements(inputs)
 
 
@@ -40,9 +40,7 @@ def _study(inputs: Inputs) -> Any:
 
 
 def build(name: str, inputs: Inputs, found: pd.DataFrame | None = None) -> Artefact:
-    """Make one artefact, with its caption. ``found`` are the published numbers as :func:`compared`, for those that have
-    a parameter of that name.
-    """
+    """Make one artefact with its caption. ``found``, from :func:`compared`, is for artefacts with such a parameter."""
     recipe = registry.find(inputs.study, name)
     comparison = {"found": found} if "found" in inspect.signature(recipe.make).parameters else {}
     with paper():
@@ -53,10 +51,10 @@ def build(name: str, inputs: Inputs, found: pd.DataFrame | None = None) -> Artef
 
 
 def together(make: Callable[[str], Made], names: Sequence[str], processes: int) -> Iterator[Made]:
-    """``make(name)`` of every name, in their order, ``processes`` of them at once.
+    """Yield ``make(name)`` for every name in order, from several processes.
 
-    The processes begin as copies of this one, so that ``make`` may hold anything; what it returns has to be picklable.
-    Where copies are not to be had, or not safe (macOS), the names are worked out one by one. The first error is raised.
+    The processes are forks of this one, so ``make`` need not be picklable; its results must be. Without safe forks
+    (macOS) this process makes all. The first error is raised.
     """
     if processes == 1 or len(names) < 2 or sys.platform != "linux":
         yield from map(make, names)

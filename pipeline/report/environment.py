@@ -1,4 +1,4 @@
-"""Where a report comes from: commit, configuration, data, software, machine and time."""
+"""The environment of a run: commit, configuration, software, machine and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The project's folder; of an installed package the folder of all packages, which is no checkout."""
+"""The project's folder."""
 PACKAGES = (
     "numpy", "scipy", "pandas", "scikit-learn", "fairlearn", "torch", "numba", "matplotlib", "snakemake", "hydra-core",
 )  # fmt: skip
@@ -25,7 +25,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class RuleTime:
-    """How often a rule ran and how long: seconds of wall time and of processor time, and its largest memory in MB."""
+    """How often a rule ran, its wall and processor time in seconds, and its largest memory in MB."""
 
     rule: str
     jobs: int
@@ -35,7 +35,7 @@ class RuleTime:
 
     @classmethod
     def of(cls, rule: str, times: Sequence[RuleTime]) -> RuleTime:
-        """Of several together."""
+        """Sum several times."""
         jobs, wall, processor = (sum(getattr(time, name) for time in times) for name in ("jobs", "wall", "processor"))
         return cls(rule, jobs, wall, processor, max((time.memory for time in times), default=0.0))
 
@@ -58,7 +58,7 @@ def commit(root: Path = ROOT) -> str:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git says in ``root``, whatever repository the environment names (a hook's does)."""
+    """Run git in ``root``; variables of a hook's repository are ignored."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return subprocess.run(
         ["git", *arguments], cwd=root, env=own, capture_output=True, text=True, check=True, timeout=20
@@ -66,7 +66,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Python's version and that of the packages whose numbers count; ``absent`` for one that is not installed."""
+    """Return the versions of Python and of the numerical packages; ``absent`` if one is not installed."""
     found = {"Python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -77,7 +77,7 @@ def versions() -> dict[str, str]:
 
 
 def machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
-    """Processor, cores and system of this machine."""
+    """Return processor, cores and system of this machine."""
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {
@@ -89,12 +89,12 @@ def machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
 
 
 def digest(config: Mapping[str, Any]) -> str:
-    """The first 16 hexadecimal digits of the SHA-256 of a configuration's canonical JSON."""
+    """Return the first 16 digits of the SHA-256 of a configuration's canonical JSON."""
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def rule_times(benchmarks: Iterable[tuple[str, str]]) -> list[RuleTime]:
-    """Sums over the jobs of each rule. ``benchmarks`` are pairs of a rule and the text of a job's benchmark file."""
+    """Sum the jobs of each rule. ``benchmarks`` are pairs of a rule and the text of a job's benchmark file."""
     jobs: dict[str, list[RuleTime]] = defaultdict(list)
     for rule, text in benchmarks:
         for row in csv.DictReader(io.StringIO(text), delimiter="\t"):

@@ -71,7 +71,7 @@ def describe(
 
 
 def _brief(stamp: Stamp) -> list[dict[str, Any]]:
-    """What a reader must know of the whole study before anything else, a line each; nothing where nothing departs."""
+    """Return the lines at the top of a study: its twins and its reductions, if there are any."""
     said = []
     if stamp.twins:
         names = w.datasets_named(stamp.twins)
@@ -82,9 +82,9 @@ def _brief(stamp: Stamp) -> list[dict[str, Any]]:
 
 
 def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, processor: str) -> dict[str, Any] | None:
-    """What the page says of a study's reference: where it is from, and how the run stands against it.
+    """Describe a study's reference, and the regression check of the run against it.
 
-    None where there is none; ``lines`` and ``summary`` are empty where the page is drawn from the reference itself.
+    None without a reference; ``lines`` and ``summary`` are empty if the page is drawn from the reference itself.
     ``processor`` is that of this run.
     """
     if manifest is None:
@@ -154,7 +154,7 @@ def page(
 
 
 def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
-    """What a person wants to read in the terminal at the end: what was made, of what, and how much of it agrees."""
+    """Return the summary for the terminal: claims, artefacts, data, and how many published numbers agree."""
     out = []
     for study in studies:
         kinds = [artefact["kind"] for artefact in study["artefacts"]]

@@ -1,4 +1,4 @@
-"""What every artefact of a study is made from, and how it asks for numbers."""
+"""The inputs of every artefact of a study, and how an artefact selects numbers from them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,19 +53,22 @@ class Inputs:
 
     @cached_property
     def reductions(self) -> tuple[reduction.Reduction, ...]:
-        """Where this run's configuration departs from the published one, repetitions and absent data apart."""
+        """Differences between this run's configuration and the published one, without repetitions and missing data."""
         absent = set(self.rows.loc[self.rows["origin"] == "absent", "dataset"])
         found = reduction.reductions(self.points, points(self.config["published"]))
         return tuple(one for one in found if one.dataset not in absent)
 
     def once(self, name: str, make: Callable[[], Made], of: object = None) -> Made:
-        """What ``make`` gives, which several artefacts ask for by this ``name`` and about the same object ``of``."""
+        """Memoize ``make()`` under ``name``, as long as it is about the same object ``of``."""
         if name not in self._known or self._known[name][0] is not of:
             self._known[name] = (of, make())
         return self._known[name][1]
 
     def select(self, **setting: str | float) -> pd.DataFrame:
-        """The rows with these settings. Raises ValueError, naming what is missing and what there is, for none."""
+        """Select the rows with these settings.
+
+        Raises ValueError if there are none. The message says which setting has no rows, and which values there are.
+        """
         rows = self._by_statistic.get(str(setting["statistic"]), self.rows) if "statistic" in setting else self.rows
         found = selection.select(rows, setting)
         if found.empty:
@@ -77,27 +80,27 @@ class Inputs:
         return found
 
     def values(self, **setting: str | float) -> pd.Series:
-        """One value for each repetition, by repetition.
+        """Select one value for each repetition.
 
-        Raises ValueError where there is none, or where the settings leave more than one to choose from.
+        Raises ValueError if a repetition has no value or several.
         """
         return selection.by_repetition(self.select(**setting), f"{setting}: ")
 
     def mean(self, **setting: str | float) -> Estimate:
-        """Mean and standard deviation over repetitions."""
+        """Return the mean and the standard deviation over repetitions."""
         return Estimate.mean(self.values(**setting).to_numpy())
 
     def names(self, column: str, **setting: str | float) -> list[str]:
-        """The distinct datasets, methods, ... of the rows with these settings; methods in their fixed order."""
+        """Return the distinct values of a column in the rows with these settings; methods in their fixed order."""
         found = list(dict.fromkeys(self.select(**setting)[column].dropna()))
         return in_order(found) if column == "method" else sorted(found)
 
     def stamp(
         self, block: str | Iterable[str] = (), dataset: str | Sequence[str] = (), maps: Iterable[str] = ()
     ) -> Stamp:
-        """The stamp of an artefact that is made from the whole study, or from some blocks, data sets or maps of it.
+        """Return the stamp of an artefact of the whole study, or of some of its blocks, data sets or maps.
 
-        Reductions of other data sets and maps are left out. Raises ValueError where there are no rows.
+        It has no reductions of other data sets and maps. Raises ValueError if there are no rows.
         """
         wanted = {"block": _several(block), "dataset": _several(dataset), "transport": _several(maps)}
         wanted = {key: names for key, names in wanted.items() if names}
@@ -141,9 +144,9 @@ def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def identified(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of maps with the column ``given`` (everyone, negatives, positives): no setting can ask for a missing label.
+    """Add the column ``given`` (everyone, negatives, positives) to rows of maps: no setting selects a missing label.
 
-    Their texts, which are asked for very often, are categories: those are compared by number.
+    Texts become categories, which are compared by number and so are faster to select by.
     """
     if "transport" not in rows:
         return rows
@@ -155,12 +158,12 @@ def identified(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_text(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with texts for their categories, which two frames need not share."""
+    """Convert categories to texts: two frames need not have the same categories."""
     return rows.astype({name: object for name, kind in rows.dtypes.items() if kind == "category"})
 
 
 def condition_of(point: Mapping[str, Any]) -> str:
-    """Which true label a point's map is restricted to."""
+    """Return the true label that a point's map is restricted to."""
     return condition_name(point.get("transport", {}).get("given_label"))
 
 

@@ -18,12 +18,12 @@ NEUTRAL = (
     *("method.threads", "transport.threads", "audit.examples"),
     *("audit.bootstraps", "audit.permutations", "audit.noise_deals", "audit.noise_people"),
 )
-"""Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is."""
+"""Configured values that do not change what a number means: threads, draws, examples."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """One value of one point's configuration that is not the published one."""
+    """A value in the configuration of a point that is not the published one."""
 
     block: str
     dataset: str
@@ -34,19 +34,19 @@ class Reduction:
     transport: str = ""
 
     def concerns(self, place: Mapping[str, Any]) -> bool:
-        """Whether it is one of a place's; what the place leaves open is any."""
+        """Whether it applies to a place; a key that the place lacks matches any value."""
         own = {name: getattr(self, name) for name in ("block", "dataset", "method", "transport")}
         return all(not value or place.get(name, value) == value for name, value in own.items())
 
     @classmethod
     def at(cls, point: Mapping[str, Any], key: str, here: Any, published: Any) -> Reduction:
-        """Of this point."""
+        """Make the reduction of a point."""
         dataset, method, transport = (point.get(part, {}).get("name", "") for part in GROUPS[:3])
         return cls(point["block"], dataset, method, key, here, published, transport)
 
 
 def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[str, Any]]) -> tuple[Reduction, ...]:
-    """Where the resolved points of a run differ from the same points as published, repetitions apart.
+    """Return the differences between the points of a run and the same points as published, without repetitions.
 
     A point is ``{"block", "dataset": {"name", ...}, "method": {...}, "audit": {...}, "repetitions"}``, with a
     ``"transport": {...}`` where there is one. Both lists hold the same points in the same order. Fewer repetitions
@@ -62,7 +62,7 @@ def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[
 
 
 def departures(reductions: Sequence[Reduction]) -> list[str]:
-    """One text for each group of methods and datasets with the same departures.
+    """Return one text for each group of methods and datasets with the same differences.
 
     ``SenSR on Adult: method.iterations 100 (published: 20,000), method.learning_rate 0.001 (published: 10^-5)``.
     """
@@ -78,7 +78,7 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
 
 
 def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """``("method.learning_rate", 0.0001)`` and so on for every value of a point's parts."""
+    """Yield ``("method.learning_rate", 0.0001)`` and so on for every value of a point."""
     for group in GROUPS:
         for key, value in point.get(group, {}).items():
             if key not in ("name", "kind"):
@@ -86,7 +86,7 @@ def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def values(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The same with each value of a mapping by its own key, and the repetitions."""
+    """Yield the same with a pair for each value of a mapping, and the repetitions."""
     for key, value in flat(point):
         if isinstance(value, Mapping):
             yield from ((f"{key}.{name}", item) for name, item in value.items())

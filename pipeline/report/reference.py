@@ -1,8 +1,7 @@
-"""A study's reference: what its tables and figures read of a finished run, small enough to stand in the repository.
+"""A study's reference: the part of a finished run that its tables and figures read, small enough to be committed.
 
-While the artefacts are drawn, everything that they read is noted (:func:`watched`); that alone is kept
-(:func:`kept`): of audits the arrays that were read, of classifiers also their facts and training curves, of data sets
-their description. The tidy rows are kept whole.
+Inputs from :func:`recording` record which arrays are read while the artefacts are drawn. :func:`recorded` keeps these
+arrays, the facts and training curves of classifiers, and the descriptions of data sets. The tidy rows are kept whole.
 
 ``COMMITTED`` lists the arrays of each audit that a reference may hold, and how; ``PARAMETERS`` those of a classifier.
 Any other array is an error. No row of a real table is kept, and no picture of a person. Features of people
@@ -35,7 +34,7 @@ SIDES = ("", "_reverse")
 
 
 class How(Enum):
-    """How a reference holds an array."""
+    """How a reference stores an array."""
 
     AS_IT_IS = "as it is"
     WITHIN_DECISIONS = "each column sorted by itself among the people of the same decisions, unless they are simulated"
@@ -81,7 +80,7 @@ PARAMETERS = ("coef", "weight")
 
 
 class RecordedArrays(UserDict[str, Array]):
-    """Arrays that remember which of them were read."""
+    """Arrays that record which of them were read."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self.read: set[str] = set()
@@ -95,7 +94,7 @@ class RecordedArrays(UserDict[str, Array]):
 
 
 def first(arrays: Mapping[str, Array], name: str) -> Array:
-    """The first repetition of an array (R, ...), of which a reference keeps no more."""
+    """Return the first repetition of an array (R, ...); a reference stores no other."""
     if isinstance(arrays, RecordedArrays):
         arrays.first.add(name)
         arrays = arrays.data
@@ -103,7 +102,7 @@ def first(arrays: Mapping[str, Array], name: str) -> Array:
 
 
 class RecordedAudit:
-    """An audit that remembers which of its arrays were read, and whether its rows were."""
+    """An audit that records which of its arrays were read, and whether its rows were."""
 
     def __init__(self, result: AuditResult) -> None:
         self.result = result
@@ -116,7 +115,7 @@ class RecordedAudit:
 
 
 def recording(inputs: Inputs) -> Inputs:
-    """Inputs to draw from in place of ``inputs``; they note what is read."""
+    """Return a copy of the inputs that records what is read."""
     audits = {key: cast(AuditResult, RecordedAudit(result)) for key, result in inputs.audits.items()}
     classifiers = {
         key: replace(one, parameters=RecordedArrays(one.parameters)) for key, one in inputs.classifiers.items()
@@ -125,9 +124,9 @@ def recording(inputs: Inputs) -> Inputs:
 
 
 def recorded(drawn: Inputs) -> Inputs:
-    """What was read of :func:`watched` inputs, which is enough to draw the same again.
+    """Return what was read of inputs from :func:`recording`: enough to draw the same again.
 
-    Raises ValueError, naming the audit and the array, for an array that a reference may not hold.
+    Raises ValueError for an array that a reference may not store.
     """
     datasets = {point["keys"].audit: point["keys"].dataset for point in drawn.points}
     partitions = {key: drawn.datasets[name].levels for key, name in datasets.items() if name in drawn.datasets}
@@ -140,24 +139,24 @@ def recorded(drawn: Inputs) -> Inputs:
 
 
 def grid(inputs: Inputs) -> list[str]:
-    """The parts that the study declares, run or not."""
+    """Return the parts that the study declares, run or not."""
     return sorted({*parts(inputs), *(one["part"] for one in left_out(inputs))})
 
 
 def parts(inputs: Inputs) -> list[str]:
-    """The parts of the study's grid that were run."""
+    """Return the parts of the study's grid that were run."""
     return sorted({section["part"] for section in inputs.config["sections"].values()})
 
 
 def left_out(inputs: Inputs, but: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """The points of the grid that were not run, but of these parts."""
+    """Return the points of the grid that were not run, without those of some parts."""
     return [one for one in inputs.config.get("left_out", ()) if one["part"] not in but]
 
 
 def joined(run: Inputs, earlier: Inputs) -> Inputs:
-    """A run of some parts of a study; all others as an earlier one has them, at its scale.
+    """Join a run of some parts of a study with an earlier run of the other parts.
 
-    What goes by its data set alone, or by data set and method, is the run's wherever the run has it.
+    Data sets and classifiers of both are those of the later run.
     """
     own = parts(run)
     others = [point["keys"] for point in earlier.points if point["part"] not in own]
@@ -242,14 +241,14 @@ def committed(result: AuditResult, partitions: Mapping[str, Sequence[str]], key:
 
 
 def _is_partition(array: Array, levels: Sequence[str] | None) -> bool:
-    """Whether an array holds the codes of these levels, -1 where there is none."""
+    """Whether an array has codes of these levels, or -1."""
     if levels is None or array.ndim != 1 or array.dtype.kind != "i":
         return False
     return bool(((array >= -1) & (array < len(levels))).all())
 
 
 def _cells(arrays: Mapping[str, Array], side: str, place: str) -> Array:
-    """The cell of each person, by the decisions about them and about their counterpart: (n,)."""
+    """Return the cell of each person, by the decisions about them and about their counterpart: (n,)."""
     decisions = [arrays.get(f"{name}{side}") for name in ("decision", "decision_image")]
     if any(one is None for one in decisions):
         raise ValueError(f"{place}: sorting it needs the arrays decision{side} and decision_image{side}")
@@ -258,7 +257,7 @@ def _cells(arrays: Mapping[str, Array], side: str, place: str) -> Array:
 
 
 def _each_column_sorted(array: Array, cell: Array) -> Array:
-    """The same, the values of each column in order of size among the rows of each cell."""
+    """Sort each column by itself among the rows of each cell."""
     values = np.array(array)
     for code in np.unique(cell):
         values[cell == code] = np.sort(values[cell == code], axis=0)
@@ -266,7 +265,7 @@ def _each_column_sorted(array: Array, cell: Array) -> Array:
 
 
 def rounded(array: Array) -> Array:
-    """A large array of float64 with ``DIGITS`` significant digits; any other as it is."""
+    """Round a large array of float64 to ``DIGITS`` significant digits."""
     if array.dtype != np.float64 or array.size < LARGE:
         return array
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -290,7 +289,7 @@ def _recorded_audit(key: str, audit: RecordedAudit, partitions: Mapping[str, Seq
 
 
 def _recorded_classifier(key: str, one: Classifier) -> Classifier:
-    """With the parameters that were read and are small; of the others no number, but how many repetitions there are."""
+    """Keep the small parameters that were read; the others become empty arrays with the same repetitions."""
     arrays = cast(RecordedArrays, one.parameters)
     read = {name for name, array in arrays.data.items() if name in arrays.read and array.size < LARGE}
     if unknown := sorted(read - set(PARAMETERS)):

@@ -16,8 +16,8 @@ Setting = Mapping[str, "str | float"]
 def parse_setting(text: Any) -> dict[str, str | float]:
     """``"block=audit; dataset=adult; steps=500"`` -> ``{"block": "audit", "dataset": "adult", "steps": 500.0}``.
 
-    Nothing for what is no text: a list of published numbers may lack it.
-    Raises ValueError for a part without ``=``, or a key given twice.
+    What is not text, such as an empty field, is no setting. Raises ValueError for a part without ``=`` and for a key
+    that is there twice.
     """
     setting: dict[str, str | float] = {}
     pieces = text.split(";") if isinstance(text, str) else []
@@ -32,7 +32,7 @@ def parse_setting(text: Any) -> dict[str, str | float]:
 
 
 def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
-    """The rows that agree with every part of ``setting``; perhaps none.
+    """Select the rows that agree with every part of ``setting``.
 
     Raises ValueError for a key that is not a column.
     """
@@ -45,12 +45,12 @@ def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
 
 
 def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of each statistic: nearly every question is about one, and a study has many rows."""
+    """Split the rows by statistic: most selections are of one statistic, and a study has many rows."""
     return {str(name): part for name, part in rows.groupby("statistic", sort=False)}
 
 
 def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
-    """Which part of ``setting`` leaves no row, in the order given, and what there is instead."""
+    """Say which part of ``setting`` first leaves no rows, and which values there are."""
     found = rows
     for key, wanted in setting.items():
         matching = found[_equal(found[key], wanted)]
@@ -63,7 +63,7 @@ def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
 
 
 def text_of(found: Any) -> str:
-    """A configured value as text; nothing means that all are taken."""
+    """Return a configured value as text; None means all."""
     if found is None:
         return "all"
     if isinstance(found, (int, float)) and not isinstance(found, bool):
@@ -74,7 +74,7 @@ def text_of(found: Any) -> str:
 
 
 def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
-    """One value for each repetition, in their order. Raises ValueError for more, naming what tells them apart."""
+    """Return one value for each repetition. Raises ValueError for several, with the columns in which they differ."""
     if rows["repetition"].duplicated().any():
         again = rows[rows.duplicated("repetition", keep=False)]
         varying = [c for c in rows.columns if c not in ("value", "repetition") and again[c].nunique(dropna=False) > 1]

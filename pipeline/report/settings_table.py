@@ -1,4 +1,4 @@
-"""The settings of a study as they are configured for the run: a line for each value, and where it holds."""
+"""The table of a study's settings as configured for the run: a line for each value and where it applies."""
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,14 +24,14 @@ LONG = 8
 Location = tuple[str, str, str, str]
 """Data set, model, map and block."""
 PLACES = [fields for size in range(1, 5) for fields in combinations(range(4), size)]
-"""What may tell the values of a setting apart: the fewer parts of a place the better."""
+"""The combinations of a location's parts, smallest first, that may distinguish the values of a setting."""
 
 
 def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> StampedTable:
-    """Every configured value but those that no number depends on, and those of a reference that are settings no more.
+    """Tabulate every configured value that numbers depend on and that ``conf/`` still has.
 
-    Where values of a setting differ, each has a line with the places that have it. Values that no part of a place tells
-    apart, as of what is varied within one, share a line. Raises ValueError where nothing is configured.
+    If a setting has several values, each has a line with its locations. Values that vary within a location share a
+    line. Raises ValueError if nothing is configured.
     """
     found: dict[tuple[int, str, str], dict[Cell, list[Location]]] = {}
     for point in inputs.points:

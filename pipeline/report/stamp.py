@@ -1,4 +1,4 @@
-"""What an artefact was made from, computed from the rows behind it and printed on it; a figure as a value."""
+"""The stamp of an artefact (scale, data, repetitions, computed from its rows), and a figure as a value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Stamp:
 
     @classmethod
     def of(cls, rows: pd.DataFrame, reductions: Sequence[Reduction] = ()) -> Stamp:
-        """Read the stamp off tidy rows."""
+        """Compute the stamp of tidy rows."""
         # A grid of classifiers has one classifier, not one random split, in each place of the repetition axis.
         split = rows[rows["theta_1"].isna()] if "theta_1" in rows else rows
         # Without a model there are trials all the same where there is a transport map.
@@ -50,7 +50,7 @@ class Stamp:
 
     @property
     def emphatic(self) -> bool:
-        """Whether the artefact is not what was published: from a twin, or set otherwise."""
+        """Whether data or settings of the artefact are not the published ones."""
         return bool(self.twins) or bool(self.reductions)
 
     def lines(self) -> tuple[str, ...]:
@@ -87,9 +87,9 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure. ``alternative`` says in words what can be seen, for those who cannot see it.
+    """A drawn figure. ``alternative`` describes it for people who cannot see it.
 
-    ``absent``: in one line why nothing is drawn; the page then has this line and no picture.
+    ``absent`` says in one line why nothing is drawn. The page then shows this line and no picture.
     """
 
     figure: Figure
@@ -101,5 +101,5 @@ class Picture:
     caption: str = ""
 
     def finish(self) -> None:
-        """Print the stamp into the figure's margin, and settle its layout once for all formats."""
+        """Print the stamp into the figure's margin, and fix the layout once for all formats."""
         print_stamp(self.figure, self.stamp.lines(), self.stamp.emphatic)

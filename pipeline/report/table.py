@@ -19,16 +19,16 @@ IN_BRACKETS = (
 
 @dataclass(frozen=True, kw_only=True)
 class StampedTable(table.Table):
-    """A table with its stamp. ``published`` has what the paper prints, and the mark behind it.
+    """A table with its stamp.
 
-    Its keys are a row (its labels joined by ``: ``) and a column's key.
+    ``published`` has the published numbers and their marks by row (its labels, joined by ``: ``) and column key.
     """
 
     stamp: Stamp
     published: Mapping[tuple[str, str], tuple[Estimate, str]] = field(default_factory=dict)
 
     def printed(self) -> table.Table:
-        """The table with each published number behind ours, and with the stamp as its last notes."""
+        """Return the table with each published number behind ours, and the stamp as its last notes."""
         rows = tuple(
             replace(row, cells=tuple(map(self._with_published, [row] * len(row.cells), self.columns, row.cells)))
             for row in self.rows
@@ -37,7 +37,7 @@ class StampedTable(table.Table):
         return table.Table(self.columns, rows, title=self.title, caption=self.caption, notes=notes)
 
     def recorded(self) -> table.Table:
-        """The table with published numbers, origin and scale in columns of their own."""
+        """Return the table for the CSV: published numbers, origin and scale have columns of their own."""
         published = [[self._published_in(row, column) for row in self.rows] for column in self.columns]
         columns, cells = list[Column](), list[Sequence[Cell]]()
         for place, (column, found) in enumerate(zip(self.columns, published, strict=True)):
@@ -52,11 +52,11 @@ class StampedTable(table.Table):
         return table.Table(tuple(columns), tuple(map(Row, zip(*cells, strict=True))))
 
     def _published_in(self, row: Row, column: Column) -> tuple[Estimate, str] | None:
-        """What the paper prints in this place, with its mark."""
+        """Return the published number of a cell with its mark, if there is one."""
         return self.published.get((": ".join(filter(None, self.labels(row))), column.key))
 
     def _with_published(self, row: Row, column: Column, cell: Cell) -> Cell:
-        """A cell with the published number behind it."""
+        """Return a cell with the published number behind it."""
         if (theirs := self._published_in(row, column)) is None:
             return cell
         texts = (cell_text(column, one, row.decimals) for one in (cell, theirs[0]))
@@ -64,7 +64,7 @@ class StampedTable(table.Table):
 
 
 def labels(*names: str) -> tuple[Column, ...]:
-    """Columns of labels."""
+    """Return columns of labels."""
     return tuple(Column(name, "label") for name in names)
 
 
@@ -72,7 +72,7 @@ def tabulated(
     title: str, stub: Sequence[str], columns: Iterable[Column], rows: Iterable[tuple[Sequence[str], Any]], stamp: Stamp,
     notes: Iterable[str] = (),
 ) -> StampedTable:  # fmt: skip
-    """The table with a row for each of ``rows``, its labels and what it is about; its cells are the columns' own."""
+    """Make a table from pairs of row labels and an entry; each column makes its cell from the entry."""
     columns = tuple(columns)
     body = tuple(Row((*names, *(column.cell(about) for column in columns))) for names, about in rows)
     return StampedTable((*labels(*stub), *columns), body, title=title, notes=tuple(notes), stamp=stamp)
