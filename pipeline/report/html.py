@@ -58,7 +58,7 @@ def describe(
         "datasets": [
             {
                 "name": name,
-                "origin": dataset.origin,
+                "origin": w.ORIGINS[dataset.origin],
                 "rows": dataset.rows,
                 "dropped": dict(dataset.dropped),
                 "checksums": dict(dataset.checksums),
