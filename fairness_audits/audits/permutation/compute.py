@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairness_audits.audits.inference import corrected_once
+from fairness_audits.audits.inference import adjusted_p
 from fairness_audits.audits.permutation import metrics as known_metrics
 from fairness_audits.audits.permutation import monte_carlo
 from fairness_audits.audits.permutation.correlation import correlation_test
@@ -368,14 +368,8 @@ def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
     if correction == "max_t":
         alone = (replace(one, adjusted=one.test.p_value) if one.test.metric == CORRELATION else one for one in findings)
         return tuple(replace(one, least=one.test.p_least) for one in alone)
-    known = [finding for finding in findings if finding.test.p_value is not None]
-    if not known:
-        return tuple(findings)
-    hypotheses = [finding.hypothesis for finding in known]
-    largest, least = (
-        iter(corrected_once(np.array(p, dtype=float), hypotheses, correction).tolist())
-        for p in ([one.test.p_value for one in known], [one.test.p_least for one in known])
+    each = [finding.hypothesis for finding in findings]
+    adjusted, least = (
+        adjusted_p([getattr(finding.test, p) for finding in findings], each, correction) for p in ("p_value", "p_least")
     )
-    return tuple(
-        one if one.test.p_value is None else replace(one, adjusted=next(largest), least=next(least)) for one in findings
-    )
+    return tuple(replace(one, adjusted=p, least=q) for one, p, q in zip(findings, adjusted, least, strict=True))

@@ -20,8 +20,7 @@ from fairness_audits.audits.permutation.monte_carlo import (
     Method,
     MonteCarlo,
     Settings,
-    extreme,
-    monte_carlo_p,
+    two_sided_p,
     until_safe,
 )
 from fairness_audits.audits.permutation.permutation_test import GUARANTEES, PermutationTest, with_monte_carlo
@@ -94,7 +93,7 @@ def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Metho
         size = np.sqrt((u**2).sum(axis=0) * (v**2).sum(axis=0))
         observed = _statistic(np.stack([(u * v).sum(axis=0), (u * u * v * v).sum(axis=0)]), size, used)
         reference = _statistic(_permuted(seed, first * draws, draws, u, v), size, used)
-        p[some] = monte_carlo_p(extreme(reference.T, observed, "two-sided").sum(axis=-1), draws)
+        p[some] = two_sided_p(reference.T, observed)
     return p
 
 

@@ -147,6 +147,11 @@ def split(pooled: Array, sizes: Sequence[Array | int], draws: int, rng: np.rando
     return np.stack([*groups, rest])
 
 
+def permuted(counts: Array, draws: int, rng: np.random.Generator) -> Array:
+    """Permute the units of G groups, counted by kind: ``counts`` (G, ..., U) -> (G, ..., draws, U)."""
+    return split(counts.sum(axis=0), list(counts.sum(axis=-1)), draws, rng)
+
+
 @dataclass(frozen=True)
 class CountResampler:
     """Counts of U kinds of units in G groups, ``counts`` (G, U), permuted as a whole or within strata of kinds.
@@ -181,6 +186,5 @@ class CountResampler:
         strata = np.zeros(self.counts.shape[1], dtype=int) if self.strata is None else self.strata
         for stratum in np.unique(strata):
             kinds = np.flatnonzero(strata == stratum)
-            own = self.counts[:, kinds]
-            counts[..., kinds] = split(own.sum(axis=0), list(own.sum(axis=1)), size, rng)
+            counts[..., kinds] = permuted(self.counts[:, kinds], size, rng)
         return counts
