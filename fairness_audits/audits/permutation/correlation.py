@@ -48,12 +48,12 @@ def correlation_test(
     |T| and s the standard error of r by the delta method. Raises ValueError for arrays of other shapes, values that are
     not finite, and other methods.
     """
-    asked = Settings(**settings)
+    chosen = Settings(**settings)
     for name, values in zip(names, (value, attribute), strict=True):
         if values.shape != (len(value),) or not np.isfinite(values).all():
             raise ValueError(f"expected {name} as {len(value)} finite numbers, found shape {values.shape}: drop gaps")
-    used, n = _method(asked.method), len(value)
-    sides, size = (asked.alternative, asked.alpha), (n, n)
+    used, n = _method(chosen.method), len(value)
+    sides, size = (chosen.alternative, chosen.alpha), (n, n)
     blank = PermutationTest("correlation", names, used, *sides, (None, None), size, size, guarantee=GUARANTEES[used])
     if constant := [
         name for name, values in zip(names, (value, attribute), strict=True) if values.min() == values.max()
@@ -68,11 +68,11 @@ def correlation_test(
     def block(number: int, drawn: int) -> Array:
         return _statistic(_permuted(seed, number * BLOCK, drawn, x, y), scale, used)[:, 0]
 
-    reference, stopped = until_safe(block, observed, asked)
+    reference, stopped = until_safe(block, observed, chosen)
     error = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
     # Points on a line leave no error to be seen: the interval then ends where the test does.
     found = MonteCarlo(r, observed, error if error > CANCELLED else np.inf, reference, stopped)
-    made = with_monte_carlo(replace(blank, estimates=(r, r)), found, asked)
+    made = with_monte_carlo(replace(blank, estimates=(r, r)), found, chosen)
     low, high = np.clip(np.array([made.ci_low, made.ci_high], dtype=float), -1, 1).tolist()
     return replace(made, ci_low=low, ci_high=high)
 

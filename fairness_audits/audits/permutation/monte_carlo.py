@@ -140,8 +140,8 @@ class SafeStop(Checked):
         def edge(inside: float, outside: float) -> float:
             for _ in range(60):
                 middle = (inside + outside) / 2
-                kept = self._log_evidence(np.array(draws), np.array(extremes), middle) > np.log(self.risk)
-                inside, outside = (middle, outside) if kept else (inside, middle)
+                possible = self._log_evidence(np.array(draws), np.array(extremes), middle) > np.log(self.risk)
+                inside, outside = (middle, outside) if possible else (inside, middle)
             return outside
 
         share = extremes / draws

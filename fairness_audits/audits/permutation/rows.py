@@ -152,7 +152,7 @@ class ClusteredRanks:
         rows = cluster[order], label[order].astype(np.uint8)
         return cls(*rows, tie_end, byte_codes(group, groups), sizes(group, groups), seed)
 
-    def _held(self) -> Array:
+    def _rows_of(self) -> Array:
         """Rows by cluster and label, (C, 2)."""
         return np.bincount(2 * self.cluster + self.label, minlength=2 * len(self.group)).reshape(-1, 2)
 
@@ -161,14 +161,14 @@ class ClusteredRanks:
         from fairness_audits.audits.permutation.kernels import clustered_auc
 
         value, variance = np.empty(len(self.units)), np.empty(len(self.units))
-        clustered_auc(self.group, self.cluster, self.label, self.tie_end, self._held(), value, variance)
+        clustered_auc(self.group, self.cluster, self.label, self.tie_end, self._rows_of(), value, variance)
         return MetricEstimate(value, variance)
 
     def permuted(self, block: int, size: int) -> MetricEstimate:
         from fairness_audits.audits.permutation.kernels import permuted_clusters
 
         value, variance = np.empty((size, len(self.units))), np.empty((size, len(self.units)))
-        rows = self.cluster, self.label, self.tie_end, self._held()
+        rows = self.cluster, self.label, self.tie_end, self._rows_of()
         permuted_clusters(self.seed, block * BLOCK, np.array(self.units), *rows, value, variance)
         return MetricEstimate(value.T, variance.T)
 
