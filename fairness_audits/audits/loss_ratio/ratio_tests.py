@@ -183,7 +183,7 @@ def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, al
     --------
     >>> test = loss_ratio_test(np.ones(4), np.array([1.0, 2.0, 2.0, 3.0]), delta=1.25, alpha=0.05)
     >>> float(test.mean), round(float(test.statistic), 3), bool(test.rejected)
-    (2.0, 1.329, True)
+    (2.0, 1.328, True)
     """
     ratios = loss_ratios(original_loss, attacked_loss)
     _check(ratios.values.shape, delta, alpha)

@@ -41,12 +41,33 @@ def correlation_test(
     names: tuple[str, str] = ("score", "attribute"),
     **settings: Any,
 ) -> PermutationTest:
-    """Test of zero correlation of ``value`` (n,) with ``attribute`` (n,), by T (studentized) or r (unstudentized).
+    """Test whether ``value`` and ``attribute`` are uncorrelated, by T (studentized) or r (unstudentized).
 
-    ``settings`` are those of ``monte_carlo.Settings``. In the result ``groups`` are the two names, ``difference`` and
-    both ``estimates`` the correlation, ``sizes`` n. The interval for r is r +- q s within -1 to 1, q from the permuted
-    |T| and s the standard error of r by the delta method. Raises ValueError for arrays of other shapes, values that are
-    not finite, and other methods.
+    The interval for r is r +- q s within -1 to 1, q from the permuted |T| and s the standard error of r by the delta
+    method.
+
+    Parameters
+    ----------
+    value, attribute : array (n,)
+    rng : numpy.random.Generator
+    names : pair of str
+        What the two are called in the result.
+    **settings
+        The fields of ``monte_carlo.Settings``.
+
+    Returns
+    -------
+    PermutationTest
+        ``groups`` are the two names, ``difference`` and both ``estimates`` the correlation, ``sizes`` n.
+
+    Raises
+    ------
+    ValueError
+        For arrays of other shapes, values that are not finite, and other methods.
+
+    References
+    ----------
+    DiCiccio and Romano 2017; DiCiccio et al. 2020, section 4.1.
     """
     chosen = Settings(**settings)
     for name, values in zip(names, (value, attribute), strict=True):
@@ -78,7 +99,7 @@ def correlation_test(
 
 
 def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Method, draws: int) -> Array:
-    """Two-sided p-values of S independent data sets, x and y (S, n) -> (S,).
+    """Compute the two-sided p-values of S independent data sets, x and y (S, n) -> (S,).
 
     Each p-value is as good as with permutations of its own, at a tenth of the cost: sets are permuted alike by sixteens
     (and no more, because the shares of rejections that are counted over the sets would then depend on one sample of
@@ -98,7 +119,7 @@ def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Metho
 
 
 def pooled_shuffle_p(x: Array, y: Array, *, rng: np.random.Generator, draws: int) -> Array:
-    r"""Two-sided p-values of the test that FairTest makes, for comparison alone: x and y (S, n) -> (S,).
+    r"""Compute the two-sided p-values of FairTest's test, for comparison alone: x and y (S, n) -> (S,).
 
     It throws the n values of x and the n values of y together, shuffles all 2 n and correlates the two halves. That is
     no permutation of y against x: the reference distribution is the one of two samples of the mixture of x and y. The

@@ -155,8 +155,8 @@ def auc_of(label: Array, score: Array) -> MetricEstimate:
 
     Examples
     --------
-    >>> auc_of(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.4, 0.9])).value
-    np.float64(0.875)
+    >>> float(auc_of(np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.4, 0.9])).value)
+    0.875
     """
     cells, cell = np.unique(score, return_inverse=True)
     return BinnedAuc(len(cells))(np.bincount(label * len(cells) + cell, minlength=2 * len(cells)))
