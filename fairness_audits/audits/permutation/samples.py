@@ -12,15 +12,9 @@ from fairness_audits.audits.permutation.rows import RankedRows
 from fairness_audits.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
 from fairness_audits.values import Array
 
-TESTS = {
-    "unstudentized": ("unstudentized", 0.0),
-    "studentized": ("studentized", 0.0),
-    "studentized_smoothed": ("studentized", 1.0),
-    "exact": ("exact", 0.0),
-    "lift": ("lift", 0.0),
-    "bootstrap": ("bootstrap", 0.0),
-}
-"""Method and smoothing: ``studentized`` has Wald's variance, as published; ``studentized_smoothed`` adds one each."""
+SMOOTHED = "studentized_smoothed"
+TESTS = ("unstudentized", "studentized", SMOOTHED, "exact", "lift", "bootstrap")
+"""``studentized`` has Wald's variance, as published; ``studentized_smoothed`` adds one event and one other."""
 DRAWS_AT_ONCE = 2**20
 
 TOGETHER = 16
@@ -60,15 +54,15 @@ def table_p(tables: Array, metric: str, test: str, draws: int, rng: np.random.Ge
     ----------
     DiCiccio et al. 2020, sections 3 to 5.
     """
-    kinds, (method, smoothing) = RATES[metric].split(tables), TESTS[test]
-    if method == "exact":
+    kinds, statistic = RATES[metric].split(tables), Proportion(1.0 if test == SMOOTHED else 0.0)
+    if test == "exact":
         return np.array([_exact(*row) for row in kinds.reshape(len(kinds), 6).tolist()])
     p, at_once = np.full(len(kinds), np.nan), max(1, DRAWS_AT_ONCE // draws)
     known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
     for first in range(0, len(kinds), at_once):
         rows = first + np.flatnonzero(known[first : first + at_once])
         if len(rows):
-            p[rows] = _resampled(kinds[rows], method, rng, draws, Proportion(smoothing))
+            p[rows] = _resampled(kinds[rows], test, rng, draws, statistic)
     return p
 
 
@@ -78,19 +72,19 @@ def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -
     return exact_p(rates).two_sided if rates.m_a and rates.m_b else float("nan")
 
 
-def _resampled(kinds: Array, method: str, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
+def _resampled(kinds: Array, test: str, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
     """Compute p-values from counts of kinds (S, 2, 3) with rows for the rate in both groups."""
     groups = np.moveaxis(kinds, 1, 0)
     observed = statistic(groups)
     value = observed.difference
-    if method == "bootstrap":
+    if test == "bootstrap":
         reference = statistic(_with_replacement(groups, rng, draws)).difference - value[:, None]
     else:
         drawn = statistic(permuted(groups, draws, rng))
         reference = drawn.difference
-        if method == "studentized":
+        if test in ("studentized", SMOOTHED):
             value, reference = studentized(observed), studentized(drawn)
-        elif method == "lift":
+        elif test == "lift":
             pooled = _with_replacement(kinds.reshape(-1, 6), rng, draws).reshape(-1, draws, 2, 3)
             with np.errstate(divide="ignore", invalid="ignore"):
                 scale = np.nanstd(statistic(np.moveaxis(pooled, 2, 0)).difference, axis=-1, ddof=1)
