@@ -25,17 +25,18 @@ no longer finite stops: the generator of its last finite checkpoint stands, and 
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated
 
 import numpy as np
 
 from fairness_audits.models.mlp import glorot_networks
 from fairness_audits.seeds import fingerprint
 from fairness_audits.transport import quality
-from fairness_audits.validation import Checked, Count, NonNegative, Positive, interval, one_of
+from fairness_audits.transport.wgan_config import Config
 from fairness_audits.values import Array, Checkpoint, TransportMap
+
+__all__ = ["Config", "fit", "images"]
 
 LOG = logging.getLogger(__name__)
 CHUNK = 100
@@ -44,33 +45,7 @@ ROWS = 10_000
 """Of each group, watched."""
 BLOCK = 8192
 """Rows that are evaluated together: bounds the memory."""
-SELECTIONS = ("last", "best")
 CURVES = ("max_ks", "mean_cost", "critic_gap")
-
-
-@dataclass(frozen=True)
-class Config(Checked, of="transport"):
-    """How the networks are trained, and which are kept.
-
-    ``hidden_units`` H; RMSprop's ``learning_rate``, ``decay`` of v, and ``epsilon``; ``clip``; ``rounds`` of the critic
-    for each of ``steps`` of the generator; ``batch_size`` n; ``cost_weight`` lambda. Every ``check_every`` steps, and
-    after the last, the maps are measured (see :class:`Watch`): ``selection`` "last" keeps the last map, "best" the
-    measured one whose largest Kolmogorov-Smirnov statistic over the features is smallest. It runs on ``threads``
-    threads of the processor, a trial in each, and gives the same numbers for any of them.
-    """
-
-    hidden_units: Count
-    learning_rate: Positive
-    decay: Annotated[float, interval("[0, 1)")]
-    epsilon: Positive
-    clip: Positive
-    rounds: Count
-    batch_size: Count
-    steps: Count
-    cost_weight: NonNegative
-    selection: Annotated[str, one_of(SELECTIONS)]
-    check_every: Count
-    threads: Count
 
 
 def fit(

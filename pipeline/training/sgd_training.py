@@ -29,7 +29,7 @@ from fairness_audits.models.device import own_operations, tensors, visible_devic
 from fairness_audits.seeds import fingerprint
 from fairness_audits.values import Array, Checkpoint, Classifier, ImageDataset
 from pipeline import networks
-from pipeline.methods.sgd import Config, accuracy_curve
+from pipeline.training.sgd_config import Config, accuracy_curve
 
 Forward = Callable[[torch.Tensor], torch.Tensor]
 Terms = dict[str, torch.Tensor]
@@ -65,7 +65,7 @@ def trained(
     :func:`pipeline.networks.facts`. ``history``: ``step`` (L,), the epochs, and for each of them the means of
     what was trained on, in training mode: ``loss``, ``accuracy`` and the objective's own; and after it, in evaluation
     mode, ``test_accuracy`` of all test rows and of every group
-    (:func:`pipeline.methods.sgd.accuracy_curve`). (K, L) each, the same for every checkpoint.
+    (:func:`pipeline.training.sgd_config.accuracy_curve`). (K, L) each, the same for every checkpoint.
 
     Raises ValueError for a network that does not fit the images or the classes, and when the loss is no longer finite.
     """
