@@ -75,7 +75,7 @@ def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
     evaluate, size = subjects.classifier.evaluate, CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
     lost = np.zeros(n)
     for part in track("checking gradients", [right[start : start + size] for start in range(0, len(right), size)]):
-        lost[part] = lost_gradient(evaluate, _pixels(subjects, part), subjects.prediction[part], execution=execution)
+        lost[part] = lost_gradient(evaluate, subjects.pixels(part), subjects.prediction[part], execution=execution)
     sample, none = sampled(subjects.correct, subjects.points.partitions, rng), np.flatnonzero(lost == 1)
     neighbours = _neighbours(subjects, order)
     passes = len(right)
@@ -83,7 +83,7 @@ def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
     def bounds(points: Array, refined: bool) -> Array:
         nonlocal passes
         bound = np.full(n, np.nan)
-        images, label = _pixels(subjects, points), subjects.prediction[points]
+        images, label = subjects.pixels(points), subjects.prediction[points]
         targets = partial(neighbours, images, label)
         search = partial(second_bound, seed=asked.seed, streams=points, execution=execution)
         found = search(evaluate, images, label, targets, refined=refined)
@@ -104,12 +104,6 @@ def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
         return Check(lost, tried, second, line, passes)
 
 
-def _pixels(subjects: Subjects, points: Array) -> Array:
-    images = subjects.points.images
-    rows = subjects.points.rows[points]
-    return images.pixels(rows) if len(rows) else np.zeros((0, *images.shape), dtype=np.float32)
-
-
 def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array, Array, Array], Array]:
     """A map from images, their classes and the numbers of some of them to images of other classes to go to."""
     # As many of each predicted class as there is room for.
@@ -120,7 +114,7 @@ def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array
         rank[own] = np.arange(len(own))
     size = max(2, min(POOL, POOL_NUMBERS // int(np.prod(subjects.points.images.shape))))
     kept = order[np.argsort(rank[order], kind="stable")][:size]
-    pool, classes = torch.from_numpy(_pixels(subjects, kept)), subjects.prediction[kept]
+    pool, classes = torch.from_numpy(subjects.pixels(kept)), subjects.prediction[kept]
     means = {label: pool[torch.from_numpy(classes == label)].mean(0) for label in np.unique(classes).tolist()}
 
     def towards(images: Array, label: Array, rows: Array) -> Array:

@@ -182,6 +182,11 @@ class Subjects:
         """How many classes the network tells apart."""
         return self.classifier.trial.shape[1]
 
+    def pixels(self, points: Array) -> Array:
+        """The images of these points, (m, c, h, w) float32 in [0, 1]."""
+        images, rows = self.points.images, self.points.rows[points]
+        return images.pixels(rows) if len(rows) else np.zeros((0, *images.shape), dtype=np.float32)
+
     @property
     def correct(self) -> Array:
         """Who is classified correctly, (n,): all where no true classes were given."""
