@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from fairness_audits.transport import entropic, exact, stochastic
+from fairness_audits.transport import entropic, exact, stochastic, stochastic_config
 from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.transport.plan import assigned, whole_counts
 from fairness_audits.transport.quality import ks
