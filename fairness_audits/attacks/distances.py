@@ -100,7 +100,7 @@ def measured(
     """
     x, y = checked(images, label)
     device = device_of(model, x, how.device)
-    size = how.batch_size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
+    size = batch_of(device, how.batch_size)
     network = CountedNetwork(model, classes_of(y))
     distance = np.full(len(x), np.nan)
     kept = np.empty(x.shape, dtype=np.float32) if how.keep_adversarial else None
@@ -146,6 +146,11 @@ def device_of(model: Callable[[Tensor], Tensor], images: Tensor, device: str | t
         return torch.device(device)
     first = next(model.parameters(), None) if isinstance(model, torch.nn.Module) else None
     return images.device if first is None else first.device
+
+
+def batch_of(device: torch.device, size: int | None = None) -> int:
+    """How many points are computed together: ``size``, or for None what suits the device."""
+    return size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
 
 
 @contextlib.contextmanager

@@ -184,7 +184,7 @@ class Watch:
                 distance = np.abs(x - images).sum(axis=1, dtype=float)
                 gap = outputs(critic, real).mean(dtype=float) - outputs(critic, images).mean(dtype=float)
             if np.isfinite(images).all():
-                measured["max_ks"][t] = quality.ks(real, quality.nearest_values(real, images)).max()
+                measured["max_ks"][t] = quality.nearest_ks(real, images).max()
             measured["mean_cost"][t] = (distance**2).mean()
             measured["critic_gap"][t] = gap
         return measured

@@ -87,7 +87,7 @@ def _by_feature(image: Array, real: Array, names: Sequence[str], rng: np.random.
     statistics = dict.fromkeys(BY_FEATURE, np.full(len(names), NAN))
     if len(generated):
         error, error_of_images = quality.regression_errors(real, generated, rng)
-        nearest, raw = (quality.ks(real, rows) for rows in (quality.nearest_values(real, generated), generated))
+        nearest, raw = quality.nearest_ks(real, generated), quality.ks(real, generated)
         found = (nearest, raw, error, error_of_images, error_of_images - error)
         statistics = dict(zip(BY_FEATURE, found, strict=True))
     for statistic, values in statistics.items():

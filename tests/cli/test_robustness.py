@@ -17,7 +17,6 @@ from PIL import Image
 
 import fairness_audits as fa
 from fairness_audits.attacks import minimum_norm
-from fairness_audits.audits.robustness_bias import attacking
 from fairness_audits.audits.robustness_bias import images as images_module
 from fairness_audits.audits.robustness_bias.result import conclusion
 from fairness_audits.audits.robustness_bias.settings import EXAMPLES
@@ -434,7 +433,7 @@ def test_every_output_is_stamped_with_the_attack() -> None:
 
 
 def test_a_run_that_was_stopped_continues_and_ends_as_if_it_had_not_been(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attacking, "CPU_BATCH", 16)
+    monkeypatch.setattr("fairness_audits.attacks.distances.CPU_BATCH", 16)
     given = ("--attack", "fmn", "--attack", "deepfool", "--json")
     assert robustness(*given, "whole.json")[0] == 0
     attacked: list[int] = []

@@ -33,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -40,6 +41,9 @@ from fairness_audits.audits.permutation.monte_carlo import monte_carlo_p
 from fairness_audits.models import architecture
 from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.values import Array, Classifier
+
+FlipsetName = Literal["positive", "negative"]
+FLIPSETS: tuple[FlipsetName, ...] = ("positive", "negative")
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,18 @@ class Flipsets:
     @property
     def net(self) -> int:
         """|F+| - |F-|."""
-        return int(self.positive.sum()) - int(self.negative.sum())
+        return self.sizes["positive"] - self.sizes["negative"]
+
+    @property
+    def sizes(self) -> dict[FlipsetName, int]:
+        """|F+| and |F-|, by name."""
+        return {name: int(getattr(self, name).sum()) for name in FLIPSETS}
+
+    @property
+    def eligible(self) -> dict[FlipsetName, int]:
+        """How many people have the decision that members of each flipset have, by name."""
+        favoured = int(self.decision.sum())
+        return {"positive": favoured, "negative": len(self.decision) - favoured}
 
 
 def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None = None) -> tuple[Array, Array]:
@@ -132,7 +147,7 @@ class DealtSizes:
     @classmethod
     def of(cls, flips: Sequence[Flipsets]) -> DealtSizes:
         """The sizes of each deal's flipsets."""
-        sizes = [(int(one.positive.sum()), int(one.negative.sum())) for one in flips]
+        sizes = [[one.sizes[name] for name in FLIPSETS] for one in flips]
         return cls(*np.array(sizes, dtype=np.int64).reshape(-1, 2).T)
 
     @property

@@ -20,7 +20,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from fairness_audits.attacks import Distances, Execution
-from fairness_audits.attacks.distances import CPU_BATCH, GPU_BATCH, affine, misfit
+from fairness_audits.attacks.distances import CPU_BATCH, affine, batch_of, misfit
 from fairness_audits.attacks.linear_distance import crossing
 from fairness_audits.audits.robustness_bias.distances import (
     EXACT,
@@ -131,7 +131,7 @@ def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, 
 
     Raises ValueError for settings out of range, before anything is computed.
     """
-    size = CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
+    size = batch_of(subjects.device)
     if chosen.name == EXACT:
         return _exact(subjects), size
     how, settings = Execution(device=subjects.device, keep_adversarial=False), chosen.settings

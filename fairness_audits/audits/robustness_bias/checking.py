@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from fairness_audits.attacks import Execution
-from fairness_audits.attacks.distances import CPU_BATCH, GPU_BATCH
+from fairness_audits.attacks.distances import batch_of
 from fairness_audits.attacks.second_bound import lost_gradient, second_bound
 from fairness_audits.audits.robustness_bias.attack_check import FACTOR, Checked, checked, sampled
 from fairness_audits.audits.robustness_bias.settings import Settings
@@ -72,7 +72,7 @@ def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
     n, right = len(subjects.prediction), np.flatnonzero(subjects.correct)
     rng, order = generators("audit", "robustness", "check", str(asked.seed), repetitions=2)
     execution = Execution(device=subjects.device, keep_adversarial=False)
-    evaluate, size = subjects.classifier.evaluate, CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
+    evaluate, size = subjects.classifier.evaluate, batch_of(subjects.device)
     lost = np.zeros(n)
     for part in track("checking gradients", [right[start : start + size] for start in range(0, len(right), size)]):
         lost[part] = lost_gradient(evaluate, subjects.pixels(part), subjects.prediction[part], execution=execution)

@@ -51,7 +51,8 @@ def attack_function(name: str) -> Callable[..., Distances]:
     from fairness_audits.attacks.minimum_norm import deepfool, fmn
     from fairness_audits.attacks.smoothing import certify
 
-    return {"deepfool": deepfool, "carlini_wagner": carlini_wagner, "fmn": fmn, SMOOTHING: certify}[name]
+    attacks: dict[str, Callable[..., Distances]] = {"deepfool": deepfool, "carlini_wagner": carlini_wagner, "fmn": fmn}
+    return certify if name == SMOOTHING else attacks[name]
 
 
 def attack_on(
@@ -124,13 +125,11 @@ def together(name: str, device: torch.device, batch_size: int | None) -> int | N
 
     ``batch_size`` is that of the attack, None for what suits the device.
     """
-    from fairness_audits.attacks.distances import CPU_BATCH, GPU_BATCH
+    from fairness_audits.attacks.distances import batch_of
 
     if name == EXACT:
         return None
-    if device.type == "cpu":
-        return 1 if name == SMOOTHING else batch_size or CPU_BATCH
-    return batch_size or GPU_BATCH
+    return 1 if name == SMOOTHING and device.type == "cpu" else batch_of(device, batch_size)
 
 
 LOG = logging.getLogger(__name__)
