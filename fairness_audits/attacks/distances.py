@@ -103,7 +103,7 @@ def measured(
     size = batch_of(device, how.batch_size)
     network = CountedNetwork(model, classes_of(y))
     distance = np.full(len(x), np.nan)
-    kept = np.empty(x.shape, dtype=np.float32) if how.keep_adversarial else None
+    adversarial = np.empty(x.shape, dtype=np.float32) if how.keep_adversarial else None
     with evaluation(model):
         for start in range(0, len(x), size):
             rows = slice(start, start + size)
@@ -112,9 +112,9 @@ def measured(
             # In float32 the difference of two images would be rounded.
             exact = norms(closest.adversarial.double() - batch.double())
             distance[rows] = exact.where(closest.found, torch.nan).cpu().numpy()
-            if kept is not None:
-                kept[rows] = closest.adversarial.cpu().numpy()
-    return Distances(distance, np.isnan(distance), kept, network.forward_passes)
+            if adversarial is not None:
+                adversarial[rows] = closest.adversarial.cpu().numpy()
+    return Distances(distance, np.isnan(distance), adversarial, network.forward_passes)
 
 
 def checked(images: Array | Tensor, label: Array | Tensor) -> tuple[Tensor, Tensor]:

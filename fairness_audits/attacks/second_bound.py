@@ -135,8 +135,8 @@ def second_bound(
                     batch.ray(torch.stack(ways))
                 walked(batch)
     distance = np.concatenate([np.zeros(0), *(one.distance for one in batches)])
-    kept = [one.closest.adversarial.cpu().numpy() for one in batches] if execution.keep_adversarial else None
-    adversarial = None if kept is None else np.concatenate([np.zeros((0, *x.shape[1:]), dtype=np.float32), *kept])
+    found = [one.closest.adversarial.cpu().numpy() for one in batches] if execution.keep_adversarial else None
+    adversarial = None if found is None else np.concatenate([np.zeros((0, *x.shape[1:]), dtype=np.float32), *found])
     return Distances(distance, np.isnan(distance), adversarial, network.forward_passes)
 
 

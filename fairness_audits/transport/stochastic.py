@@ -74,8 +74,8 @@ def fit(
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
     """The images of any rows, (n_t, d) to (n_t, d)."""
     moved = []
-    for t, asked in enumerate(rows):
-        values = (np.asarray(asked) - parameters["shift"][t]) / parameters["scale"][t]
+    for t, own in enumerate(rows):
+        values = (np.asarray(own) - parameters["shift"][t]) / parameters["scale"][t]
         layers = len(MAP_WIDTHS) + 1
         for k in range(1, layers + 1):
             values = values @ parameters[f"w{k}"][t] + parameters[f"b{k}"][t]

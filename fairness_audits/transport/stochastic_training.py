@@ -159,12 +159,12 @@ def trained(
     parameters: list[torch.Tensor], loss: Callable[[int], torch.Tensor], steps: int, rate: float, recorded: Array
 ) -> Array:
     """Adam on the sum of the trials' losses, which share no parameter; the losses (T, L) of the ``recorded`` steps."""
-    adam, kept, curve = torch.optim.Adam(parameters, lr=rate, fused=True), set(recorded.tolist()), []
+    adam, points, curve = torch.optim.Adam(parameters, lr=rate, fused=True), set(recorded.tolist()), []
     for step in range(steps):
         losses = loss(step)
         for parameter, gradient in zip(parameters, torch.autograd.grad(losses.sum(), parameters), strict=True):
             parameter.grad = gradient
         adam.step()
-        if step in kept:
+        if step in points:
             curve.append(losses.detach().double().numpy())
     return np.stack(curve, axis=1)

@@ -147,7 +147,7 @@ def run(
 
     audited = dataset.test[0]
     partitions = partitions_of(dataset, audited)
-    kept = list(range(classifier.repetitions))[0 if config.checkpoints == "all" else -1 :]
+    audited_checkpoints = list(range(classifier.repetitions))[0 if config.checkpoints == "all" else -1 :]
     arrays = {"rows": audited, **{partition.name: partition.codes for partition in partitions}}
     table: list[dict[str, Any]] = []
     by_checkpoint: list[dict[str, Array]] = []
@@ -155,19 +155,19 @@ def run(
     held = (dataset.images[audited], dataset.label[audited], *classifier.parameters.values())
     progress = Progress(resume, fingerprint((config, dataset.name, classifier.method, device.type), held))
     with exact_arithmetic(config.threads):
-        for k in kept:
+        for k in audited_checkpoints:
             network = networks.of_checkpoint(classifier, dataset, k, device)
             subject = Subject(network, dataset, audited, device)
             place = {name: values[k] for name, values in classifier.index.items()}
             made = [name for name in config.attacks if distances.applies(name, classifier.architecture)]
-            samples = {name: config.sample(name, len(audited), last=k == kept[-1]) for name in made}
+            samples = {name: config.sample(name, len(audited), last=k == audited_checkpoints[-1]) for name in made}
             found, own = _checkpoint(subject, samples, config, partitions, rngs[k], place, progress)
             table += [{"repetition": 0, **one} for one in found]
             by_checkpoint.append(own)
-            if k == kept[-1]:
+            if k == audited_checkpoints[-1]:
                 arrays |= _example(subject, config, partitions, own, rngs[k])
     arrays |= {name: np.stack([own[name] for own in by_checkpoint]) for name in by_checkpoint[0]}
-    arrays |= {name: values[kept] for name, values in classifier.index.items()}
+    arrays |= {name: values[audited_checkpoints] for name, values in classifier.index.items()}
     rows = pd.DataFrame(table)
     return AuditResult("robustness_bias", dataset.name, classifier.method, dataset.origin, rows, arrays)
 

@@ -43,7 +43,7 @@ __all__ = ["Config", "fit"]
 
 INITIAL_BIAS = 0.1
 POINTS = ("steps", "means", "accuracies")
-"""Of the points of the training curve so far, in a kept state."""
+"""Of the points of the training curve so far, in a saved state."""
 LOG = logging.getLogger(__name__)
 
 
@@ -68,10 +68,10 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, resume: Checkpoint |
     curve: list[Array] = []
     points: list[tuple[int, Array, Array]] = []
     before = 0
-    if resume is not None and (kept := resume.load(own)):
-        training.resume({name.removeprefix("training/"): value for name, value in kept.items() if "/" in name})
-        before, curve = int(kept["chunks"]), [kept["curve"]]
-        points = list(zip(*(kept[name] for name in POINTS), strict=True))
+    if resume is not None and (state := resume.load(own)):
+        training.resume({name.removeprefix("training/"): value for name, value in state.items() if "/" in name})
+        before, curve = int(state["chunks"]), [state["curve"]]
+        points = list(zip(*(state[name] for name in POINTS), strict=True))
         LOG.info("iteration %s of %s was reached before", f"{before * CHUNK:,}", f"{config.iterations:,}")
     for chunk, rows in enumerate(zip(*draws, strict=True)):
         # The batches of what was done before are drawn all the same: those after them come from the same stream.
@@ -85,10 +85,12 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, resume: Checkpoint |
             curve = [curve[0][:, :0]]
             LOG.info("iteration %s of %s, loss %.3f", f"{done:,}", f"{config.iterations:,}", points[-1][1][:, 0].mean())
         if resume is not None:
-            told = {name: np.array(values) for name, values in zip(POINTS, zip(*points, strict=True), strict=False)}
+            curve_points = {
+                name: np.array(values) for name, values in zip(POINTS, zip(*points, strict=True), strict=False)
+            }
             state = {f"training/{name}": values for name, values in training.state().items()}
             chunks = {"chunks": np.array(chunk + 1), "curve": np.concatenate(curve, axis=1)}
-            resume.save(own, {**chunks, **dict.fromkeys(POINTS, np.zeros(0)), **told, **state})
+            resume.save(own, {**chunks, **dict.fromkeys(POINTS, np.zeros(0)), **curve_points, **state})
     steps, means, accuracies = (np.array(values) for values in zip(*points, strict=True))
     history = {
         "step": steps,

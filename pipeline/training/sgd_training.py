@@ -39,7 +39,7 @@ Objective = Callable[[Forward, torch.Tensor, torch.Tensor, torch.Tensor], tuple[
 Returns what is minimised, the logits, and further scalars by name that go into the history.
 """
 LOG = logging.getLogger(__name__)
-KEPT_EVERY = 30.0
+SAVED_EVERY = 30.0
 """Seconds of an epoch after which what it has reached is kept: a killed training loses no more."""
 EVALUATED = 500
 """Images in evaluation at once."""
@@ -76,8 +76,8 @@ def trained(
         seed_torch(device, int(seeds[0]))
         training = Training(dataset, settings, objective, device)
         what = _fingerprint(method, dataset, settings, seeds)
-        if resume is not None and (kept := resume.load(what)):
-            training.resume(kept)
+        if resume is not None and (state := resume.load(what)):
+            training.resume(state)
 
         def keep() -> None:
             if resume is not None:
@@ -136,7 +136,7 @@ class Training:
         parts = batches(order, self.settings.batch_size)
         if self.turn:
             set_generators(self.device, self.drawn)
-        kept = time.monotonic()
+        saved_at = time.monotonic()
         for turn, rows in enumerate(parts[self.turn :], self.turn):
             label = self.label[rows]
             pixels = augmented(self.pixels(rows), self.settings.augmentation)
@@ -152,10 +152,10 @@ class Training:
             right = (logits.detach().argmax(dim=1) == label).float().mean()
             for name, value in {"loss": loss, "accuracy": right, **terms}.items():
                 self.sums[name] = self.sums.get(name, 0) + value.detach().double() * len(rows)
-            if turn + 1 < len(parts) and time.monotonic() - kept > KEPT_EVERY:
+            if turn + 1 < len(parts) and time.monotonic() - saved_at > SAVED_EVERY:
                 self.turn, self.drawn = turn + 1, generators(self.device)
                 keep()
-                kept = time.monotonic()
+                saved_at = time.monotonic()
         means = {name: float(total) / len(order) for name, total in self.sums.items()}
         self.turn, self.sums, self.drawn = 0, {}, {}
         for name, mean in {**means, **self._test_accuracies()}.items():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairness_audits.audits.fliptest.flipsets import FLIPSETS, FlipsetName, Flipsets
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets
 from fairness_audits.audits.fliptest.intervals import SizeIntervals, size_intervals
 from fairness_audits.audits.fliptest.transparency import TransparencyReport, transparency_report
 from fairness_audits.values import Array
@@ -17,7 +17,7 @@ class Comparison:
 
     flips: Flipsets
     intervals: SizeIntervals
-    reports: Mapping[FlipsetName, TransparencyReport]
+    reports: Mapping[str, TransparencyReport]
 
 
 def compare(
@@ -73,7 +73,7 @@ def compare(
     """
     return Comparison(
         flips,
-        size_intervals(*flips.sizes.values(), len(points), alpha),
+        size_intervals(flips.sizes["positive"], flips.sizes["negative"], len(points), alpha),
         {
             name: transparency_report(points, images, getattr(flips, name), bootstraps, alpha, rng, moving, units)
             for name, rng in zip(FLIPSETS, rngs, strict=True)

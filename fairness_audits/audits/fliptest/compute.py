@@ -175,7 +175,7 @@ class HeldOut:
 
 
 def gather_sound(
-    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int]], asked: Settings
+    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int]], options: Settings
 ) -> tuple[list[DirectionResult], int, dict[str, HeldOut]]:
     """By the first of the ``kinds`` of map, each with its deals, that is sound; its place; and all that were tried.
 
@@ -183,25 +183,25 @@ def gather_sound(
     that does best on held-out people. One kind alone is not tried.
     """
     tried: dict[str, HeldOut] = {}
-    both, model = directions(groups, space, trial, asked), trial.model
+    both, model = directions(groups, space, trial, options), trial.model
     for place, (kind, null_draws) in enumerate(kinds):
         if len(kinds) > 1:
-            tried[kind.name] = found = held_out(both, space, model, kind, asked)
+            tried[kind.name] = found = held_out(both, space, model, kind, options)
             if found.ks > found.limit:
                 continue
-        results = gather(both, space, model, kind, asked, null_draws)
+        results = gather(both, space, model, kind, options, null_draws)
         # What one map cannot see by its scale, no other can.
         if len(kinds) == 1 or all(one.quality.healthy or one.quality.unseen for one in results):
             return results, place, tried
     place = int(np.argmin([one.ks / one.limit for one in tried.values()]))
-    return gather(both, space, model, kinds[place][0], asked, kinds[place][1]), place, tried
+    return gather(both, space, model, kinds[place][0], options, kinds[place][1]), place, tried
 
 
-def held_out(directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, asked: Settings) -> HeldOut:
+def held_out(directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, options: Settings) -> HeldOut:
     """Fit the map on a half of each group drawn at random, and ask it about the other; infinity where that fails."""
     worst, limit = 0.0, WORST_HEALTHY_KS
     for direction in directions:
-        rng, fitting = (_rngs(asked, what, direction.name)[0] for what in ("halves", "held_out"))
+        rng, fitting = (_rngs(options, what, direction.name)[0] for what in ("halves", "held_out"))
         halves = []
         for n in (len(direction.points), len(direction.target_points)):
             size = min(n // 2, HELD_OUT)
@@ -235,19 +235,19 @@ def _distances(space: Space, target: Array, target_score: Array, points: Array, 
     return {**named, unlike(SCORE, named, "output"): float(ks(target_score[:, None], score[:, None])[0])}
 
 
-def directions(groups: Groups, space: Space, trial: Trial, asked: Settings) -> list[Direction]:
+def directions(groups: Groups, space: Space, trial: Trial, options: Settings) -> list[Direction]:
     """The directions that are asked for; the ``trial`` is of the source group, then of the target group."""
     source, target = groups.source, groups.target
     here, there = (space.points(group.features) for group in (source, target))
     (score, other), (decision, others) = (np.split(all_, [len(here)]) for all_ in (trial.scores, trial.decisions))
     found = [Direction("forward", source, target, here, there, score, other, decision, others)]
-    if asked.reverse:
+    if options.reverse:
         found.append(Direction("reverse", target, source, there, here, other, score, others, decision))
     return found
 
 
 def gather(
-    directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, asked: Settings, null_draws: int
+    directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, options: Settings, null_draws: int
 ) -> list[DirectionResult]:
     """Fit the maps of all directions and deals in one job, then measure each direction.
 
@@ -257,10 +257,10 @@ def gather(
     for direction in directions:
         own, others = space.to_map(direction.points), space.to_map(direction.target_points)
         everyone = np.concatenate([own, others])
-        (rng,) = _rngs(asked, "deals", direction.name)
+        (rng,) = _rngs(options, "deals", direction.name)
         dealt.append(deals(len(own), len(others), null_draws, rng, NOISE_PEOPLE))
         pairs += [(own, others), *((everyone[deal.source], everyone[deal.target]) for deal in dealt[-1])]
-        rngs += [*_rngs(asked, "map", direction.name), *_rngs(asked, "null", direction.name, null_draws)]
+        rngs += [*_rngs(options, "map", direction.name), *_rngs(options, "null", direction.name, null_draws)]
     with progress_bar(f"fitting {plural(len(pairs), 'map')} ({kind.name})"):
         images, maps = kind.fit(pairs, rngs)
     results = []
@@ -271,7 +271,7 @@ def gather(
         if deal:
             alike = as_source(space, direction.source.features, direction.target.features)
             null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(direction.points))
-        results.append(_measured(direction, images[first], space, model, kind, asked, facts, null))
+        results.append(_measured(direction, images[first], space, model, kind, options, facts, null))
     return results
 
 
@@ -281,7 +281,7 @@ def _measured(
     space: Space,
     model: Decider,
     kind: Kind,
-    asked: Settings,
+    options: Settings,
     facts: Mapping[str, float],
     null: DealtSizes | None,
 ) -> DirectionResult:
@@ -298,7 +298,7 @@ def _measured(
     images_of = found.frame.set_axis(direction.source.rows[people])
     score_image = model.scores(images_of)
     flips = Flipsets(direction.decision[people], model.decisions(images_of, score_image))
-    (rng,) = _rngs(asked, "intervals", direction.name)
+    (rng,) = _rngs(options, "intervals", direction.name)
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # How good the map is, in the space that it was fitted in.
     own, mapped = (space.to_map(side) for side in (points, found.points))
@@ -320,7 +320,7 @@ def _measured(
             points,
             found.points,
             flips,
-            alpha=asked.alpha,
+            alpha=options.alpha,
             bootstraps=BOOTSTRAPS,
             rngs=rng.spawn(len(FLIPSETS)),
             moving=moving,
@@ -331,6 +331,6 @@ def _measured(
     )
 
 
-def _rngs(asked: Settings, what: str, direction: str, count: int = 1) -> tuple[np.random.Generator, ...]:
+def _rngs(options: Settings, what: str, direction: str, count: int = 1) -> tuple[np.random.Generator, ...]:
     """By what they are for, so that no part of the result depends on which others are asked for."""
-    return generators("audit", "fliptest", str(asked.seed), what, direction, repetitions=count)
+    return generators("audit", "fliptest", str(options.seed), what, direction, repetitions=count)

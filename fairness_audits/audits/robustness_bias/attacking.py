@@ -1,7 +1,7 @@
-"""Distances of a user's images: which attacks there are, with which settings, made part by part and kept on the way.
+"""Distances of a user's images: which attacks there are, with which settings, computed part by part and cached.
 
-A kept distance belongs to an image (by its pixels), the class that it is to leave, the network with its normalisation,
-and the attack with its settings. Where all of these are the same it is taken from the file.
+A cached distance belongs to an image (by its pixels), the class that it is to leave, the network with its
+normalisation, and the attack with its settings. Where all of these are the same it is taken from the file.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ class Chosen:
         return BOUNDS.get(self.name, "upper")
 
 
-def chosen_attacks(asked: Settings) -> list[Chosen]:
+def chosen_attacks(options: Settings) -> list[Chosen]:
     """Return the attacks with their settings: the functions' defaults, but for ``ATTACK.KEY=VALUE``.
 
     Raises ValueError for settings that do not exist, are no numbers, or belong to an attack that is not made.
     """
     every: dict[str, dict[str, Any]] = {}
-    for name in dict.fromkeys(asked.attack):
+    for name in dict.fromkeys(options.attack):
         parameters = [] if name == EXACT else inspect.signature(attack_function(name)).parameters.values()
         own = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in OURS]
         every[name] = {one.name: one.default for one in own}
-    given = asked.attack_setting
-    for text in [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else given:
+    changes = options.attack_setting
+    for text in [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else changes:
         where, equals, value = text.partition("=")
         attack, dot, key = where.partition(".")
         if not (equals and dot):
@@ -97,19 +97,19 @@ def chosen_attacks(asked: Settings) -> list[Chosen]:
     return [Chosen(name, settings) for name, settings in every.items()]
 
 
-def distances(chosen: Chosen, subjects: Subjects, kept: Kept, asked: Settings) -> Array:
+def distances(chosen: Chosen, subjects: Subjects, cache: DistanceCache, options: Settings) -> Array:
     """The distances (n,) of the points that are classified correctly; NaN for others, and where the attack fails.
 
-    Those that ``kept`` holds are taken from it; others are kept there, part by part.
+    Those that the ``cache`` holds are taken from it; others are added to it, part by part.
     """
-    attack, size = _made(chosen, subjects, asked)
+    attack, size = _made(chosen, subjects, options)
     right = np.flatnonzero(subjects.correct)
     # What identifies an image and the class that it is to leave: 32 hexadecimal digits.
     keys = [
         hashlib.sha256(digest + int(label).to_bytes(8, "big")).hexdigest()[:32]
         for digest, label in zip(subjects.digests, subjects.prediction, strict=True)
     ]
-    known = kept.found[chosen.name]
+    known = cache.found[chosen.name]
     parts = [right[start : start + size] for start in range(0, len(right), size)]
     # Looked up part by part, since an image may occur twice.
     missing = (part[[keys[point] not in known for point in part]] for part in track(chosen.name, parts))
@@ -118,15 +118,15 @@ def distances(chosen: Chosen, subjects: Subjects, kept: Kept, asked: Settings) -
         for part, found, _ in distances_by_part(
             attack, subjects.pixels, subjects.prediction, filter(len, missing), streams
         ):
-            kept.add(chosen.name, {keys[point]: float(value) for point, value in zip(part, found, strict=True)})
+            cache.add(chosen.name, {keys[point]: float(value) for point, value in zip(part, found, strict=True)})
     finally:
-        kept.save()
+        cache.save()
     distance = np.full(len(subjects.prediction), np.nan)
     distance[right] = [known[keys[point]] for point in right]
     return distance
 
 
-def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, int]:
+def _made(chosen: Chosen, subjects: Subjects, options: Settings) -> tuple[Attack, int]:
     """The attack on this network, and how many images it is made on at a time.
 
     Raises ValueError for settings out of range, before anything is computed.
@@ -136,7 +136,7 @@ def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, 
         return _exact(subjects), size
     how, settings = Execution(device=subjects.device, keep_adversarial=False), chosen.settings
     if chosen.name == SMOOTHING:
-        settings, size = {**settings, "seed": asked.seed}, CERTIFIED_TOGETHER
+        settings, size = {**settings, "seed": options.seed}, CERTIFIED_TOGETHER
     attack = attack_on(subjects.classifier.evaluate, chosen.name, settings, how)
     nothing = np.zeros(0, dtype=np.int64)
     try:
@@ -177,7 +177,7 @@ def _exact(subjects: Subjects) -> Attack:
     return attack
 
 
-class Kept:
+class DistanceCache:
     """Distances by attack and key of the image, NaN where an attack failed, in a file where a ``path`` is given.
 
     ``what`` says of which network the distances are; ``settings`` are those of each attack that is to be made.
@@ -212,8 +212,8 @@ class Kept:
 
     def interrupted(self) -> None:
         if self.path is not None and self.path.exists():
-            kept = sum(map(len, self.found.values()))
-            print(f"{kept:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)
+            count = sum(map(len, self.found.values()))
+            print(f"{count:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)
 
     def _load(self, path: Path) -> None:
         """Take up the file. Raises ValueError for a file of something else, of another network or of other settings."""

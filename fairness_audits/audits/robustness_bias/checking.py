@@ -67,10 +67,10 @@ class Check:
         return {"factor": FACTOR, "images": int(self.tried.sum()), "forward_passes": self.passes, "groups": groups}
 
 
-def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
+def checked_attacks(subjects: Subjects, options: Settings) -> Check:
     """Check the gradients of all images that are classified correctly, and bound the distances of a sample again."""
     n, right = len(subjects.prediction), np.flatnonzero(subjects.correct)
-    rng, order = generators("audit", "robustness", "check", str(asked.seed), repetitions=2)
+    rng, order = generators("audit", "robustness", "check", str(options.seed), repetitions=2)
     execution = Execution(device=subjects.device, keep_adversarial=False)
     evaluate, size = subjects.classifier.evaluate, batch_of(subjects.device)
     lost = np.zeros(n)
@@ -85,7 +85,7 @@ def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
         bound = np.full(n, np.nan)
         images, label = subjects.pixels(points), subjects.prediction[points]
         targets = partial(neighbours, images, label)
-        search = partial(second_bound, seed=asked.seed, streams=points, execution=execution)
+        search = partial(second_bound, seed=options.seed, streams=points, execution=execution)
         found = search(evaluate, images, label, targets, refined=refined)
         passes += found.forward_passes
         bound[points] = found.distance
@@ -113,8 +113,8 @@ def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array
         own = order[subjects.prediction[order] == label]
         rank[own] = np.arange(len(own))
     size = max(2, min(POOL, POOL_NUMBERS // int(np.prod(subjects.points.images.shape))))
-    kept = order[np.argsort(rank[order], kind="stable")][:size]
-    pool, classes = torch.from_numpy(subjects.pixels(kept)), subjects.prediction[kept]
+    pooled = order[np.argsort(rank[order], kind="stable")][:size]
+    pool, classes = torch.from_numpy(subjects.pixels(pooled)), subjects.prediction[pooled]
     means = {label: pool[torch.from_numpy(classes == label)].mean(0) for label in np.unique(classes).tolist()}
 
     def towards(images: Array, label: Array, rows: Array) -> Array:

@@ -137,29 +137,29 @@ PIXELS_AT_ONCE = 2**25
 """Of images held as numbers, and of what an attack makes of them."""
 CLASSIFIED_AT_ONCE = 250
 """With it, matrix products on a GPU are deterministic."""
-KEPT_EVERY = 30.0
+SAVED_EVERY = 30.0
 """Seconds."""
 
 
 class Progress:
-    """What an audit has measured: arrays by name, kept every half a minute for a killed one to go on from.
+    """What an audit has measured: arrays by name, saved every half a minute for a killed one to go on from.
 
     ``whose`` is the fingerprint of the audit.
     """
 
     def __init__(self, resume: Checkpoint | None, whose: Array) -> None:
-        self.resume, self.whose, self.kept = resume, whose, time.monotonic()
+        self.resume, self.whose, self.saved_at = resume, whose, time.monotonic()
         self.arrays = dict((resume and resume.load(whose)) or {})
 
     def array(self, name: str, at_first: Array) -> Array:
         """The array of this name, to be written into."""
         return self.arrays.setdefault(name, at_first)
 
-    def keep(self) -> None:
-        """Keep the arrays, if they were not just now."""
-        if self.resume is not None and time.monotonic() - self.kept > KEPT_EVERY:
+    def save(self) -> None:
+        """Save the arrays, if they were not just now."""
+        if self.resume is not None and time.monotonic() - self.saved_at > SAVED_EVERY:
             self.resume.save(self.whose, self.arrays)
-            self.kept = time.monotonic()
+            self.saved_at = time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Subject:
         """Return the distances of these points, which the network puts into the classes ``prediction`` (n,).
 
         Distances (n,) float64, NaN where the attack failed and for other points, and how many images went through the
-        network. So many points go ``together``; after them ``progress`` is kept under this ``name``.
+        network. So many points go ``together``; after them ``progress`` is saved under this ``name``.
         """
         distance = progress.array(f"{name} distance", np.full(len(self.rows), np.nan))
         counts = progress.array(f"{name} counts", np.zeros(2, dtype=np.int64))
@@ -202,7 +202,7 @@ class Subject:
         for part, found, passes in distances_by_part(attack, self.pixels, prediction, parts, self._streams):
             distance[part] = found
             counts += len(part), passes
-            progress.keep()
+            progress.save()
         LOG.info("%s points in %.1f CPU-seconds", f"{len(points):,}", time.process_time() - start)
         return distance, int(counts[1])
 

@@ -39,7 +39,7 @@ class Measured:
     checked: Sequence[Checked] | None = None
 
 
-def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Subjects, asked: Settings) -> Measured:
+def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Subjects, options: Settings) -> Measured:
     """The measures of all groups by these distances (n,) of an attack, NaN where it found none, and its ``check``.
 
     Intervals and p-values of all attacks and denominators are of the same resamples and permutations of the seed. What
@@ -51,9 +51,9 @@ def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Sub
         compared = check.of(distance, subjects)
         distance = check.completed(distance)
     points = rows.Measured(distance, subjects.correct, subjects.points.partitions)
-    budget = points.budget(asked.budget)
-    precision = Precision(asked.alpha, asked.bootstraps, asked.permutations)
-    (rng,) = generators("audit", "robustness", "sigma", str(asked.seed), repetitions=1)
+    budget = points.budget(options.budget)
+    precision = Precision(options.alpha, options.bootstraps, options.permutations)
+    (rng,) = generators("audit", "robustness", "sigma", str(options.seed), repetitions=1)
     groups = rows.group_measures(points, budget, precision, rng, failed).assign(budget=budget)
     groups.insert(0, "attack", chosen.name)
     groups.insert(1, "bound", chosen.bound)

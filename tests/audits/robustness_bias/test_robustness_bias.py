@@ -327,7 +327,7 @@ def test_certificates_have_their_scale_and_each_point_its_noise(
 def test_a_killed_audit_goes_on_to_the_same_numbers(
     dataset: ImageDataset, kill_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distances, "KEPT_EVERY", -1.0)
+    monkeypatch.setattr(distances, "SAVED_EVERY", -1.0)
     config: dict[str, Any] = {"attacks": ["deepfool", "smoothing"], "smoothing_points": 20, "batch_size": 8}
     whole, counted, resume = Kept(), Kept(), Kept(kill_after)
     expected = audited(dataset, resume=whole, **config)
