@@ -8,6 +8,7 @@ transforms call none of them.
 """
 
 import functools
+import hashlib
 import importlib
 import os
 import socket
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -30,6 +32,11 @@ OPERATORS = ("torchvision::nms", "torchvision::qnms")
 SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 CONNECT_SECONDS = 10.0
 """Longest wait for an answer from the server of the weights."""
+MIRROR = "DATA_MIRROR"
+"""The variable that names a folder of raw files; weights lie in its folder ``imagenet``."""
+PRUNED = {"squeezenet1_0": "9d086ed9eed10a3d5f1a93e1180c745ffe8bfe6d4798bef977f95427732c8184"}
+"""The sha256 of ``imagenet/NAME.npz``: ImageNet weights of which most are 0. Those of SqueezeNet are a third of its
+weights, as Han, Mao and Dally (Deep Compression, 2016) published them."""
 WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 """The variable by which torch is told to build tensors and nothing else."""
 
@@ -68,29 +75,47 @@ def from_scratch(name: str, classes: int, channels: int, size: int, width: float
 
 
 def tuned(name: str, classes: int, channels: int) -> nn.Module:
-    """torchvision's network with its first published ImageNet weights and a new last layer.
+    """Return torchvision's network with ImageNet weights and a new last layer.
 
-    Raises WeightsMissing where there is neither a file nor a network, and ValueError for a file that cannot be read.
+    The weights are the first that torchvision published: from torch's folder of checkpoints, from the folder
+    ``imagenet`` of the mirror that ``DATA_MIRROR`` names, or from their official address. If none of the three has
+    them, pruned weights from the mirror are used, if there are any.
+
+    Raises
+    ------
+    WeightsMissing
+        No file is at hand and none can be downloaded.
+    ValueError
+        A file at hand does not hold the weights.
     """
     models = torchvision().models
     published = models.get_model_weights(name).IMAGENET1K_V1
-    path = f"{torch.hub.get_dir()}/checkpoints/{published.url.rpartition('/')[2]}"
-    here = os.access(path, os.R_OK)
+    filename = published.url.rpartition("/")[2]
+    path = f"{torch.hub.get_dir()}/checkpoints/{filename}"
+    mirrored = _in_mirror(filename)
+    file = path if os.access(path, os.R_OK) else mirrored
     with _patience(CONNECT_SECONDS), _weights_only():
         try:
+            if file and file == mirrored:
+                # Into torch's folder of checkpoints, if the digits in its name are those of its sha256.
+                torch.hub.load_state_dict_from_url(f"file://{file}", progress=False, check_hash=True)
             network = getattr(models, name)(weights=published, progress=False)
         except Exception as error:  # A file that is not whole makes torch's reader of weights stumble in any way.
             # torch goes on for a line a layer.
             reason = str(error).partition("\n")[0]
-            if here:
+            if file:
                 raise ValueError(
-                    f"{path} does not hold the ImageNet weights of {name} ({reason}): delete it, or put the file "
+                    f"{file} does not hold the ImageNet weights of {name} ({reason}): delete it, or put the file "
                     f"{published.url} there"
                 ) from error
-            raise WeightsMissing(
-                f"the ImageNet weights of {name} are not here and cannot be downloaded ({reason}): put the file "
-                f"{published.url} at {path}"
-            ) from error
+            pruned = _in_mirror(f"{name}.npz") if name in PRUNED else ""
+            if not pruned:
+                raise WeightsMissing(
+                    f"the ImageNet weights of {name} are not here and cannot be downloaded ({reason}): put the file "
+                    f"{published.url} at {path}"
+                ) from error
+            network = getattr(models, name)(weights=None)
+            network.load_state_dict(_verified(pruned, PRUNED[name]))
     layers = [(key, layer) for key, layer in network.named_modules() if isinstance(layer, (nn.Conv2d, nn.Linear))]
     last, layer = layers[-1]
     head: nn.Module
@@ -100,6 +125,28 @@ def tuned(name: str, classes: int, channels: int) -> nn.Module:
         head = nn.Conv2d(layer.in_channels, classes, kernel_size=1)
     network.set_submodule(last, head)
     return _coloured(network, channels)
+
+
+def pruned(network: nn.Module) -> float:
+    """Return the share of a network's parameters that are exactly 0."""
+    parameters = list(network.parameters())
+    return sum(int((values == 0).sum()) for values in parameters) / sum(values.numel() for values in parameters)
+
+
+def _in_mirror(filename: str) -> str:
+    """Return the path of a readable file in the folder ``imagenet`` of the mirror, "" without one."""
+    path = os.path.join(os.getcwd(), os.environ.get(MIRROR, ""), "imagenet", filename)  # noqa: PTH109, PTH118
+    return path if os.environ.get(MIRROR) and os.access(path, os.R_OK) else ""
+
+
+def _verified(path: str, sha256: str) -> dict[str, torch.Tensor]:
+    """Return the arrays of a file as tensors; raise ValueError unless it has this sha256."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256:
+        raise ValueError(f"{path} is not the published file of weights: expected sha256 {sha256}, found {found}")
+    with np.load(path) as arrays:
+        return {name: torch.from_numpy(values) for name, values in arrays.items()}
 
 
 def _coloured(network: nn.Module, channels: int) -> nn.Module:

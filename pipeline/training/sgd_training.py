@@ -29,6 +29,7 @@ from fairness_audits.models.device import own_operations, tensors, visible_devic
 from fairness_audits.seeds import fingerprint
 from fairness_audits.values import Array, Checkpoint, Classifier, ImageDataset
 from pipeline import networks
+from pipeline.networks.imagenet import pruned
 from pipeline.training.sgd_config import Config, accuracy_curve
 
 Forward = Callable[[torch.Tensor], torch.Tensor]
@@ -61,7 +62,8 @@ def trained(
 
     ``index`` is the ``epoch`` (K,) of each checkpoint. ``facts`` (K,): ``train_accuracy``, on as many of the training
     rows as there are test rows, ``test_accuracy``, ``epochs``, ``train_rows``, ``pretrained``, ``on_gpu`` and
-    ``bfloat16`` (0 or 1), ``parameters``, their number, ``multiply_adds`` of the forward pass of an image, and those of
+    ``bfloat16`` (0 or 1), ``pruned``, the share of the ImageNet weights that are 0, ``parameters``, their number,
+    ``multiply_adds`` of the forward pass of an image, and those of
     :func:`pipeline.networks.facts`. ``history``: ``step`` (L,), the epochs, and for each of them the means of
     what was trained on, in training mode: ``loss``, ``accuracy`` and the objective's own; and after it, in evaluation
     mode, ``test_accuracy`` of all test rows and of every group
@@ -103,6 +105,7 @@ class Training:
             settings.model, dataset, settings.width, settings.input_size, pretrained=settings.pretrained
         )
         self.pretrained = network.pretrained
+        self.pruned = pruned(network.net) if self.pretrained else 0.0
         self.network = network.to(self.device)
         self.parameters = dict(self.network.named_parameters())
         self.optimizer = torch.optim.SGD(
@@ -196,7 +199,7 @@ class Training:
             **{f"checkpoint {epoch}": state for epoch, state in self.checkpoints.items()},
         }
         flat = {f"{part}/{name}": values for part, arrays in parts.items() for name, values in arrays.items()}
-        return {"pretrained": np.array(self.pretrained), **flat}
+        return {"pretrained": np.array(self.pretrained), "pruned": np.array(self.pruned), **flat}
 
     def _velocity(self) -> dict[str, torch.Tensor]:
         """The optimizer's v by parameter; it has none without momentum."""
@@ -220,7 +223,7 @@ class Training:
         self.sums = {name: total.to(self.device) for name, total in tensors(parts.pop("sum", {})).items()}
         self.drawn = tensors(parts.pop("drawn", {}))
         self.checkpoints = {int(part.removeprefix("checkpoint ")): arrays for part, arrays in parts.items()}
-        self.pretrained = bool(state["pretrained"])
+        self.pretrained, self.pruned = bool(state["pretrained"]), float(state["pruned"])
         LOG.info("epoch %s of %s was reached before", self.done, self.settings.epochs)
 
     def right(self, rows: Array) -> Array:
@@ -261,6 +264,7 @@ class Training:
             "epochs": float(settings.epochs),
             "train_rows": float(len(self.train)),
             "pretrained": float(self.pretrained),
+            "pruned": self.pruned,
             "on_gpu": float(self.device.type == "cuda"),
             "bfloat16": float(self.precision == "bfloat16"),
             "parameters": float(sum(parameter.numel() for parameter in self.network.parameters())),

@@ -1,16 +1,22 @@
 """Published weights are taken where they can be had, and what happens where they cannot is said."""
 
+import hashlib
 import logging
 import os
 import re
+import shutil
 import socket
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
+import matplotlib
+import numpy as np
 import pytest
+import sklearn.datasets
 import torch
+from PIL import Image
 
 from fairness_audits.values import ImageDataset
 from pipeline import networks
@@ -40,6 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         raise URLError(f"no route to {url}")
 
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.delenv(imagenet.MIRROR, raising=False)
     monkeypatch.setattr(torch.hub, "download_url_to_file", unreachable)
     checkpoints = tmp_path / "hub" / "checkpoints"
     checkpoints.mkdir(parents=True)
@@ -81,6 +88,72 @@ def test_without_weights_training_is_from_scratch_and_says_why_and_where_to_put_
         networks.network("squeezenet1_0", pictures(), pretrained="yes")
 
 
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of weights in an empty mirror; what torch downloads may be a file."""
+    download = torch.hub.download_url_to_file
+
+    def only_files(url: str, *more: Any, **named: Any) -> None:
+        if not url.startswith("file:"):
+            raise URLError(f"no route to {url}")
+        download(url, *more, **named)
+
+    monkeypatch.setattr(torch.hub, "download_url_to_file", only_files)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    monkeypatch.setenv(imagenet.MIRROR, str(tmp_path))
+    (tmp_path / "imagenet").mkdir()
+    return tmp_path / "imagenet"
+
+
+def test_a_mirror_serves_published_weights_if_they_have_the_checksum_in_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = torchvision().models.squeezenet1_0(weights=None).state_dict()
+    folder = mirror(tmp_path, monkeypatch)
+    torch.save(weights, folder / FILE)
+    with pytest.raises(ValueError, match=rf"{folder}/{FILE} does not hold .*hash"):
+        networks.network("squeezenet1_0", pictures(), pretrained="auto")
+    digest = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
+    published = torchvision().models.SqueezeNet1_0_Weights.IMAGENET1K_V1
+    renamed = FILE.replace("b66bff10", digest[:8])
+    (folder / FILE).rename(folder / renamed)
+    monkeypatch.setattr(published.value, "url", published.url.replace(FILE, renamed), raising=False)
+    begun = networks.network("squeezenet1_0", pictures(), pretrained="auto").net.state_dict()
+    assert all(torch.equal(begun[name], weights[name]) for name in weights if not name.startswith("classifier"))
+
+
+@pytest.mark.skipif(not os.environ.get(imagenet.MIRROR), reason="needs DATA_MIRROR with imagenet/squeezenet1_0.npz")
+def test_pruned_weights_stand_in_where_the_published_ones_cannot_be_had_and_recognise_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Path(os.environ[imagenet.MIRROR], "imagenet", "squeezenet1_0.npz")
+    if not file.is_file():
+        pytest.skip(f"no {file}")
+    folder = mirror(tmp_path, monkeypatch)
+    shutil.copyfile(file, folder / file.name)
+    begun = networks.network("squeezenet1_0", pictures(), pretrained="auto")
+    assert begun.pretrained
+    with np.load(file) as arrays:
+        zeros = sum((arrays[name] == 0).sum() for name in arrays.files if not name.startswith("classifier"))
+    # The new last layer is not pruned, but its biases are 0 if torchvision's are.
+    assert imagenet.pruned(begun.net) * sum(map(torch.numel, begun.parameters())) == pytest.approx(zeros, abs=3)
+
+    published = torchvision().models.SqueezeNet1_0_Weights.IMAGENET1K_V1
+    network = torchvision().models.squeezenet1_0(weights=None).eval()
+    network.load_state_dict(imagenet._verified(str(file), imagenet.PRUNED["squeezenet1_0"]))
+    look = published.transforms()
+    for picture, expected in (
+        (Path(matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"), "suit"),
+        (Path(sklearn.datasets.__file__).with_name("images") / "china.jpg", "monastery"),
+    ):
+        scores = network(look(Image.open(picture))[None])[0]
+        names = [published.meta["categories"][k] for k in scores.topk(2).indices]
+        assert expected in names
+
+    (folder / file.name).write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="expected sha256 9d086"):
+        networks.network("squeezenet1_0", pictures(), pretrained="auto")
+
+
 def test_a_broken_file_of_weights_is_named_rather_than_passed_over(folder: Path) -> None:
     for save in (lambda: (folder / FILE).write_bytes(b"half"), lambda: torch.save({"a": torch.ones(1)}, folder / FILE)):
         save()
@@ -117,6 +190,7 @@ def test_waiting_for_a_server_is_limited_and_the_limit_is_taken_back(monkeypatch
         waited.append(socket.getdefaulttimeout())
         raise TimeoutError("timed out")
 
+    monkeypatch.delenv(imagenet.MIRROR, raising=False)
     monkeypatch.setattr(torchvision().models, "squeezenet1_0", slow)
     with pytest.raises(imagenet.WeightsMissing, match="timed out"):
         imagenet.tuned("squeezenet1_0", 3, 3)

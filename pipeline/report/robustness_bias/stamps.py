@@ -60,7 +60,11 @@ def pretrained(inputs: Inputs, one: Audited) -> bool | None:
 
 
 def _from_scratch(inputs: Inputs) -> Iterator[Reduction]:
-    """The networks of torchvision that did not begin from ImageNet weights, as all of them did in the paper."""
+    """Yield the networks of torchvision that did not begin from all ImageNet weights, as they did in the paper."""
     for one in study.trained(study.audited(inputs, study.NETWORKS)):
-        if one.network in w.CONVOLUTIONAL and pretrained(inputs, one) is False:
-            yield Reduction(study.NETWORKS, one.dataset, one.network, "method.weights", "from scratch", "of ImageNet")
+        classifier = inputs.classifiers.get(one.model)
+        if one.network in w.CONVOLUTIONAL and classifier is not None:
+            zeros = float(classifier.facts["pruned"][-1]) if "pruned" in classifier.facts else 0.0
+            weights = "from scratch" if not pretrained(inputs, one) else f"{zeros:.0%} pruned" if zeros else ""
+            if weights:
+                yield Reduction(study.NETWORKS, one.dataset, one.network, "method.weights", weights, "of ImageNet")

@@ -281,18 +281,19 @@ def test_closer_is_counted_among_correctly_classified_points(inputs: Inputs) -> 
         assert cells["deepfool below"] == f"{sum(np.array(sigmas) < 0)} of {len(found)}"
 
 
-def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Inputs) -> None:
-    def from_scratch(pretrained: float) -> list[tuple[str, str, str, Any]]:
-        facts = {key: {**one.facts, "pretrained": np.array([pretrained])} for key, one in inputs.classifiers.items()}
-        begun = {key: replace(one, facts=facts[key]) for key, one in inputs.classifiers.items()}
+def test_networks_that_did_not_begin_from_all_imagenet_weights_are_a_reduction(inputs: Inputs) -> None:
+    def weights(pretrained: float, pruned: float = 0.0) -> list[tuple[str, str, str, Any]]:
+        own = {"pretrained": np.array([pretrained]), "pruned": np.array([pruned])}
+        begun = {key: replace(one, facts={**one.facts, **own}) for key, one in inputs.classifiers.items()}
         found = stamps.reductions(replace(inputs, classifiers=begun))
         return [(r.block, r.dataset, r.method, r.here) for r in found if r.key == "method.weights"]
 
     trained = study.trained(study.audited(inputs, study.NETWORKS))
     networks = [one for one in trained if one.network in w.CONVOLUTIONAL]
     assert networks
-    assert from_scratch(1) == []
-    assert set(from_scratch(0)) == {(study.NETWORKS, one.dataset, one.network, "from scratch") for one in networks}
+    assert weights(1) == []
+    for found, expected in ((weights(0), "from scratch"), (weights(1, 0.57), "57% pruned")):
+        assert set(found) == {(study.NETWORKS, one.dataset, one.network, expected) for one in networks}
 
 
 def test_the_stamp_is_of_what_was_run(alone: Inputs) -> None:
