@@ -173,7 +173,7 @@ def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | 
 
 
 def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
-    """What follows from the ``facts`` of the JSON, of rows that were ``asked`` for together or in parts.
+    """Return the result from the ``facts`` of the JSON, of rows that were audited together or in parts.
 
     ``course`` is the test at each step.
     """

@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fairness_audits.audits.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
+from fairness_audits.audits.robustness_bias.attacking import DistanceCache, chosen_attacks, distances
 from fairness_audits.audits.robustness_bias.checking import Check, checked_attacks
-from fairness_audits.audits.robustness_bias.distances import exact_arithmetic
+from fairness_audits.audits.robustness_bias.distances import SMOOTHING, exact_arithmetic
 from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, measured, settings_text
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.audits.robustness_bias.subjects import (
     Subjects,
     check_sizes,
+    classified,
     identity,
-    looked,
     normalised,
     read_points,
 )
@@ -117,17 +117,17 @@ def audited(settings: Settings, source: Source, model: Model, array: Array | Non
         one.name: {**one.settings, **({"seed": settings.seed} if one.name == SMOOTHING else {})} for one in wanted
     }
     with exact_arithmetic(torch.get_num_threads()):
-        subjects = looked(points, raw, settings.output_kind, with_gradient)
+        subjects = classified(points, raw, settings.output_kind, with_gradient)
         partitions, label = subjects.points.partitions, subjects.points.label
         check_sizes(partitions, settings.min_group)
         labels = np.zeros(0, dtype=np.int64) if label is None else label
         check_classes(labels, subjects.classes, settings.classes, settings.label, source.name)
-        checkpoint = Kept(settings.checkpoint, made_of, made_by)
+        cache = DistanceCache(settings.checkpoint, made_of, made_by)
         try:
-            found = [distances(one, subjects, checkpoint, settings) for one in wanted]
+            found = [distances(one, subjects, cache, settings) for one in wanted]
             check = checked_attacks(subjects, settings) if any(one.bound == "upper" for one in wanted) else None
         except KeyboardInterrupt:
-            checkpoint.interrupted()
+            cache.interrupted()
             raise
     attacks = [measured(one, distance, check, subjects, settings) for one, distance in zip(wanted, found, strict=True)]
     results = [one.entry for one in attacks]
@@ -352,7 +352,7 @@ def _check_section(found: Entry) -> Section:
         for row in rows_of(columns, every, name)
     )
     explained = Text(
-        "checked: images of the group for which a second search, which compares decisions, looked for a smaller "
+        "checked: images of the group for which a second search, which compares decisions, classified for a smaller "
         f"change; mean and second: mean distances of those by {found['attack']} and by that search; worse: images "
         f"where the distance by {found['attack']} is more than {check['factor']:g} times as long; lost: share of the "
         "group's images that have no gradient along some of their pixels. The distances above are those of "
