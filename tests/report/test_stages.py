@@ -73,6 +73,7 @@ def test_the_artefacts_of_a_reference_are_drawn_from_its_folder(
 ) -> None:
     """Tables in three forms, captions of Snakemake's report, and the index of the page, which names the reference."""
     study, two = "permutation_tests", ("table_1", "comparison")
+    captions = {name: registry.find(study, name).caption for name in two}
     listed = tuple(one for one in registry.declared(study) if one.name in two)
     monkeypatch.setattr(registry, "declared", lambda study: listed)
     folders = {kind: tmp_path / kind for kind in ("tables", "figures", "captions")}
@@ -81,8 +82,7 @@ def test_the_artefacts_of_a_reference_are_drawn_from_its_folder(
     artefacts.main([word for key, value in given.items() for word in (f"--{key}", value)])
     expected = {f"{name}.{suffix}" for name in two for suffix in html.FORMATS["table"]}
     assert {path.name for path in folders["tables"].iterdir()} == expected
-    for name in two:
-        caption = registry.find(study, name).caption
+    for name, caption in captions.items():
         assert markup.rst(caption) in (folders["captions"] / f"{name}.rst").read_text()
     index = json.loads((tmp_path / "index.json").read_text())
     (run,) = index["reference"]["runs"]
