@@ -15,7 +15,7 @@ from fairness_audits.fair_metric import FairMetric
 from fairness_audits.models import mlp
 from fairness_audits.models.device import arrays
 from fairness_audits.values import Array, Batch
-from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY, Config
+from pipeline.training.sensr_config import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY, Config
 
 
 class Adam:

@@ -218,15 +218,15 @@ def mapped(
     points = maps.points if getattr(module, "FITTED_ROWS_ONLY", False) else None
     columns = np.array([dataset.feature_names.index(name) for name in maps.features])
     own = {*maps.features, *dataset.protected} - {maps.attribute}
-    kept = np.array([name not in own for name in dataset.feature_names])
+    constant = np.array([name not in own for name in dataset.feature_names])
     members, others = (
         [_members(dataset, rows[t], maps.attribute, c, maps.given_label)[:limit] for t in range(trials)]
         for c, limit in ((code, points), (other, None))
     )
     if not all(map(len, [*members, *others])):
-        given = "" if maps.given_label is None else f" with true label {maps.given_label}"
+        note = "" if maps.given_label is None else f" with true label {maps.given_label}"
         raise ValueError(
-            f"{maps.source} or {maps.target} ({maps.attribute} of {dataset.name!r}) has no {split} rows{given}: there "
+            f"{maps.source} or {maps.target} ({maps.attribute} of {dataset.name!r}) has no {split} rows{note}: there "
             "is no one to map; audit the other split, or prepare more rows"
         )
     moved = module.images(
@@ -238,7 +238,7 @@ def mapped(
         target = features[t][opposite]
         images = features[t][member].copy()
         images[:, columns] = image
-        images[:, kept] = target[0, kept]
+        images[:, constant] = target[0, constant]
         result.append(
             Mapped(
                 rows=rows[t][member],

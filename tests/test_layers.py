@@ -7,8 +7,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +29,18 @@ def test_no_import_breaks_a_contract_of_the_project() -> None:
     command = [str(program), "--config", str(ROOT / "pyproject.toml"), "--no-cache"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
+
+
+KNOWN_CYCLE = ("pipeline.workflow.plan", "pipeline.workflow.config")
+"""An import for annotations alone."""
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = grimp.build_graph("fairness_audits", "pipeline", cache_dir=None)
+    graph.remove_import(importer=KNOWN_CYCLE[0], imported=KNOWN_CYCLE[1])
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    # Raises CycleError, which names the circle.
+    TopologicalSorter(imports).prepare()
 
 
 def module_of(path: Path, root: Path) -> str:

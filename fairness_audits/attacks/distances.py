@@ -100,10 +100,10 @@ def measured(
     """
     x, y = checked(images, label)
     device = device_of(model, x, how.device)
-    size = how.batch_size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
+    size = batch_of(device, how.batch_size)
     network = CountedNetwork(model, classes_of(y))
     distance = np.full(len(x), np.nan)
-    kept = np.empty(x.shape, dtype=np.float32) if how.keep_adversarial else None
+    adversarial = np.empty(x.shape, dtype=np.float32) if how.keep_adversarial else None
     with evaluation(model):
         for start in range(0, len(x), size):
             rows = slice(start, start + size)
@@ -112,9 +112,9 @@ def measured(
             # In float32 the difference of two images would be rounded.
             exact = norms(closest.adversarial.double() - batch.double())
             distance[rows] = exact.where(closest.found, torch.nan).cpu().numpy()
-            if kept is not None:
-                kept[rows] = closest.adversarial.cpu().numpy()
-    return Distances(distance, np.isnan(distance), kept, network.forward_passes)
+            if adversarial is not None:
+                adversarial[rows] = closest.adversarial.cpu().numpy()
+    return Distances(distance, np.isnan(distance), adversarial, network.forward_passes)
 
 
 def checked(images: Array | Tensor, label: Array | Tensor) -> tuple[Tensor, Tensor]:
@@ -146,6 +146,11 @@ def device_of(model: Callable[[Tensor], Tensor], images: Tensor, device: str | t
         return torch.device(device)
     first = next(model.parameters(), None) if isinstance(model, torch.nn.Module) else None
     return images.device if first is None else first.device
+
+
+def batch_of(device: torch.device, size: int | None = None) -> int:
+    """How many points are computed together: ``size``, or for None what suits the device."""
+    return size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
 
 
 @contextlib.contextmanager

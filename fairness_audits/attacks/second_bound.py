@@ -21,11 +21,10 @@ from torch import Tensor
 
 from fairness_audits.attacks import Distances, Execution
 from fairness_audits.attacks.distances import (
-    CPU_BATCH,
     DEFAULT,
-    GPU_BATCH,
     Closest,
     CountedNetwork,
+    batch_of,
     checked,
     classes_of,
     device_of,
@@ -73,7 +72,7 @@ def lost_gradient(
     """
     x, y = checked(images, label)
     device = device_of(model, x, execution.device)
-    size = execution.batch_size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
+    size = batch_of(device, execution.batch_size)
     lost = np.zeros(len(x))
     with evaluation(model), torch.enable_grad():
         for start in range(0, len(x), size):
@@ -114,8 +113,7 @@ def second_bound(
     device = device_of(model, x, execution.device)
     network = CountedNetwork(model, classes_of(y))
     own = np.arange(len(x)) if streams is None else np.asarray(streams)
-    suits = execution.batch_size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
-    size = max(1, min(suits, NUMBERS_AT_ONCE // (DRAWS * max(1, x[:1].numel()))))
+    size = max(1, min(batch_of(device, execution.batch_size), NUMBERS_AT_ONCE // (DRAWS * max(1, x[:1].numel()))))
     batches = []
     with evaluation(model):
         for start in range(0, len(x), size):
@@ -137,8 +135,8 @@ def second_bound(
                     batch.ray(torch.stack(ways))
                 walked(batch)
     distance = np.concatenate([np.zeros(0), *(one.distance for one in batches)])
-    kept = [one.closest.adversarial.cpu().numpy() for one in batches] if execution.keep_adversarial else None
-    adversarial = None if kept is None else np.concatenate([np.zeros((0, *x.shape[1:]), dtype=np.float32), *kept])
+    found = [one.closest.adversarial.cpu().numpy() for one in batches] if execution.keep_adversarial else None
+    adversarial = None if found is None else np.concatenate([np.zeros((0, *x.shape[1:]), dtype=np.float32), *found])
     return Distances(distance, np.isnan(distance), adversarial, network.forward_passes)
 
 

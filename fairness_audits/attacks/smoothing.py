@@ -171,12 +171,12 @@ def most_voted(votes: Votes, plan: SamplePlan) -> Array:
 
 
 def estimated(votes: Votes, plan: SamplePlan, points: Array, selected: Array) -> tuple[Array, Array]:
-    """The lower limit of P(class = selected) (n,), 0 for points not asked for, and how many samples it took (n,)."""
+    """The lower limit of P(class = selected) (n,), 0 for the other points, and how many samples it took (n,)."""
     lower, (drawn, hits) = np.zeros(len(selected)), np.zeros((2, len(selected)), dtype=np.int64)
     before = 0
     for size in plan.sizes:
-        for asked, classes in votes.cast(points, ESTIMATION, before, size):
-            np.add.at(hits, asked, (classes == selected[asked][:, None]).sum(axis=1))
+        for some, classes in votes.cast(points, ESTIMATION, before, size):
+            np.add.at(hits, some, (classes == selected[some][:, None]).sum(axis=1))
         drawn[points] = before = size
         lower[points] = np.maximum(lower[points], lower_limit(hits[points], size, plan.level))
         points = points[gain(hits[points], size, lower[points], plan) > 0]

@@ -80,9 +80,9 @@ def fit(
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
     """The images of any rows, (n_t, d) to (n_t, d)."""
     moved = []
-    for t, asked in enumerate(rows):
+    for t, own in enumerate(rows):
         one = {name: array[t] for name, array in parameters.items()}
-        moved.append(_with_marginals(one, _debiased(one, np.asarray(asked, dtype=np.float64))))
+        moved.append(_with_marginals(one, _debiased(one, np.asarray(own, dtype=np.float64))))
     return moved
 
 
@@ -193,8 +193,8 @@ def _without_itself(equal: Array) -> Array:
     """Log weights (n, k) that take one of the centres equal to a row out of account: of r such each keeps 1 - 1/r."""
     count = equal.sum(axis=1)
     with np.errstate(divide="ignore"):
-        kept = np.log1p(-1 / np.maximum(count, 1))
-    return np.where(equal, kept[:, None], 0.0)
+        share = np.log1p(-1 / np.maximum(count, 1))
+    return np.where(equal, share[:, None], 0.0)
 
 
 def _with_marginals(parameters: Mapping[str, Array], mapped: Array) -> Array:

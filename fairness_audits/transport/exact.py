@@ -69,9 +69,9 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
     Raises ValueError for a row that it was not fitted on.
     """
     moved = []
-    for t, asked in enumerate(rows):
+    for t, own in enumerate(rows):
         size = int(parameters["size"][t])
-        moved.append(_looked_up(parameters["rows"][t, :size], parameters["images"][t, :size], np.asarray(asked)))
+        moved.append(_looked_up(parameters["rows"][t, :size], parameters["images"][t, :size], np.asarray(own)))
     return moved
 
 
@@ -114,9 +114,9 @@ def _grouped(atom: Array, rng: np.random.Generator) -> Array:
     return np.asarray(shuffled[np.argsort(atom[shuffled], kind="stable")])
 
 
-def _looked_up(fitted: Array, moved: Array, asked: Array) -> Array:
-    """The images of ``asked`` among the fitted rows: the k-th of equal rows has the k-th image, and so on in turn."""
-    both = np.ascontiguousarray(np.concatenate([fitted, asked]) + 0.0)
+def _looked_up(fitted: Array, moved: Array, queries: Array) -> Array:
+    """The images of ``queries`` among the fitted rows: the k-th of equal rows has the k-th image, and so on in turn."""
+    both = np.ascontiguousarray(np.concatenate([fitted, queries]) + 0.0)
     _, kind = np.unique(both, axis=0, return_inverse=True)
     of_fitted, of_asked = kind.reshape(-1)[: len(fitted)], kind.reshape(-1)[len(fitted) :]
     order = np.argsort(of_fitted, kind="stable")
@@ -124,7 +124,7 @@ def _looked_up(fitted: Array, moved: Array, asked: Array) -> Array:
     count = np.searchsorted(of_fitted[order], of_asked, side="right") - first
     if unknown := int((count == 0).sum()):
         raise ValueError(
-            f"an exact map is defined on the rows it was fitted on alone: {unknown} of {len(asked)} rows are others. "
+            f"an exact map is defined on the rows it was fitted on alone: {unknown} of {len(queries)} rows are others. "
             "Fit it on the rows to be mapped (transport.split), or use a map that learns, such as wgan"
         )
     return moved[order[first + _occurrence(of_asked) % count]]

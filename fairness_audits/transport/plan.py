@@ -270,8 +270,8 @@ def _evenly(chosen: Array) -> Array:
     count = np.bincount(rows, minlength=len(chosen))
     place = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
     share = np.minimum(count, NEIGHBOURS)[rows]
-    kept = (place + 1) * share // count[rows] > place * share // count[rows]
-    return np.asarray(rows[kept] * chosen.shape[1] + columns[kept])
+    taken = (place + 1) * share // count[rows] > place * share // count[rows]
+    return np.asarray(rows[taken] * chosen.shape[1] + columns[taken])
 
 
 def _finite(costs: Array) -> Array:
@@ -280,7 +280,7 @@ def _finite(costs: Array) -> Array:
     return costs
 
 
-def assigned(weights: Array, shares: Array) -> Array:
+def levels_in_shares(weights: Array, shares: Array) -> Array:
     r"""The level of each person (n,), for weights (n, L) and the target group's shares of the levels (L,).
 
     So soft indicators of a category become hard, and every category keeps the target group's share. A smooth map gives

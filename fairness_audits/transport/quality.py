@@ -44,6 +44,11 @@ def nearest_values(real: Array, generated: Array) -> Array:
     return snapped
 
 
+def nearest_ks(real: Array, generated: Array) -> Array:
+    """The KS statistic of each feature, images counting as :func:`nearest_values`, (m, d) and (n, d) to (d,)."""
+    return ks(real, nearest_values(real, generated))
+
+
 def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Mean squared errors of each feature's regression on the others, with an intercept; (m, d) and (n, d).
 

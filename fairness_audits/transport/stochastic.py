@@ -16,37 +16,17 @@ Source: Seguy et al. 2018, "Large-scale optimal transport and mapping estimation
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
-from fairness_audits.transport.cost import CostName
-from fairness_audits.validation import Checked, Count, Positive, one_of
+from fairness_audits.transport.stochastic_config import Config
 from fairness_audits.values import Array, TransportMap
 
-REGULARIZERS = ("entropic", "quadratic")
+__all__ = ["Config", "fit", "images"]
+
 CURVE_POINTS = 50
 MAP_WIDTHS = (128, 256, 128)
 """Hidden units of the map's network, as coded by the method's authors."""
-
-
-@dataclass(frozen=True)
-class Config(Checked, of="transport"):
-    """``cost``: a name of :mod:`fairness_audits.transport.cost`.
-
-    ``regularizer``: entropic or quadratic; ``regularization``: epsilon, as a share of the mean cost. Adam trains the
-    potentials, of ``hidden_units`` each, for ``steps`` at ``dual_rate``, then the map for as many at ``map_rate``.
-    """
-
-    cost: CostName
-    regularizer: Annotated[str, one_of(REGULARIZERS)]
-    regularization: Positive
-    hidden_units: Count
-    batch_size: Count
-    steps: Count
-    dual_rate: Positive
-    map_rate: Positive
 
 
 def fit(
@@ -94,8 +74,8 @@ def fit(
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
     """The images of any rows, (n_t, d) to (n_t, d)."""
     moved = []
-    for t, asked in enumerate(rows):
-        values = (np.asarray(asked) - parameters["shift"][t]) / parameters["scale"][t]
+    for t, own in enumerate(rows):
+        values = (np.asarray(own) - parameters["shift"][t]) / parameters["scale"][t]
         layers = len(MAP_WIDTHS) + 1
         for k in range(1, layers + 1):
             values = values @ parameters[f"w{k}"][t] + parameters[f"b{k}"][t]

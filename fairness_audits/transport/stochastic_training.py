@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from fairness_audits.models import stacked
 from fairness_audits.transport.cost import COSTS
+from fairness_audits.transport.stochastic_config import Config
 from fairness_audits.values import Array
-
-if TYPE_CHECKING:
-    from fairness_audits.transport.stochastic import Config
 
 Networks = dict[str, torch.Tensor]
 """Weights ``w1`` (T, fan in, fan out) and biases ``b1`` (T, fan out) of the first layer, and so on."""
@@ -161,12 +159,12 @@ def trained(
     parameters: list[torch.Tensor], loss: Callable[[int], torch.Tensor], steps: int, rate: float, recorded: Array
 ) -> Array:
     """Adam on the sum of the trials' losses, which share no parameter; the losses (T, L) of the ``recorded`` steps."""
-    adam, kept, curve = torch.optim.Adam(parameters, lr=rate, fused=True), set(recorded.tolist()), []
+    adam, points, curve = torch.optim.Adam(parameters, lr=rate, fused=True), set(recorded.tolist()), []
     for step in range(steps):
         losses = loss(step)
         for parameter, gradient in zip(parameters, torch.autograd.grad(losses.sum(), parameters), strict=True):
             parameter.grad = gradient
         adam.step()
-        if step in kept:
+        if step in points:
             curve.append(losses.detach().double().numpy())
     return np.stack(curve, axis=1)

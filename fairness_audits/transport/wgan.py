@@ -25,52 +25,27 @@ no longer finite stops: the generator of its last finite checkpoint stands, and 
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated
 
 import numpy as np
 
 from fairness_audits.models.mlp import glorot_networks
 from fairness_audits.seeds import fingerprint
 from fairness_audits.transport import quality
-from fairness_audits.validation import Checked, Count, NonNegative, Positive, interval, one_of
+from fairness_audits.transport.wgan_config import Config
 from fairness_audits.values import Array, Checkpoint, TransportMap
+
+__all__ = ["Config", "fit", "images"]
 
 LOG = logging.getLogger(__name__)
 CHUNK = 100
 """Steps for which minibatches are drawn together."""
 ROWS = 10_000
-"""Of each group, watched."""
+"""Of each group, monitored."""
 BLOCK = 8192
 """Rows that are evaluated together: bounds the memory."""
-SELECTIONS = ("last", "best")
 CURVES = ("max_ks", "mean_cost", "critic_gap")
-
-
-@dataclass(frozen=True)
-class Config(Checked, of="transport"):
-    """How the networks are trained, and which are kept.
-
-    ``hidden_units`` H; RMSprop's ``learning_rate``, ``decay`` of v, and ``epsilon``; ``clip``; ``rounds`` of the critic
-    for each of ``steps`` of the generator; ``batch_size`` n; ``cost_weight`` lambda. Every ``check_every`` steps, and
-    after the last, the maps are measured (see :class:`Watch`): ``selection`` "last" keeps the last map, "best" the
-    measured one whose largest Kolmogorov-Smirnov statistic over the features is smallest. It runs on ``threads``
-    threads of the processor, a trial in each, and gives the same numbers for any of them.
-    """
-
-    hidden_units: Count
-    learning_rate: Positive
-    decay: Annotated[float, interval("[0, 1)")]
-    epsilon: Positive
-    clip: Positive
-    rounds: Count
-    batch_size: Count
-    steps: Count
-    cost_weight: NonNegative
-    selection: Annotated[str, one_of(SELECTIONS)]
-    check_every: Count
-    threads: Count
 
 
 def fit(
@@ -83,7 +58,7 @@ def fit(
     """Maps from ``source[t]`` (n_t, d) to the distribution of ``target[t]`` (m_t, d), one for each generator.
 
     ``parameters`` are the kept networks G. ``history`` has ``step`` (L,), 0 first, and the curves ``max_ks``,
-    ``mean_cost`` and ``critic_gap`` (T, L) of :class:`Watch`, NaN once a trial has stopped. ``facts`` (T,) are the
+    ``mean_cost`` and ``critic_gap`` (T, L) of :class:`Monitor`, NaN once a trial has stopped. ``facts`` (T,) are the
     same three of the kept networks, their step ``selected_step``, ``non_finite`` (0 or 1), and ``diverged`` (0 or 1):
     not finite, or max_ks above ``quality.WORST_HEALTHY_KS``. ``resume`` makes a killed training go on where it was
     measured last, to the same bytes.
@@ -94,16 +69,16 @@ def fit(
     generators = glorot_networks(rngs, (d, hidden, hidden, d))
     critics = glorot_networks(rngs, (d, hidden, hidden, 1))
     training = CompiledTraining(source, target, generators, critics, config)
-    watch, sizes = Watch(source, target), [(len(x), len(y)) for x, y in zip(source, target, strict=True)]
-    measured = watch.measure(generators, critics)
+    monitor, sizes = Monitor(source, target), [(len(x), len(y)) for x, y in zip(source, target, strict=True)]
+    measured = monitor.measure(generators, critics)
     selection = Selection(config.selection, generators, measured)
     curves = {name: values[:, None] for name, values in measured.items()}
     steps = [0, *range(config.check_every, config.steps, config.check_every), config.steps]
     own = fingerprint(replace(config, threads=1), (*generators.values(), *critics.values(), *source, *target))
-    if resume is not None and (kept := resume.load(own)):
+    if resume is not None and (state := resume.load(own)):
         for part, name in ((training, "training/"), (selection, "selection/")):
-            part.resume({key.removeprefix(name): values for key, values in kept.items() if key.startswith(name)})
-        curves = {name: kept[name] for name in CURVES}
+            part.resume({key.removeprefix(name): values for key, values in state.items() if key.startswith(name)})
+        curves = {name: state[name] for name in CURVES}
         LOG.info("generator step %s was reached before", f"{steps[curves['max_ks'].shape[1] - 1]:,}")
     before = curves["max_ks"].shape[1]
     for place, (reached, checkpoint) in enumerate(pairwise(steps), start=1):
@@ -115,7 +90,7 @@ def fit(
         if place < before:
             continue
         generators = training.generators()
-        measured = watch.measure(generators, training.critics())
+        measured = monitor.measure(generators, training.critics())
         selection.consider(checkpoint, generators, measured)
         shown = {name: np.where(selection.running, values, np.nan) for name, values in measured.items()}
         curves = {name: np.column_stack([curves[name], values]) for name, values in shown.items()}
@@ -182,8 +157,8 @@ def _log(step: int, steps: int, measured: Mapping[str, Array], running: Array) -
         LOG.info("generator step %s of %s: no trial is finite any more", f"{step:,}", f"{steps:,}")
 
 
-class Watch:
-    r"""What is watched of T trials in training: the first ROWS rows of each group.
+class Monitor:
+    r"""Measures of T trials in training: the first ROWS rows of each group.
 
     It is the Kolmogorov-Smirnov statistic of each feature of the images against the target's,
 
@@ -209,7 +184,7 @@ class Watch:
                 distance = np.abs(x - images).sum(axis=1, dtype=float)
                 gap = outputs(critic, real).mean(dtype=float) - outputs(critic, images).mean(dtype=float)
             if np.isfinite(images).all():
-                measured["max_ks"][t] = quality.ks(real, quality.nearest_values(real, images)).max()
+                measured["max_ks"][t] = quality.nearest_ks(real, images).max()
             measured["mean_cost"][t] = (distance**2).mean()
             measured["critic_gap"][t] = gap
         return measured
@@ -225,7 +200,7 @@ class Selection:
         count = len(measured["max_ks"])
         self._rule = rule
         self._least = np.full(count, np.inf)
-        self._kept = {name: values.copy() for name, values in measured.items()}
+        self._measured = {name: values.copy() for name, values in measured.items()}
         self.parameters = {name: values.copy() for name, values in generators.items()}
         self.running = np.ones(count, dtype=bool)
         self._step = np.zeros(count, dtype=np.int64)
@@ -237,14 +212,14 @@ class Selection:
         self._least[taken] = measured["max_ks"][taken]
         self._step[taken] = step
         for name, values in measured.items():
-            self._kept[name][taken] = values[taken]
+            self._measured[name][taken] = values[taken]
         for name, values in generators.items():
             self.parameters[name][taken] = values[taken]
 
     def state(self) -> dict[str, Array]:
         """What :meth:`consider` changes, as it stands here."""
         own = {"running": self.running, "least": self._least, "step": self._step}
-        return {**own, **{f"of {name}": values for name, values in {**self._kept, **self.parameters}.items()}}
+        return {**own, **{f"of {name}": values for name, values in {**self._measured, **self.parameters}.items()}}
 
     def resume(self, state: Mapping[str, Array]) -> None:
         """Go on from a ``state``."""
@@ -256,10 +231,10 @@ class Selection:
 
         ``diverged`` (0 or 1): networks that are not finite, or a statistic above ``quality.WORST_HEALTHY_KS``.
         """
-        diverged = ~self.running | ~(self._kept["max_ks"] <= quality.WORST_HEALTHY_KS)
+        diverged = ~self.running | ~(self._measured["max_ks"] <= quality.WORST_HEALTHY_KS)
         return {
             "diverged": diverged.astype(np.int64),
             "non_finite": (~self.running).astype(np.int64),
             "selected_step": self._step,
-            **self._kept,
+            **self._measured,
         }

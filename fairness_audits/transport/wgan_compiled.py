@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairness_audits.transport.wgan import Config
+from fairness_audits.transport.wgan_config import Config
 from fairness_audits.transport.wgan_kernels import AREA, LANES, ROWS, Scratch, Trained, WganNetwork, WganPlan, train
 from fairness_audits.values import Array
 

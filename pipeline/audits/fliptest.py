@@ -13,10 +13,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fairness_audits.audits.fliptest.flipsets import Flipsets, Judge, judged, sizes_between_halves, upper
-from fairness_audits.audits.fliptest.intervals import size_intervals
-from fairness_audits.audits.fliptest.transparency import transparency_report
-from fairness_audits.transport.quality import healthy, ks, nearest_values
+from fairness_audits.audits.fliptest.comparison import Comparison, compare
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, Judge, judged, sizes_between_halves, upper
+from fairness_audits.transport.quality import healthy, nearest_ks
 from fairness_audits.validation import Checked, Count, Share, Size, one_of
 from fairness_audits.values import Array, Classifier, Dataset, Split, TransportMap
 from pipeline.counterparts import Mapped, directions, mapped
@@ -92,9 +91,19 @@ def run(
         for r, pair in enumerate(pairs):
             judge = partial(_judge, classifier, r, config)
             compared = _compared(judge, pair, coins[r], config)
+            comparison = compare(
+                compared.features,
+                compared.images,
+                compared.flips,
+                alpha=config.alpha,
+                bootstraps=config.bootstraps,
+                rngs=[streams[r][place]] * len(FLIPSETS),
+                moving=transported,
+                units=compared.units,
+            )
             measured = [
-                *group(compared, config.alpha, transported, shared[r]),
-                *reports(compared, config, dataset.feature_names, transported, streams[r][place]),
+                *group(compared, comparison, transported, shared[r]),
+                *reports(compared, comparison, dataset.feature_names),
             ]
             if r == 0 and config.noise_deals and transport.kind == EXACT:
                 measured += noise(compared, transported, judge, config, dealing[place - 1])
@@ -161,10 +170,10 @@ def _compared(judge: Judge, pair: Mapped, coins: Array, config: Config) -> Compa
     )
 
 
-def _units(people: Array, asked: str) -> Array:
+def _units(people: Array, units: str) -> Array:
     """What mean shifts are ranked in, (d,): ones, or the standard deviations of what is neither 0/1 nor constant."""
     deviation = people.std(axis=0)
-    plain = ((people == 0) | (people == 1)).all(axis=0) | (deviation == 0) | (asked == "model")
+    plain = ((people == 0) | (people == 1)).all(axis=0) | (deviation == 0) | (units == "model")
     return np.where(plain, 1.0, deviation)
 
 
@@ -180,20 +189,15 @@ def _row(statistic: str, value: float, flipset: str = "", feature: str = "") -> 
     return {"flipset": flipset, "feature": feature, "statistic": statistic, "value": float(value)}
 
 
-def group(compared: Compared, alpha: float, transported: Array, shared: float) -> Iterator[dict[str, Any]]:
+def group(compared: Compared, comparison: Comparison, transported: Array, shared: float) -> Iterator[dict[str, Any]]:
     """Rows on the whole group and on the sizes of its flipsets."""
     flips, n = compared.flips, len(compared.rows)
-    sizes = {"positive": int(flips.positive.sum()), "negative": int(flips.negative.sum())}
-    favoured = int(flips.decision.sum())
-    furthest = np.nan
-    if n:
-        target, images = compared.target[:, transported], compared.images[:, transported]
-        furthest = ks(target, nearest_values(target, images)).max()
-    intervals = size_intervals(sizes["positive"], sizes["negative"], n, alpha)
+    furthest = nearest_ks(compared.target[:, transported], compared.images[:, transported]).max() if n else np.nan
+    intervals = comparison.intervals
     group = {
         "n_source": n,
         "n_target": len(compared.target),
-        "positives_source": favoured,
+        "positives_source": flips.eligible["positive"],
         "positives_target": compared.target_decision.sum(),
         "positives_image": flips.decision_image.sum(),
         "net": flips.net,
@@ -205,21 +209,19 @@ def group(compared: Compared, alpha: float, transported: Array, shared: float) -
         "healthy": n > 0 and healthy(np.array([furthest])),
     }
     yield from (_row(name, value) for name, value in group.items())
-    for name, size in sizes.items():
+    for name, size in flips.sizes.items():
         low, high = getattr(intervals, name)
         found = {
             "size": size,
             "size_ci_low": low,
             "size_ci_high": high,
             "share": size / n if n else np.nan,
-            "of": favoured if name == "positive" else n - favoured,
+            "of": flips.eligible[name],
         }
         yield from (_row(key, value, name) for key, value in found.items())
 
 
-def reports(
-    compared: Compared, config: Config, names: Sequence[str], transported: Array, rng: np.random.Generator
-) -> Iterator[dict[str, Any]]:
+def reports(compared: Compared, comparison: Comparison, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Rows by feature: of the whole group, and of the transparency report of each flipset."""
     shift = compared.features - compared.images
     with np.errstate(invalid="ignore"):
@@ -228,14 +230,8 @@ def reports(
             "mean_sign": np.sign(shift).sum(axis=0) / len(shift),
             "feature_mean": compared.features.sum(axis=0) / len(shift),
         }
-    by_flipset = {"": whole}
-    people = compared.features, compared.images
-    precision = config.bootstraps, config.alpha
-    for name in ("positive", "negative"):
-        members = getattr(compared.flips, name)
-        report = transparency_report(*people, members, *precision, rng, transported, compared.units)
-        by_flipset[name] = vars(report)
-    for flipset, statistics in by_flipset.items():
+    by_flipset = {name: vars(report) for name, report in comparison.reports.items()}
+    for flipset, statistics in {"": whole, **by_flipset}.items():
         for statistic, values in statistics.items():
             yield from (_row(statistic, value, flipset, name) for name, value in zip(names, values, strict=True))
 
@@ -249,7 +245,7 @@ def noise(
     if not side:
         return
     yield _row("noise_people", side)
-    for name in ("positive", "negative"):
+    for name in FLIPSETS:
         sizes = getattr(found, name)
         yield _row("noise_size", n * sizes.mean() / side, name)
         yield _row("noise_size_upper", n * upper(sizes, config.alpha) / side, name)

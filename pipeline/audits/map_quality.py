@@ -87,7 +87,7 @@ def _by_feature(image: Array, real: Array, names: Sequence[str], rng: np.random.
     statistics = dict.fromkeys(BY_FEATURE, np.full(len(names), NAN))
     if len(generated):
         error, error_of_images = quality.regression_errors(real, generated, rng)
-        nearest, raw = (quality.ks(real, rows) for rows in (quality.nearest_values(real, generated), generated))
+        nearest, raw = quality.nearest_ks(real, generated), quality.ks(real, generated)
         found = (nearest, raw, error, error_of_images, error_of_images - error)
         statistics = dict(zip(BY_FEATURE, found, strict=True))
     for statistic, values in statistics.items():
@@ -99,22 +99,22 @@ def _by_feature(image: Array, real: Array, names: Sequence[str], rng: np.random.
 def _overall(x: Array, image: Array, members: int, exact: dict[str, float]) -> Iterator[Measured]:
     """Distances of the first ``members`` people (of those with a finite image) from their images, over all columns."""
     yield "", "non_finite", (~_finite(image)).sum()
-    kept = _finite(image)[:members]
-    moved = x[:members][kept], image[:members][kept]
-    yield "", "map_l1", quality.mean_distance(*moved, "l1") if kept.any() else NAN
-    yield "", "map_cost", quality.mean_distance(*moved, "squared_l1") if kept.any() else NAN
+    finite = _finite(image)[:members]
+    moved = x[:members][finite], image[:members][finite]
+    yield "", "map_l1", quality.mean_distance(*moved, "l1") if finite.any() else NAN
+    yield "", "map_cost", quality.mean_distance(*moved, "squared_l1") if finite.any() else NAN
     yield "", "exact_l1", exact["l1"]
     yield "", "exact_cost", exact["squared_l1"]
 
 
 def _round_trip(kind: str, back: dict[str, Array], x: Array, image: Array) -> float:
     """Mean L1 distance of x (n, k) and the image of its image under the opposite map's parameters, one trial's."""
-    kept = _finite(image)
-    if not back or not kept.any():
+    finite = _finite(image)
+    if not back or not finite.any():
         return NAN
     module = map_module(kind)
     try:
-        (returned,) = module.images(back, [image[kept]])
+        (returned,) = module.images(back, [image[finite]])
     except ValueError:
         # Such a map knows the rows of the other group, and an image that averages several of them is none of them.
         if getattr(module, "FITTED_ROWS_ONLY", False):
@@ -122,7 +122,7 @@ def _round_trip(kind: str, back: dict[str, Array], x: Array, image: Array) -> fl
         raise
     if not _finite(returned).all():
         return NAN
-    return quality.mean_distance(x[kept], returned, "l1")
+    return quality.mean_distance(x[finite], returned, "l1")
 
 
 def _finite(rows: Array) -> Array:

@@ -15,9 +15,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from fairness_audits.attacks import Execution
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias import distances
-from fairness_audits.audits.robustness_bias.distances import Progress, Subject, exact_arithmetic
+from fairness_audits.audits.robustness_bias.distances import Attack, Progress, Subject, exact_arithmetic
 from fairness_audits.audits.robustness_bias.examples import chosen, shown
 from fairness_audits.audits.robustness_bias.measures import Partition, partitions_of
 from fairness_audits.audits.robustness_bias.rows import Measured, measured_rows, row
@@ -29,8 +30,9 @@ from pipeline import networks
 from pipeline.values import AuditResult
 
 CHECKPOINTS = ("all", "last")
-OF_THE_AUDIT = ("points", "checkpoints")
-"""Settings of an attack that say of what it is made, not how."""
+SCALES = ("pixels", "normalised")
+OF_THE_AUDIT = ("points", "checkpoints", "scale")
+"""Settings of an attack that are no arguments of its function."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Config(Checked, of="audit"):
     smoothing_checkpoints: Annotated[str, one_of(CHECKPOINTS)]
     smoothing_points: Count | None
     smoothing_sigma: float
-    smoothing_scale: Annotated[str, one_of(distances.SCALES)]
+    smoothing_scale: Annotated[str, one_of(SCALES)]
     smoothing_selection_samples: int
     smoothing_samples: int
     smoothing_first_samples: int
@@ -91,11 +93,18 @@ class Config(Checked, of="audit"):
         points = getattr(self, f"{attack}_points")
         return np.arange(n) < (n if points is None else points)
 
-    def settings(self, attack: str) -> dict[str, Any]:
-        """What the attack is made with, by the names that it has in the attack's function."""
-        start = f"{attack}_"
+    def attack(self, subject: Subject, name: str, rng: np.random.Generator, keep_images: bool = False) -> Attack:
+        """Return an attack on a network with its own settings; the seed of smoothing's noise is drawn from ``rng``."""
+        if name == distances.EXACT:
+            return subject.exact_attack()
+        start = f"{name}_"
         every = [field.name.removeprefix(start) for field in fields(self) if field.name.startswith(start)]
-        return {name: getattr(self, f"{start}{name}") for name in every if name not in OF_THE_AUDIT}
+        settings = {key: getattr(self, f"{start}{key}") for key in every if key not in OF_THE_AUDIT}
+        if name == distances.SMOOTHING:
+            settings["seed"] = int(rng.integers(2**63))
+            settings["channel_scale"] = subject.dataset.std if self.smoothing_scale == "normalised" else None
+        how = Execution(batch_size=self.batch_size, keep_adversarial=keep_images)
+        return distances.attack_on(subject.f, name, settings, how)
 
 
 def run(
@@ -138,7 +147,7 @@ def run(
 
     audited = dataset.test[0]
     partitions = partitions_of(dataset, audited)
-    kept = list(range(classifier.repetitions))[0 if config.checkpoints == "all" else -1 :]
+    audited_checkpoints = list(range(classifier.repetitions))[0 if config.checkpoints == "all" else -1 :]
     arrays = {"rows": audited, **{partition.name: partition.codes for partition in partitions}}
     table: list[dict[str, Any]] = []
     by_checkpoint: list[dict[str, Array]] = []
@@ -146,19 +155,19 @@ def run(
     held = (dataset.images[audited], dataset.label[audited], *classifier.parameters.values())
     progress = Progress(resume, fingerprint((config, dataset.name, classifier.method, device.type), held))
     with exact_arithmetic(config.threads):
-        for k in kept:
+        for k in audited_checkpoints:
             network = networks.of_checkpoint(classifier, dataset, k, device)
             subject = Subject(network, dataset, audited, device)
             place = {name: values[k] for name, values in classifier.index.items()}
             made = [name for name in config.attacks if distances.applies(name, classifier.architecture)]
-            samples = {name: config.sample(name, len(audited), last=k == kept[-1]) for name in made}
+            samples = {name: config.sample(name, len(audited), last=k == audited_checkpoints[-1]) for name in made}
             found, own = _checkpoint(subject, samples, config, partitions, rngs[k], place, progress)
             table += [{"repetition": 0, **one} for one in found]
             by_checkpoint.append(own)
-            if k == kept[-1]:
+            if k == audited_checkpoints[-1]:
                 arrays |= _example(subject, config, partitions, own, rngs[k])
     arrays |= {name: np.stack([own[name] for own in by_checkpoint]) for name in by_checkpoint[0]}
-    arrays |= {name: values[kept] for name, values in classifier.index.items()}
+    arrays |= {name: values[audited_checkpoints] for name, values in classifier.index.items()}
     rows = pd.DataFrame(table)
     return AuditResult("robustness_bias", dataset.name, classifier.method, dataset.origin, rows, arrays)
 
@@ -187,7 +196,7 @@ def _checkpoint(
         if not tried.any():
             continue
         attacking, measuring = streams[distances.STREAMS[name]].spawn(2)
-        attack = distances.named(name, config.settings(name), subject.dataset.std, attacking, config.batch_size)
+        attack = config.attack(subject, name, attacking)
         where = ", ".join([name, *(f"{key} {value}" for key, value in place.items())])
         points, at_once = np.flatnonzero(tried & correct), distances.together(name, subject.device, config.batch_size)
         distance, forward_passes = subject.attacked(attack, points, prediction, at_once, progress, where)
@@ -216,8 +225,7 @@ def _example(
     if pair is None:
         return {}
     assert config.examples is not None
-    settings = config.settings(config.examples)
-    attack = distances.named(config.examples, settings, subject.dataset.std, rng, config.batch_size, keep_images=True)
+    attack = config.attack(subject, config.examples, rng, keep_images=True)
     attacked = partial(subject.adversarial, attack, prediction=label)
     found = shown(pair, subject.pixels, attacked, subject.classes, label)
     if found is None:

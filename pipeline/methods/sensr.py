@@ -28,49 +28,23 @@ Maity et al. 2021, appendix F.3.2.
 """
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from fairness_audits.fair_metric import learn_batch
 from fairness_audits.models.mlp import glorot_networks
 from fairness_audits.seeds import fingerprint
-from fairness_audits.validation import Checked, Count, Positive
 from fairness_audits.values import Array, Checkpoint, Classifier, Dataset, Generators
-from pipeline.methods.baseline import CHUNK, HalfAndHalf, balanced_loss_and_accuracy, balanced_rows, recorded_chunks
+from pipeline.methods.baseline import CHUNK, balanced_loss_and_accuracy, balanced_rows, recorded_chunks
+from pipeline.training.sensr_config import Config
+
+__all__ = ["Config", "fit"]
 
 INITIAL_BIAS = 0.1
 POINTS = ("steps", "means", "accuracies")
-"""Of the points of the training curve so far, in a kept state."""
+"""Of the points of the training curve so far, in a saved state."""
 LOG = logging.getLogger(__name__)
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-"""Of Adam, in both attacks and for the parameters."""
-PENALTY_MIN, PENALTY_MAX = 1e-5, 10.0
-"""Between which lambda is kept."""
-RATE_DECAY = 0.999
-"""Of the full attack's rate, each time that it fails."""
-
-
-@dataclass(frozen=True)
-class Config(Checked, of="method"):
-    """What one iteration does, and how many there are.
-
-    ``hidden_units`` H; ``learning_rate`` of the parameters' Adam; ``batch_size`` n, half of each class; ``iterations``;
-    steps and rate of the two attacks; ``radius`` rho; ``initial_lambda``. It runs on ``threads`` threads of the
-    processor, a repetition in each, and gives the same numbers for any of them.
-    """
-
-    hidden_units: Count
-    learning_rate: Positive
-    batch_size: HalfAndHalf
-    iterations: Count
-    subspace_steps: Count
-    subspace_rate: Positive
-    full_steps: Count
-    full_rate: Positive
-    radius: Positive
-    initial_lambda: Positive
-    threads: Count
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators, resume: Checkpoint | None = None) -> Classifier:
@@ -94,10 +68,10 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, resume: Checkpoint |
     curve: list[Array] = []
     points: list[tuple[int, Array, Array]] = []
     before = 0
-    if resume is not None and (kept := resume.load(own)):
-        training.resume({name.removeprefix("training/"): value for name, value in kept.items() if "/" in name})
-        before, curve = int(kept["chunks"]), [kept["curve"]]
-        points = list(zip(*(kept[name] for name in POINTS), strict=True))
+    if resume is not None and (state := resume.load(own)):
+        training.resume({name.removeprefix("training/"): value for name, value in state.items() if "/" in name})
+        before, curve = int(state["chunks"]), [state["curve"]]
+        points = list(zip(*(state[name] for name in POINTS), strict=True))
         LOG.info("iteration %s of %s was reached before", f"{before * CHUNK:,}", f"{config.iterations:,}")
     for chunk, rows in enumerate(zip(*draws, strict=True)):
         # The batches of what was done before are drawn all the same: those after them come from the same stream.
@@ -111,10 +85,12 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, resume: Checkpoint |
             curve = [curve[0][:, :0]]
             LOG.info("iteration %s of %s, loss %.3f", f"{done:,}", f"{config.iterations:,}", points[-1][1][:, 0].mean())
         if resume is not None:
-            told = {name: np.array(values) for name, values in zip(POINTS, zip(*points, strict=True), strict=False)}
+            curve_points = {
+                name: np.array(values) for name, values in zip(POINTS, zip(*points, strict=True), strict=False)
+            }
             state = {f"training/{name}": values for name, values in training.state().items()}
             chunks = {"chunks": np.array(chunk + 1), "curve": np.concatenate(curve, axis=1)}
-            resume.save(own, {**chunks, **dict.fromkeys(POINTS, np.zeros(0)), **told, **state})
+            resume.save(own, {**chunks, **dict.fromkeys(POINTS, np.zeros(0)), **curve_points, **state})
     steps, means, accuracies = (np.array(values) for values in zip(*points, strict=True))
     history = {
         "step": steps,

@@ -70,21 +70,21 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
         drawn = (probability > 0) & (probability < 1)
         facts.append((drawn.mean(), spread(probability, codes), spread((probability > 0.5).astype(float), codes)))
     most = max(len(own["group"]) for own in by_group)
-    kept = logistic.classifier("", dataset, found)
+    regression = logistic.classifier("", dataset, found)
     inputs = dataset.with_inputs(names).feature_names
-    coef = kept.parameters["coef"][:, 0]
+    coef = regression.parameters["coef"][:, 0]
     parameters = {
         # What is read beside the features has no part in the margin.
         "coef": np.pad(coef, ((0, 0), (0, len(inputs) - coef.shape[1]))),
-        "intercept": kept.parameters["intercept"][:, 0],
+        "intercept": regression.parameters["intercept"][:, 0],
         "read": np.tile([inputs.index(name) for name in names], (len(found), 1)),
         **{
             name: np.stack([own[name][np.minimum(np.arange(most), len(own[name]) - 1)] for own in by_group])
             for name in by_group[0]
         },
     }
-    told = {**kept.facts, **dict(zip(("drawn", "parity_drawn", "parity"), np.array(facts).T, strict=True))}
-    return Classifier.of("threshold_optimizer", dataset, "thresholds", parameters, facts=told, reads=names)
+    all_facts = {**regression.facts, **dict(zip(("drawn", "parity_drawn", "parity"), np.array(facts).T, strict=True))}
+    return Classifier.of("threshold_optimizer", dataset, "thresholds", parameters, facts=all_facts, reads=names)
 
 
 def spread(positive: Array, group: Array) -> float:

@@ -38,18 +38,18 @@ def deep_cnn(classes: int, channels: int, size: int, width: float = 1.0) -> nn.M
     """Deep CNN, for images of at least 32 x 32 pixels."""
     groups = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
     layers: list[nn.Module] = []
-    inputs, kept = channels, min(width, 1.0)
+    inputs, share = channels, min(width, 1.0)
     for group in groups:
         for place, published in enumerate(group):
             outputs = widened(published, width)
             layers += rectified(inputs, outputs)
             if place < len(group) - 1:
-                layers.append(nn.Dropout(kept * (0.4 if len(layers) > 3 else 0.3)))
+                layers.append(nn.Dropout(share * (0.4 if len(layers) > 3 else 0.3)))
             inputs = outputs
         layers.append(nn.MaxPool2d(2))
     hidden, left = widened(512, width), size // 2 ** len(groups)
-    layers += [nn.Flatten(), nn.Dropout(kept * 0.5)]
-    layers += [nn.Linear(inputs * left * left, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Dropout(kept * 0.5)]
+    layers += [nn.Flatten(), nn.Dropout(share * 0.5)]
+    layers += [nn.Linear(inputs * left * left, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Dropout(share * 0.5)]
     return nn.Sequential(*layers, nn.Linear(hidden, classes))
 
 

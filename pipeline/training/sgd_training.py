@@ -29,8 +29,8 @@ from fairness_audits.models.device import own_operations, tensors, visible_devic
 from fairness_audits.seeds import fingerprint
 from fairness_audits.values import Array, Checkpoint, Classifier, ImageDataset
 from pipeline import networks
-from pipeline.methods.sgd import Config, accuracy_curve
 from pipeline.networks.imagenet import pruned
+from pipeline.training.sgd_config import Config, accuracy_curve
 
 Forward = Callable[[torch.Tensor], torch.Tensor]
 Terms = dict[str, torch.Tensor]
@@ -40,7 +40,7 @@ Objective = Callable[[Forward, torch.Tensor, torch.Tensor, torch.Tensor], tuple[
 Returns what is minimised, the logits, and further scalars by name that go into the history.
 """
 LOG = logging.getLogger(__name__)
-KEPT_EVERY = 30.0
+SAVED_EVERY = 30.0
 """Seconds of an epoch after which what it has reached is kept: a killed training loses no more."""
 EVALUATED = 500
 """Images in evaluation at once."""
@@ -67,7 +67,7 @@ def trained(
     :func:`pipeline.networks.facts`. ``history``: ``step`` (L,), the epochs, and for each of them the means of
     what was trained on, in training mode: ``loss``, ``accuracy`` and the objective's own; and after it, in evaluation
     mode, ``test_accuracy`` of all test rows and of every group
-    (:func:`pipeline.methods.sgd.accuracy_curve`). (K, L) each, the same for every checkpoint.
+    (:func:`pipeline.training.sgd_config.accuracy_curve`). (K, L) each, the same for every checkpoint.
 
     Raises ValueError for a network that does not fit the images or the classes, and when the loss is no longer finite.
     """
@@ -78,8 +78,8 @@ def trained(
         seed_torch(device, int(seeds[0]))
         training = Training(dataset, settings, objective, device)
         what = _fingerprint(method, dataset, settings, seeds)
-        if resume is not None and (kept := resume.load(what)):
-            training.resume(kept)
+        if resume is not None and (state := resume.load(what)):
+            training.resume(state)
 
         def keep() -> None:
             if resume is not None:
@@ -139,7 +139,7 @@ class Training:
         parts = batches(order, self.settings.batch_size)
         if self.turn:
             set_generators(self.device, self.drawn)
-        kept = time.monotonic()
+        saved_at = time.monotonic()
         for turn, rows in enumerate(parts[self.turn :], self.turn):
             label = self.label[rows]
             pixels = augmented(self.pixels(rows), self.settings.augmentation)
@@ -155,10 +155,10 @@ class Training:
             right = (logits.detach().argmax(dim=1) == label).float().mean()
             for name, value in {"loss": loss, "accuracy": right, **terms}.items():
                 self.sums[name] = self.sums.get(name, 0) + value.detach().double() * len(rows)
-            if turn + 1 < len(parts) and time.monotonic() - kept > KEPT_EVERY:
+            if turn + 1 < len(parts) and time.monotonic() - saved_at > SAVED_EVERY:
                 self.turn, self.drawn = turn + 1, generators(self.device)
                 keep()
-                kept = time.monotonic()
+                saved_at = time.monotonic()
         means = {name: float(total) / len(order) for name, total in self.sums.items()}
         self.turn, self.sums, self.drawn = 0, {}, {}
         for name, mean in {**means, **self._test_accuracies()}.items():

@@ -105,12 +105,12 @@ def independent_dummies(dataset: Dataset) -> list[int]:
             "another transport for other data"
         )
     others = [c for c, name in enumerate(dataset.feature_names) if name not in (SCORE, GRADE)]
-    kept: list[int] = []
+    independent: list[int] = []
     for column in sorted(others, key=lambda c: float(dataset.features[:, c].mean())):
-        tried = np.column_stack([np.ones(len(dataset.label)), dataset.features[:, [*kept, column]]])
+        tried = np.column_stack([np.ones(len(dataset.label)), dataset.features[:, [*independent, column]]])
         if np.linalg.matrix_rank(tried.T @ tried) == tried.shape[1]:
-            kept.append(column)
-    return sorted(kept)
+            independent.append(column)
+    return sorted(independent)
 
 
 def _students(dataset: Dataset, between: Between, dummies: Sequence[int], trials: int) -> list[Students]:

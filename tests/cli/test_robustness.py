@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 import fairness_audits as fa
-from fairness_audits.audits.robustness_bias import attacking
+from fairness_audits.attacks import minimum_norm
 from fairness_audits.audits.robustness_bias import images as images_module
 from fairness_audits.audits.robustness_bias.result import conclusion
 from fairness_audits.audits.robustness_bias.settings import EXAMPLES
@@ -433,11 +433,11 @@ def test_every_output_is_stamped_with_the_attack() -> None:
 
 
 def test_a_run_that_was_stopped_continues_and_ends_as_if_it_had_not_been(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attacking, "CPU_BATCH", 16)
+    monkeypatch.setattr("fairness_audits.attacks.distances.CPU_BATCH", 16)
     given = ("--attack", "fmn", "--attack", "deepfool", "--json")
     assert robustness(*given, "whole.json")[0] == 0
     attacked: list[int] = []
-    most, original = 40, attacking.FUNCTIONS["deepfool"]
+    most, original = 40, minimum_norm.deepfool
 
     @functools.wraps(original)
     def stopping(logits: Any, images: np.ndarray, *arguments: Any, **settings: Any) -> Any:
@@ -447,7 +447,7 @@ def test_a_run_that_was_stopped_continues_and_ends_as_if_it_had_not_been(monkeyp
         return original(logits, images, *arguments, **settings)
 
     keeping = ("--checkpoint", "kept.npz")
-    monkeypatch.setitem(attacking.FUNCTIONS, "deepfool", stopping)  # type: ignore[arg-type]
+    monkeypatch.setattr(minimum_norm, "deepfool", stopping)
     status, out, err = robustness(*given, "stopped.json", *keeping)
     assert (status, out) == (130, "")
     # All of fmn, and two parts of 16 of deepfool.

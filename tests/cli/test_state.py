@@ -580,7 +580,7 @@ def test_kept_distances_are_of_the_same_model_alone(name: str, tmp_path: Path, m
         measured(made(0.5), file)
     # The same once more, made anew: nothing is attacked.
     with monkeypatch.context() as patch:
-        patch.setattr(attacking.Kept, "add", None)
+        patch.setattr(attacking.DistanceCache, "add", None)
         np.testing.assert_array_equal(measured(made(0.0), file), first)
     monkeypatch.setattr("torch.__version__", "0.0")
     with pytest.raises(ValueError, match="another torch"):

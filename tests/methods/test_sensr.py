@@ -16,11 +16,11 @@ from fairness_audits.seeds import generators
 from fairness_audits.values import Array, Batch, Classifier, Dataset
 from pipeline.methods import baseline, sensr
 from pipeline.methods.baseline import balanced_rows
-from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON
 from pipeline.training.sensr import CompiledIterations
 from pipeline.training.sensr.attacks import DELTA, SHARED, SLOPE, STATE, Q, _adam_step
 from pipeline.training.sensr.lanes import LANES, TINIEST, Attack, corrected_rates, largest_step, second_moment
 from pipeline.training.sensr.training import _updated_lambda
+from pipeline.training.sensr_config import BETA_1, BETA_2, EPSILON
 from tests.builders import settings
 from tests.methods.builders import Kept, population
 

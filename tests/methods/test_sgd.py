@@ -190,7 +190,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
 def test_a_killed_training_goes_on_to_the_same_bytes(
     kill_after: int, momentum: float, every: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sgd_training, "KEPT_EVERY", every)
+    monkeypatch.setattr(sgd_training, "SAVED_EVERY", every)
     # Dropout, batch normalisation's statistics, momentum and the order of the rows all have to be right for it.
     data = stripes(60, size=32)
     settings: dict[str, Any] = {"model": "deep_cnn", "width": 0.05, "momentum": momentum}

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from fairness_audits.transport import entropic, exact, stochastic
+from fairness_audits.transport import entropic, exact, stochastic, stochastic_config
 from fairness_audits.transport.cost import cost_matrix
-from fairness_audits.transport.plan import assigned, whole_counts
+from fairness_audits.transport.plan import levels_in_shares, whole_counts
 from fairness_audits.transport.quality import ks
 from fairness_audits.values import Array, Dataset, TransportMap
 from pipeline.counterparts import Between, fitted, groups, mapped, parted, transported_columns
@@ -182,7 +182,7 @@ def test_no_other_assignment_with_these_counts_has_a_larger_weight() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         weights, shares = rng.random((6, 3)), rng.dirichlet(np.ones(3))
-        found = assigned(weights, shares)
+        found = levels_in_shares(weights, shares)
         counts = whole_counts(shares, 6)
         np.testing.assert_array_equal(np.bincount(found, minlength=3), counts)
         totals = [
@@ -195,9 +195,9 @@ def test_no_other_assignment_with_these_counts_has_a_larger_weight() -> None:
 
 def test_hard_indicators_with_the_right_shares_stay_and_a_lean_majority_does_not_take_all() -> None:
     level = np.random.default_rng(1).integers(0, 4, 400)
-    np.testing.assert_array_equal(assigned(np.eye(4)[level], np.bincount(level)), level)
+    np.testing.assert_array_equal(levels_in_shares(np.eye(4)[level], np.bincount(level)), level)
     lean = np.tile([0.6, 0.4], (100, 1))
-    np.testing.assert_array_equal(np.bincount(assigned(lean, np.array([0.6, 0.4]))), [60, 40])
+    np.testing.assert_array_equal(np.bincount(levels_in_shares(lean, np.array([0.6, 0.4]))), [60, 40])
 
 
 # The entropic map is unbiased and stable, has the target's marginals, and is a function of the row alone.
@@ -354,7 +354,7 @@ def test_the_potentials_make_a_plan(shifted: tuple[Array, TransportMap]) -> None
     assert 25.25 / 28.25 + 0.01 < curve[-10:].mean() < 1 + 0.01 - 0.02
 
 
-@pytest.mark.parametrize("regularizer", stochastic.REGULARIZERS)
+@pytest.mark.parametrize("regularizer", stochastic_config.REGULARIZERS)
 @pytest.mark.parametrize(("cost", "centre"), [("squared_l2", 1.0), ("l1", np.log(2))])
 def test_a_plan_without_preference_sends_everyone_to_the_costs_centre(
     regularizer: str, cost: str, centre: float

@@ -15,7 +15,7 @@ from benchmarks.transport_wgan import train_plainly
 from fairness_audits.models.mlp import glorot_networks
 from fairness_audits.seeds import generators
 from fairness_audits.transport import wgan, wgan_compiled, wgan_kernels
-from fairness_audits.transport.wgan import CURVES, Selection, Watch, minibatches, outputs
+from fairness_audits.transport.wgan import CURVES, Monitor, Selection, minibatches, outputs
 from fairness_audits.transport.wgan_compiled import CompiledTraining
 from fairness_audits.transport.wgan_kernels import LANES, ROWS, add_products
 from fairness_audits.values import Array, TransportMap
@@ -275,7 +275,7 @@ def test_what_is_watched_are_means_over_the_rows_and_the_largest_statistic() -> 
     rng, (maps, critics) = np.random.default_rng(0), untrained(3, 10, trials=2)
     source = [rng.normal(size=(n, 3)) for n in (90, 80)]
     target = [1 + rng.normal(size=(n, 3)) for n in (130, 150)]
-    measured = Watch(source, target).measure(maps, critics)
+    measured = Monitor(source, target).measure(maps, critics)
     for t in range(2):
         image = outputs({name: values[t] for name, values in maps.items()}, source[t])
         distance = np.abs(image - source[t]).sum(axis=1)

@@ -136,10 +136,10 @@ def draw_marginal(axes: Axes, groups: Sequence[Group], column: int, own_axis: bo
     """
     values = [group.values[:, column] for group in groups]
     low, high = limits(values)
-    kept = [v[(v >= low) & (v <= high)] for v in values]
-    edges = bin_edges(np.concatenate(kept), BINS)
+    inside_limits = [v[(v >= low) & (v <= high)] for v in values]
+    edges = bin_edges(np.concatenate(inside_limits), BINS)
     right = axes.twinx() if own_axis else None
-    for group, inside in zip(groups, kept, strict=True):
+    for group, inside in zip(groups, inside_limits, strict=True):
         there = right if right is not None and group.flipset else axes
         heights = np.histogram(inside, edges)[0]
         if group.flipset:

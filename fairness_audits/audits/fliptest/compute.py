@@ -18,14 +18,13 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.fliptest.flipsets import Deal, DealtSizes, Flipsets, deals
-from fairness_audits.audits.fliptest.intervals import SizeIntervals, size_intervals
+from fairness_audits.audits.fliptest.comparison import Comparison, compare
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Deal, DealtSizes, Flipsets, deals
 from fairness_audits.audits.fliptest.maps import Kind
 from fairness_audits.audits.fliptest.model import Decider, Trial
 from fairness_audits.audits.fliptest.people import Group, Groups
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
-from fairness_audits.audits.fliptest.transparency import TransparencyReport, transparency_report
 from fairness_audits.messages import unlike
 from fairness_audits.progress import progress_bar
 from fairness_audits.results.formats import plural
@@ -33,9 +32,6 @@ from fairness_audits.seeds import generators
 from fairness_audits.transport.quality import WORST_HEALTHY_KS, chance_ks, healthy, ks, mean_distance, unseen
 from fairness_audits.values import Array
 
-Direction = Literal["forward", "reverse"]
-FLIPSETS: tuple[Literal["positive", "negative"], ...] = ("positive", "negative")
-"""Decided positively, their counterparts not; and not decided positively, their counterparts so."""
 HELD_OUT = 2000
 """At most so many people of each group are held out from a map that is tried, which is fitted on as many others."""
 NOISE_PEOPLE = 500
@@ -128,10 +124,10 @@ class Quality:
 
 
 @dataclass(frozen=True)
-class Way:
-    """A direction: people of ``source``, ``points`` (n, d), ``score`` and ``decision`` (n,), and of ``target`` (m)."""
+class Direction:
+    """People of ``source``, their ``points`` (n, d), ``score`` and ``decision`` (n,), and those of ``target`` (m)."""
 
-    direction: Direction
+    name: Literal["forward", "reverse"]
     source: Group
     target: Group
     points: Array
@@ -143,20 +139,18 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Side:
+class DirectionResult:
     """What was found in one direction.
 
-    ``kept`` are the places of the n people who have a counterpart in ``found``; ``points`` (n, d), ``score_image`` (n,)
-    and the decisions in ``flips`` are theirs. ``facts`` are the map's own about its fit.
+    ``people`` (n,) are the places of those who have a finite image, in the order of the ``counterparts``, their
+    ``score_image`` (n,) and the ``comparison``. ``facts`` are the map's own about its fit.
     """
 
-    way: Way
-    kept: Array
-    found: Counterparts
+    direction: Direction
+    people: Array
+    counterparts: Counterparts
     score_image: Array
-    flips: Flipsets
-    intervals: SizeIntervals
-    reports: Mapping[str, TransparencyReport]
+    comparison: Comparison
     quality: Quality
     facts: Mapping[str, float]
     null: DealtSizes | None
@@ -164,7 +158,7 @@ class Side:
     @property
     def real(self) -> bool:
         """Whether every counterpart is a person of the target group."""
-        return bool((self.found.person >= 0).all())
+        return bool((self.counterparts.person >= 0).all())
 
 
 @dataclass(frozen=True)
@@ -181,40 +175,40 @@ class HeldOut:
 
 
 def gather_sound(
-    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int]], asked: Settings
-) -> tuple[list[Side], int, dict[str, HeldOut]]:
+    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int]], options: Settings
+) -> tuple[list[DirectionResult], int, dict[str, HeldOut]]:
     """By the first of the ``kinds`` of map, each with its deals, that is sound; its place; and all that were tried.
 
     Sound is a map that is healthy on held-out people and, fitted to all, on these. Where none is, it is the one
     that does best on held-out people. One kind alone is not tried.
     """
     tried: dict[str, HeldOut] = {}
-    both, model = ways(groups, space, trial, asked), trial.model
+    both, model = directions(groups, space, trial, options), trial.model
     for place, (kind, null_draws) in enumerate(kinds):
         if len(kinds) > 1:
-            tried[kind.name] = found = held_out(both, space, model, kind, asked)
+            tried[kind.name] = found = held_out(both, space, model, kind, options)
             if found.ks > found.limit:
                 continue
-        sides = gather(both, space, model, kind, asked, null_draws)
+        results = gather(both, space, model, kind, options, null_draws)
         # What one map cannot see by its scale, no other can.
-        if len(kinds) == 1 or all(side.quality.healthy or side.quality.unseen for side in sides):
-            return sides, place, tried
+        if len(kinds) == 1 or all(one.quality.healthy or one.quality.unseen for one in results):
+            return results, place, tried
     place = int(np.argmin([one.ks / one.limit for one in tried.values()]))
-    return gather(both, space, model, kinds[place][0], asked, kinds[place][1]), place, tried
+    return gather(both, space, model, kinds[place][0], options, kinds[place][1]), place, tried
 
 
-def held_out(ways: Sequence[Way], space: Space, model: Decider, kind: Kind, asked: Settings) -> HeldOut:
+def held_out(directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, options: Settings) -> HeldOut:
     """Fit the map on a half of each group drawn at random, and ask it about the other; infinity where that fails."""
     worst, limit = 0.0, WORST_HEALTHY_KS
-    for way in ways:
-        rng, fitting = (_rngs(asked, what, way.direction)[0] for what in ("halves", "held_out"))
+    for direction in directions:
+        rng, fitting = (_rngs(options, what, direction.name)[0] for what in ("halves", "held_out"))
         halves = []
-        for n in (len(way.points), len(way.target_points)):
+        for n in (len(direction.points), len(direction.target_points)):
             size = min(n // 2, HELD_OUT)
             halves.append(np.split(rng.permutation(n)[: 2 * size], 2))
         (some, others), (there, elsewhere) = halves
-        own, target = space.to_map(way.points), space.to_map(way.target_points)
-        near = replace(way.target, features=way.target.features.iloc[there])
+        own, target = space.to_map(direction.points), space.to_map(direction.target_points)
+        near = replace(direction.target, features=direction.target.features.iloc[there])
         try:
             with progress_bar(f"trying a map ({kind.name})"):
                 (image,), maps = kind.fit([(own[some], target[there])], [fitting])
@@ -224,9 +218,11 @@ def held_out(ways: Sequence[Way], space: Space, model: Decider, kind: Kind, aske
         finite = np.isfinite(images).all(axis=1)
         if not finite.any():
             return HeldOut(np.inf, limit)
-        found = counterparts(space, images[finite], near, way.target_points[there])
-        score = model.scores(found.frame.set_axis(way.source.rows[others[finite]]))
-        distances = _distances(space, way.target_points[elsewhere], way.target_score[elsewhere], found.points, score)
+        found = counterparts(space, images[finite], near, direction.target_points[there])
+        score = model.scores(found.frame.set_axis(direction.source.rows[others[finite]]))
+        distances = _distances(
+            space, direction.target_points[elsewhere], direction.target_score[elsewhere], found.points, score
+        )
         sizes = (len(some), len(there), int(finite.sum()), len(elsewhere))
         worst, limit = max(worst, *distances.values()), max(limit, chance_ks(sizes, len(distances), CHANCE))
     return HeldOut(worst, limit)
@@ -239,98 +235,102 @@ def _distances(space: Space, target: Array, target_score: Array, points: Array, 
     return {**named, unlike(SCORE, named, "output"): float(ks(target_score[:, None], score[:, None])[0])}
 
 
-def ways(groups: Groups, space: Space, trial: Trial, asked: Settings) -> list[Way]:
+def directions(groups: Groups, space: Space, trial: Trial, options: Settings) -> list[Direction]:
     """The directions that are asked for; the ``trial`` is of the source group, then of the target group."""
     source, target = groups.source, groups.target
     here, there = (space.points(group.features) for group in (source, target))
     (score, other), (decision, others) = (np.split(all_, [len(here)]) for all_ in (trial.scores, trial.decisions))
-    found = [Way("forward", source, target, here, there, score, other, decision, others)]
-    if asked.reverse:
-        found.append(Way("reverse", target, source, there, here, other, score, others, decision))
+    found = [Direction("forward", source, target, here, there, score, other, decision, others)]
+    if options.reverse:
+        found.append(Direction("reverse", target, source, there, here, other, score, others, decision))
     return found
 
 
 def gather(
-    ways: Sequence[Way], space: Space, model: Decider, kind: Kind, asked: Settings, null_draws: int
-) -> list[Side]:
+    directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, options: Settings, null_draws: int
+) -> list[DirectionResult]:
     """Fit the maps of all directions and deals in one job, then measure each direction.
 
     Raises ValueError where a map cannot be fitted and where the model fails on counterparts.
     """
     pairs, rngs, dealt = [], [], []
-    for way in ways:
-        own, others = space.to_map(way.points), space.to_map(way.target_points)
+    for direction in directions:
+        own, others = space.to_map(direction.points), space.to_map(direction.target_points)
         everyone = np.concatenate([own, others])
-        (rng,) = _rngs(asked, "deals", way.direction)
+        (rng,) = _rngs(options, "deals", direction.name)
         dealt.append(deals(len(own), len(others), null_draws, rng, NOISE_PEOPLE))
         pairs += [(own, others), *((everyone[deal.source], everyone[deal.target]) for deal in dealt[-1])]
-        rngs += [*_rngs(asked, "map", way.direction), *_rngs(asked, "null", way.direction, null_draws)]
+        rngs += [*_rngs(options, "map", direction.name), *_rngs(options, "null", direction.name, null_draws)]
     with progress_bar(f"fitting {plural(len(pairs), 'map')} ({kind.name})"):
         images, maps = kind.fit(pairs, rngs)
-    sides = []
-    for place, (way, deal) in enumerate(zip(ways, dealt, strict=True)):
+    results = []
+    for place, (direction, deal) in enumerate(zip(directions, dealt, strict=True)):
         first = place * (1 + null_draws)
         facts = {name: float(values[first]) for name, values in maps.facts.items()}
         null = None
         if deal:
-            alike = as_source(space, way.source.features, way.target.features)
-            null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(way.points))
-        sides.append(_side(way, images[first], space, model, kind, asked, facts, null))
-    return sides
+            alike = as_source(space, direction.source.features, direction.target.features)
+            null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(direction.points))
+        results.append(_measured(direction, images[first], space, model, kind, options, facts, null))
+    return results
 
 
-def _side(
-    way: Way,
+def _measured(
+    direction: Direction,
     images: Array,
     space: Space,
     model: Decider,
     kind: Kind,
-    asked: Settings,
+    options: Settings,
     facts: Mapping[str, float],
     null: DealtSizes | None,
-) -> Side:
+) -> DirectionResult:
     """Decisions about people and counterparts, and what follows from them."""
-    kept = np.flatnonzero(np.isfinite(images).all(axis=1))
-    if not len(kept):
+    people = np.flatnonzero(np.isfinite(images).all(axis=1))
+    if not len(people):
         raise ValueError(
-            f"the map has no finite image of any row of {way.source.level}: its fit failed; try --map=exact"
+            f"the map has no finite image of any row of {direction.source.level}: its fit failed; try --map=exact"
         )
-    points, found = way.points[kept], counterparts(space, images[kept], way.target, way.target_points)
-    images_of = found.frame.set_axis(way.source.rows[kept])
+    points, found = (
+        direction.points[people],
+        counterparts(space, images[people], direction.target, direction.target_points),
+    )
+    images_of = found.frame.set_axis(direction.source.rows[people])
     score_image = model.scores(images_of)
-    flips = Flipsets(way.decision[kept], model.decisions(images_of, score_image))
-    (rng,) = _rngs(asked, "intervals", way.direction)
+    flips = Flipsets(direction.decision[people], model.decisions(images_of, score_image))
+    (rng,) = _rngs(options, "intervals", direction.name)
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # How good the map is, in the space that it was fitted in.
     own, mapped = (space.to_map(side) for side in (points, found.points))
-    distances = _distances(space, way.target_points, way.target_score, found.points, score_image)
+    distances = _distances(space, direction.target_points, direction.target_score, found.points, score_image)
     lost = unseen(
-        space.to_map(way.points),
-        space.to_map(way.target_points),
+        space.to_map(direction.points),
+        space.to_map(direction.target_points),
         getattr(kind.config, "cost", "squared_l1"),
         max(facts.get("gap", 0.0), 0.0),
     )
     columns = tuple(space.labels[place] for place in np.asarray(space.moving)[lost])
     quality = Quality(distances, mean_distance(own, mapped, "l1"), columns)
-    return Side(
-        way=way,
-        kept=kept,
-        found=found,
+    return DirectionResult(
+        direction=direction,
+        people=people,
+        counterparts=found,
         score_image=score_image,
-        flips=flips,
-        intervals=size_intervals(int(flips.positive.sum()), int(flips.negative.sum()), len(kept), asked.alpha),
-        reports={
-            name: transparency_report(
-                points, found.points, getattr(flips, name), BOOTSTRAPS, asked.alpha, rng, lines=moving
-            )
-            for name, rng in zip(FLIPSETS, rng.spawn(2), strict=True)
-        },
+        comparison=compare(
+            points,
+            found.points,
+            flips,
+            alpha=options.alpha,
+            bootstraps=BOOTSTRAPS,
+            rngs=rng.spawn(len(FLIPSETS)),
+            moving=moving,
+        ),
         quality=quality,
         facts=facts,
         null=null,
     )
 
 
-def _rngs(asked: Settings, what: str, direction: str, count: int = 1) -> tuple[np.random.Generator, ...]:
+def _rngs(options: Settings, what: str, direction: str, count: int = 1) -> tuple[np.random.Generator, ...]:
     """By what they are for, so that no part of the result depends on which others are asked for."""
-    return generators("audit", "fliptest", str(asked.seed), what, direction, repetitions=count)
+    return generators("audit", "fliptest", str(options.seed), what, direction, repetitions=count)

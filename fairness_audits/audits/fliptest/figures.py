@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from fairness_audits.audits.fliptest import bars
 from fairness_audits.audits.fliptest.bars import FLIPSET_COLORS, MEAN, RANKS, SIGN, Line
-from fairness_audits.audits.fliptest.compute import FLIPSETS, Side
+from fairness_audits.audits.fliptest.compute import DirectionResult
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import new_figure
@@ -22,17 +23,17 @@ LETTERS = 24
 DASHES: Mapping[str, Any] = {"positive": "-", "negative": (0, (4, 1.2))}
 
 
-def marginals(side: Side, space: Space) -> Figure:
+def marginals(side: DirectionResult, space: Space) -> Figure:
     """Histograms of the columns that lead the reports, of the whole group and of its flipsets.
 
     To be drawn and saved within :func:`fairness_audits.results.style.paper`, as the other figure.
     """
-    points = side.way.points[side.kept]
-    groups = [bars.Group(f"all {side.way.source.level}", points, FLIPSET_COLORS[""])]
+    points = side.direction.points[side.people]
+    groups = [bars.Group(f"all {side.direction.source.level}", points, FLIPSET_COLORS[""])]
     for name in _present(side):
-        members = points[getattr(side.flips, name)]
+        members = points[getattr(side.comparison.flips, name)]
         groups.append(bars.Group(f"{name} flipset", members, FLIPSET_COLORS[name], name, DASHES[name]))
-    best = np.fmin(*(report.rank_mean for report in side.reports.values()))
+    best = np.fmin(*(report.rank_mean for report in side.comparison.reports.values()))
     leading = [column for column in np.argsort(best, kind="stable") if column in space.moving][:PANELS]
     across = min(ACROSS, len(leading))
     down = -(-len(leading) // across)
@@ -46,7 +47,7 @@ def marginals(side: Side, space: Space) -> Figure:
     return drawn
 
 
-def transparency(side: Side, space: Space) -> Figure:
+def transparency(side: DirectionResult, space: Space) -> Figure:
     """The two rankings of each flipset's transparency report."""
     present = _present(side)
     count = min(LINES, len(space.moving))
@@ -65,19 +66,19 @@ def transparency(side: Side, space: Space) -> Figure:
                 "mean of person \u2212 counterpart, sd" if ranking == MEAN else "mean sign of person \u2212 counterpart"
             )
             if column == 0:
-                size = int(getattr(side.flips, name).sum())
+                size = int(getattr(side.comparison.flips, name).sum())
                 axes.set_title(f"{name} flipset ({size:,})", loc="left", fontweight="bold")
     drawn.legend(handles=bars.handles(every), loc="outside upper left", ncols=4)
     return drawn
 
 
-def _present(side: Side) -> list[str]:
-    return [name for name in FLIPSETS if getattr(side.flips, name).any()]
+def _present(side: DirectionResult) -> list[str]:
+    return [name for name in FLIPSETS if getattr(side.comparison.flips, name).any()]
 
 
-def _lines(side: Side, space: Space, flipset: str, ranking: str) -> list[Line]:
+def _lines(side: DirectionResult, space: Space, flipset: str, ranking: str) -> list[Line]:
     """One ranking of a flipset's report, the first line first."""
-    report = side.reports[flipset]
+    report = side.comparison.reports[flipset]
     rank = getattr(report, RANKS[ranking])
     value, low, high = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high"))
     return [

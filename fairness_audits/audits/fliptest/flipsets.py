@@ -33,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -40,6 +41,8 @@ from fairness_audits.audits.permutation.monte_carlo import monte_carlo_p
 from fairness_audits.models import architecture
 from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.values import Array, Classifier
+
+FLIPSETS: tuple[Literal["positive", "negative"], ...] = ("positive", "negative")
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,18 @@ class Flipsets:
     @property
     def net(self) -> int:
         """|F+| - |F-|."""
-        return int(self.positive.sum()) - int(self.negative.sum())
+        return self.sizes["positive"] - self.sizes["negative"]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """|F+| and |F-|, by name."""
+        return {name: int(getattr(self, name).sum()) for name in FLIPSETS}
+
+    @property
+    def eligible(self) -> dict[str, int]:
+        """How many people have the decision that members of each flipset have, by name."""
+        favoured = int(self.decision.sum())
+        return {"positive": favoured, "negative": len(self.decision) - favoured}
 
 
 def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None = None) -> tuple[Array, Array]:
@@ -132,7 +146,7 @@ class DealtSizes:
     @classmethod
     def of(cls, flips: Sequence[Flipsets]) -> DealtSizes:
         """The sizes of each deal's flipsets."""
-        sizes = [(int(one.positive.sum()), int(one.negative.sum())) for one in flips]
+        sizes = [[one.sizes[name] for name in FLIPSETS] for one in flips]
         return cls(*np.array(sizes, dtype=np.int64).reshape(-1, 2).T)
 
     @property
@@ -185,15 +199,15 @@ def sizes_between_halves(
     people = np.concatenate([features[deal.source] for deal in dealt])
     coin = np.concatenate([coins[deal.source] for deal in dealt])
     counterparts = people.copy()
-    matched = np.concatenate([deal.target[_assigned(features[:, transported], deal)] for deal in dealt])
+    matched = np.concatenate([deal.target[_matched(features[:, transported], deal)] for deal in dealt])
     counterparts[:, transported] = features[matched][:, transported]
     decided = (judge(rows, coin)[1].reshape(len(dealt), side) for rows in (people, counterparts))
     return DealtSizes.of([Flipsets(own, other) for own, other in zip(*decided, strict=True)]), side
 
 
-def _assigned(moving: Array, deal: Deal) -> Array:
+def _matched(moving: Array, deal: Deal) -> Array:
     """Exact transport: whom of the one half each person of the other gets, (side,), so that costs are least in all."""
     from scipy.optimize import linear_sum_assignment
 
-    _, assigned = linear_sum_assignment(cost_matrix(moving[deal.source], moving[deal.target], COST))
-    return np.asarray(assigned)
+    _, partner = linear_sum_assignment(cost_matrix(moving[deal.source], moving[deal.target], COST))
+    return np.asarray(partner)

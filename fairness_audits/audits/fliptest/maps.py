@@ -79,8 +79,8 @@ class Kind:
         return np.asarray(self.module.images(maps.parameters, [rows])[0])
 
 
-def map_named(name: str, given: Sequence[str]) -> Kind:
-    """Return the map of this name, with the settings ``given`` as ``key=value`` laid over its own.
+def map_named(name: str, changes: Sequence[str]) -> Kind:
+    """Return the map of this name, with the settings ``changes`` as ``key=value`` laid over its own.
 
     Raises ValueError for an unknown map or setting, and for a value that the map does not take.
     """
@@ -91,7 +91,7 @@ def map_named(name: str, given: Sequence[str]) -> Kind:
     module = importlib.import_module(f"fairness_audits.transport.{name}")
     known, settings = hints_of(module.Config), dict(SETTINGS[name])
     hints = {field.name: known[field.name] for field in fields(module.Config)}
-    for text in given:
+    for text in changes:
         key, equals, value = text.partition("=")
         if not equals or key not in hints:
             raise ValueError(
@@ -105,15 +105,15 @@ def map_named(name: str, given: Sequence[str]) -> Kind:
     return Kind(name, module, made(module.Config, settings, advised("map", name)), settings)
 
 
-def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
+def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
     """The map of ``--map``; or those of AUTO that there is room and a library for.
 
     Raises ValueError for a map or a setting that does not exist, and for an exact map of so many people that its fit
     takes minutes.
     """
-    name, pairs = asked.map, sizes[0] * sizes[1]
-    given = asked.map_setting
-    settings = [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else list(given)
+    name, pairs = options.map, sizes[0] * sizes[1]
+    changes = options.map_setting
+    settings = [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else list(changes)
     if name == "auto":
         if settings:
             raise ValueError(
@@ -129,8 +129,8 @@ def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
     return [map_named(name, settings)]
 
 
-def null_draws(asked: Settings, kind: Kind) -> int:
+def null_draws(options: Settings, kind: Kind) -> int:
     """The deals that ``--null-draws`` asks for; or NULL_DRAWS where the map is fitted so fast that they can be had."""
-    if asked.null_draws is not None:
-        return int(asked.null_draws)
+    if options.null_draws is not None:
+        return int(options.null_draws)
     return NULL_DRAWS if kind.name in CHEAP else 0

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.fliptest.compute import FLIPSETS, Side
-from fairness_audits.audits.fliptest.flipsets import DealtSizes
+from fairness_audits.audits.fliptest.compute import DirectionResult
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, DealtSizes, Flipsets
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import TransparencyReport, standing
 from fairness_audits.messages import apart
@@ -20,36 +20,34 @@ LINE = (
 """The numbers in a line of a transparency report, besides the feature's and its unit's."""
 
 
-def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
-    flips, n = side.flips, len(side.kept)
-    positives = int(flips.decision.sum())
-    sizes: dict[str, int] = {name: int(getattr(flips, name).sum()) for name in FLIPSETS}
+def result(side: DirectionResult, space: Space, alpha: float) -> dict[str, Any]:
+    flips, n = side.comparison.flips, len(side.people)
     quality = side.quality
     found = plain(
         {
-            "direction": side.way.direction,
-            "source": side.way.source.level,
-            "target": side.way.target.level,
+            "direction": side.direction.name,
+            "source": side.direction.source.level,
+            "target": side.direction.target.level,
             "n_source": n,
-            "n_target": len(side.way.target_decision),
-            "non_finite": len(side.way.points) - n,
+            "n_target": len(side.direction.target_decision),
+            "non_finite": len(side.direction.points) - n,
             "positives": {
-                "source": positives,
-                "target": side.way.target_decision.sum(),
+                "source": flips.eligible["positive"],
+                "target": side.direction.target_decision.sum(),
                 "counterparts": flips.decision_image.sum(),
             },
             "flipsets": {
                 name: {
-                    "size": sizes[name],
-                    "interval": getattr(side.intervals, name),
-                    "share": sizes[name] / n,
-                    "of": positives if name == "positive" else n - positives,
+                    "size": size,
+                    "interval": getattr(side.comparison.intervals, name),
+                    "share": size / n,
+                    "of": flips.eligible[name],
                 }
-                for name in FLIPSETS
+                for name, size in flips.sizes.items()
             },
-            "net": {"size": flips.net, "interval": side.intervals.net, "share": flips.net / n},
-            "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
-            "transparency": {name: lines(side.reports[name], space) for name in FLIPSETS},
+            "net": {"size": flips.net, "interval": side.comparison.intervals.net, "share": flips.net / n},
+            "noise": None if side.null is None else noise(side.null, flips, alpha),
+            "transparency": {name: lines(side.comparison.reports[name], space) for name in FLIPSETS},
             "map": {
                 "healthy": quality.healthy,
                 "worst_ks": max(quality.ks.values()),
@@ -64,15 +62,15 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
     return {**found, "sentence": sentence(found)}
 
 
-def noise(null: DealtSizes, sizes: Mapping[str, int], n: int, alpha: float) -> dict[str, Any]:
+def noise(null: DealtSizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
     """The flipsets of dealt groups, and whether the observed ones are larger, in number or in net, at level alpha.
 
     The two p-values are corrected for being two (Bonferroni) in those that are called adjusted, by which ``beyond`` is
     decided: None where so few deals could never show it.
     """
-    observed = sizes["positive"] - sizes["negative"]
-    p_either = null.p_value(null.either, sum(sizes.values()))
-    p_net = null.p_value(np.abs(null.net), abs(observed))
+    n = len(flips.decision)
+    p_either = null.p_value(null.either, sum(flips.sizes.values()))
+    p_net = null.p_value(np.abs(null.net), abs(flips.net))
     adjusted = {"p_either_adjusted": min(1.0, 2 * p_either), "p_net_adjusted": min(1.0, 2 * p_net)}
     return {
         "draws": len(null.net),
@@ -133,7 +131,7 @@ def sentence(found: Mapping[str, Any]) -> str:
     return f"{said} That {verb} of the map and of chance: {many} ({p})."
 
 
-def flipsets(sides: Sequence[Side]) -> pd.DataFrame:
+def flipsets(sides: Sequence[DirectionResult]) -> pd.DataFrame:
     """One row for each person who flips: who it is, the decisions about both, and the counterpart's features.
 
     The counterpart's features stand under their own names in their own units, so that a row can be given to the model
@@ -142,28 +140,28 @@ def flipsets(sides: Sequence[Side]) -> pd.DataFrame:
     """
     parts = []
     for side in sides:
-        members = np.flatnonzero(side.flips.either)
-        people = side.kept[members]
-        person = side.found.person[members]
+        members = np.flatnonzero(side.comparison.flips.either)
+        people = side.people[members]
+        person = side.counterparts.person[members]
         columns: dict[str, Any] = {
-            "audit_direction": side.way.direction,
-            "audit_group": side.way.source.level,
-            "audit_row": side.way.source.rows[people],
+            "audit_direction": side.direction.name,
+            "audit_group": side.direction.source.level,
+            "audit_row": side.direction.source.rows[people],
         }
-        if side.way.source.ids is not None:
-            columns["audit_id"] = side.way.source.ids[people]
+        if side.direction.source.ids is not None:
+            columns["audit_id"] = side.direction.source.ids[people]
         columns |= {
-            "audit_flipset": np.where(side.flips.positive[members], *FLIPSETS),
-            "audit_score": side.way.score[people],
-            "audit_decision": side.flips.decision[members],
+            "audit_flipset": np.where(side.comparison.flips.positive[members], *FLIPSETS),
+            "audit_score": side.direction.score[people],
+            "audit_decision": side.comparison.flips.decision[members],
             "audit_counterpart_score": side.score_image[members],
-            "audit_counterpart_decision": side.flips.decision_image[members],
+            "audit_counterpart_decision": side.comparison.flips.decision_image[members],
             "audit_counterpart_row": pd.Series(person, dtype="Int64").mask(person < 0).array,
         }
-        if side.way.target.ids is not None:
-            known = dict(zip(side.way.target.rows.tolist(), side.way.target.ids.tolist(), strict=True))
+        if side.direction.target.ids is not None:
+            known = dict(zip(side.direction.target.rows.tolist(), side.direction.target.ids.tolist(), strict=True))
             columns["audit_counterpart_id"] = [known.get(row) for row in person.tolist()]
-        features = side.found.frame.iloc[members].reset_index(drop=True)
+        features = side.counterparts.frame.iloc[members].reset_index(drop=True)
         features = features.set_axis(apart(list(features), columns, "input"), axis="columns")
         parts.append(pd.concat([pd.DataFrame(columns, index=range(len(members))), features], axis=1))
     return pd.concat(parts, ignore_index=True)

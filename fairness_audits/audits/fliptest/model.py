@@ -130,13 +130,13 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
             return torch.cat([model.evaluate(block) for block in x.split(BLOCK_ROWS)])
 
     def of_another(frame: pd.DataFrame) -> Any:
-        return model.evaluate(given(frame))
+        return model.evaluate(inputs_of(frame))
 
     def of_its_own(frame: pd.DataFrame) -> Any:
         assert model.predict is not None
-        return model.predict(given(frame))
+        return model.predict(inputs_of(frame))
 
-    def given(frame: pd.DataFrame) -> Any:
+    def inputs_of(frame: pd.DataFrame) -> Any:
         return numeric(Source(path, frame), list(frame), gaps=True) if model.kind == "onnx" else frame.copy()
 
     return replace(
@@ -146,7 +146,7 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
     )
 
 
-def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> Trial:
+def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Trial:
     """The model after a trial on all audited rows.
 
     Raises ValueError where it fails, returns another shape or values that are not finite, where rows influence each
@@ -159,16 +159,16 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> Trial
     try:
         output = checked(raw, frame, "row")
     except ValueError as error:
-        if told := missing_in(source):
-            raise ValueError(f"{error}. In {path} {told}: if the model takes no missing values, {FILL}") from error
+        if missing := missing_in(source):
+            raise ValueError(f"{error}. In {path} {missing}: if the model takes no missing values, {FILL}") from error
         raise
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
-    threshold, columns = asked.threshold, output.shape[1] if output.ndim == 2 else 0
-    positive, named = _positive(raw, asked, columns)
+    threshold, columns = options.threshold, output.shape[1] if output.ndim == 2 else 0
+    positive, named = _positive(raw, options, columns)
     classes = own = None
     if raw.predict is not None:
         found = predicted(raw, frame, "row")
-        classes = _classes(raw, asked, columns, found)
+        classes = _classes(raw, options, columns, found)
         if classes is not None:
             own = placed(found, classes)
             check_alone(lambda some: placed(predicted(raw, some, "row"), classes), frame, own, row_form(frame.columns))
@@ -197,12 +197,12 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> Trial
         return Trial(replace(made, classes=classes), scores, itself, None)
     cut_off = made.cut(scores)
     otherwise = int((itself != cut_off).sum())
-    if asked.threshold is not None:
+    if options.threshold is not None:
         return Trial(made, scores, cut_off, otherwise)
     return Trial(replace(made, classes=classes), scores, itself, otherwise)
 
 
-def _classes(raw: Model, asked: Settings, columns: int, found: Array) -> Mapping[str, int] | None:
+def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mapping[str, int] | None:
     """The places among the model's outputs of the classes that its predict returns; None where these are scores.
 
     Raises ValueError for classes that the model does not name, where they decide.
@@ -211,15 +211,15 @@ def _classes(raw: Model, asked: Settings, columns: int, found: Array) -> Mapping
         return None
     names = names_in(found)
     itself = {level_name(value): place for place, value in enumerate(raw.classes)}
-    told = {name: place for place, name in enumerate(asked.classes or ())}
+    listed_by_user = {name: place for place, name in enumerate(options.classes or ())}
     unnamed = {str(place): place for place in range(columns)} if columns > 2 else TWO_CLASSES
     # The value of the label that the model calls class 1; 0 and 1 are numbers of the classes.
-    first = asked.positive if columns <= 2 and not set(names) <= {"0", "1"} and asked.positive in names else None
+    first = options.positive if columns <= 2 and not set(names) <= {"0", "1"} and options.positive in names else None
     stated = {name: int(name == first) for name in names} if first else {}
-    for known in [itself] if itself else [told, stated, unnamed]:
+    for known in [itself] if itself else [listed_by_user, stated, unnamed]:
         if set(names) <= set(known) and len(names) <= max(columns, 2):
             return known
-    if asked.threshold is not None:
+    if options.threshold is not None:
         return None
     wanted = f"its classes are {listed(list(itself), SHOWN)}" if itself else "it does not name its classes"
     remedy = "mend it" if itself else "name them in the order of its scores, --classes=A,B"
@@ -245,9 +245,9 @@ def placed(found: Array, classes: Mapping[str, int]) -> Array:
     return np.array([classes[level_name(value)] for value in values.tolist()])[codes]
 
 
-def _positive(raw: Model, asked: Settings, columns: int) -> tuple[int, str | None]:
+def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | None]:
     """The place among the model's outputs of the class that is decided positively, and its name where it has one."""
-    names = list(asked.classes or map(level_name, raw.classes))
+    names = list(options.classes or map(level_name, raw.classes))
     if len(raw.classes) == 1:
         raise ValueError(
             f"the model knows the class {names[0]} alone, so it decides alike about everybody: fit it on both classes"
@@ -257,14 +257,14 @@ def _positive(raw: Model, asked: Settings, columns: int) -> tuple[int, str | Non
             f"--classes names {len(names)} classes, but the model returns scores of {columns or 2}: name all"
         )
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
-    if asked.positive in names:
-        return names.index(asked.positive), asked.positive
-    if columns > 2 or (names and asked.positive is not None):
+    if options.positive in names:
+        return names.index(options.positive), options.positive
+    if columns > 2 or (names and options.positive is not None):
         raise ValueError(
             f"the model tells the classes {listed(names, SHOWN)} apart: say by --positive which of them counts as "
             "decided positively, against the rest"
         )
-    if asked.positive is not None and asked.label is None:
+    if options.positive is not None and options.label is None:
         raise ValueError("--positive is about the true label: give --label, or leave it out")
     return 1, names[1] if len(names) == 2 else None
 

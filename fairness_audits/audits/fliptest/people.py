@@ -53,22 +53,27 @@ class Groups:
     label_levels: tuple[str, str] | None
 
 
-def read_groups(data: Source, asked: Settings) -> Groups:
+def read_groups(data: Source, options: Settings) -> Groups:
     """The two groups that are asked for.
 
     Raises ValueError for columns and levels that do not exist, columns with two parts, and groups of too few rows.
     """
     table, path = data.table, data.name
-    apart = () if asked.id is None else (asked.id,)
+    apart = () if options.id is None else (options.id,)
     check_columns(table, apart, "--id", path)
     names = feature_names(
-        data, replace(asked, drop=(*asked.drop, *apart)), asked.label, [asked.group], "--group", asked.include_group
+        data,
+        replace(options, drop=(*options.drop, *apart)),
+        options.label,
+        [options.group],
+        "--group",
+        options.include_group,
     )
-    values = Values.of(data, asked.group, "group", table[asked.group])
+    values = Values.of(data, options.group, "group", table[options.group])
     levels = [level_name(value) for value in values.distinct]
     group = np.array(levels)[values.which]
-    source = level_asked(data, asked.group, levels, asked.source, "--source")
-    target = level_asked(data, asked.group, levels, asked.target, "--target")
+    source = level_asked(data, options.group, levels, options.source, "--source")
+    target = level_asked(data, options.group, levels, options.target, "--target")
     if source == target:
         other = next((level for level in in_order(levels) if level != source), None)
         remedy = (
@@ -78,72 +83,72 @@ def read_groups(data: Source, asked: Settings) -> Groups:
         )
         raise ValueError(f"{path}: --source and --target are both {source}: {remedy}")
     either = np.isin(group, [source, target])
-    label, label_levels = _labels(data, either, asked)
-    asked_for = np.ones(len(table), dtype=bool) if asked.given_label is None else label == asked.given_label
+    label, label_levels = _labels(data, either, options)
+    of_label = np.ones(len(table), dtype=bool) if options.given_label is None else label == options.given_label
     left_out = {"of other groups": int((~either).sum())}
-    if asked.given_label is not None:
-        left_out["of the other label"] = int((either & ~asked_for).sum())
+    if options.given_label is not None:
+        left_out["of the other label"] = int((either & ~of_label).sum())
     found, limited = [], 0
     for option, level in (("--source", source), ("--target", target)):
-        members = np.flatnonzero((group == level) & asked_for)
-        kept = drawn(members, asked.limit, "fliptest", "limit", str(asked.seed), level)
-        limited += len(members) - len(kept)
-        if len(kept) < LEAST_ROWS:
-            given = "" if asked.given_label is None else f" with label {asked.given_label}"
+        members = np.flatnonzero((group == level) & of_label)
+        chosen = drawn(members, options.limit, "fliptest", "limit", str(options.seed), level)
+        limited += len(members) - len(chosen)
+        if len(chosen) < LEAST_ROWS:
+            note = "" if options.given_label is None else f" with label {options.given_label}"
             raise ValueError(
-                f"{path}: the group {level} ({option}) has {len(kept)} rows{given}, expected at least {LEAST_ROWS}: "
+                f"{path}: the group {level} ({option}) has {len(chosen)} rows{note}, expected at least {LEAST_ROWS}: "
                 "a map needs enough rows to find counterparts among; give more rows, or a larger group"
             )
-        ids = None if asked.id is None else table[asked.id].to_numpy()[kept]
-        known = None if label_levels is None else label[kept]
-        found.append(Group(level, table.loc[kept, list(names)], ids, known))
-    if asked.id is not None:
-        ids = table.loc[[*found[0].rows, *found[1].rows], asked.id].astype(str)
+        ids = None if options.id is None else table[options.id].to_numpy()[chosen]
+        known = None if label_levels is None else label[chosen]
+        found.append(Group(level, table.loc[chosen, list(names)], ids, known))
+    if options.id is not None:
+        ids = table.loc[[*found[0].rows, *found[1].rows], options.id].astype(str)
         if repeated := sorted(set(ids[ids.duplicated()])):
             raise ValueError(
-                f"{path}: expected one row for each {asked.id!r} (--id), found several for {listed(repeated, SHOWN)}: "
-                "name a column that tells the rows apart, or keep one row of each"
+                f"{path}: expected one row for each {options.id!r} (--id), found several for "
+                f"{listed(repeated, SHOWN)}: name a column that tells the rows apart, or keep one row of each"
             )
-    if asked.limit is not None:
+    if options.limit is not None:
         left_out["beyond the limit"] = limited
     return Groups(found[0], found[1], left_out, label_levels)
 
 
-def _labels(data: Source, rows: Array, asked: Settings) -> tuple[Array, tuple[str, str] | None]:
+def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[str, str] | None]:
     """The true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None where not known.
 
     Raises ValueError where they are needed and not known.
     """
     label = np.full(len(data.table), -1)
-    if asked.label is None:
-        if asked.given_label is not None:
+    if options.label is None:
+        if options.given_label is not None:
             raise ValueError("--given-label is about the true label: give --label, or leave it out")
         return label, None
     some = replace(data, table=data.table[rows])
-    column = some.table[asked.label]
-    if asked.given_label is None and asked.positive is None and set(column.unique().tolist()) != {0, 1}:
+    column = some.table[options.label]
+    if options.given_label is None and options.positive is None and set(column.unique().tolist()) != {0, 1}:
         return label, None
-    if asked.positive is not None and column.nunique() > 2:
-        codes, (one, rest) = grouped(some, asked.label, column, asked.positive)
+    if options.positive is not None and column.nunique() > 2:
+        codes, (one, rest) = grouped(some, options.label, column, options.positive)
         label[rows] = 1 - codes
         return label, (rest, one)
-    label[rows], levels = two_classes(some, asked.label, asked.positive)
+    label[rows], levels = two_classes(some, options.label, options.positive)
     return label, levels
 
 
-def space_of(groups: Groups, asked: Settings, path: str) -> Space:
+def space_of(groups: Groups, options: Settings, path: str) -> Space:
     """The space of the two groups' rows.
 
     Raises ValueError for values that are infinite, columns that are neither numbers nor categories, and where nothing
     is left to be mapped.
     """
     frame = pd.concat([groups.source.features, groups.target.features]).sort_index()
-    check_columns(frame, asked.categorical, "--categorical", "the model's input")
+    check_columns(frame, options.categorical, "--categorical", "the model's input")
     texts = ("O", "U", "S", "b")  # kinds of objects, text, and true and false
     categories = [
         name
         for name, kind in frame.dtypes.items()
-        if name in asked.categorical
+        if name in options.categorical
         or kind == "category"
         or getattr(kind, "kind", "O") in texts
         or (frame[name].isna().any() and frame[name].nunique() <= 2)
@@ -151,7 +156,7 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
     numbers = [name for name in frame.columns if name not in categories]
     source = Source(path, frame)
     values = numeric(source, numbers, True, "numbers or text") if numbers else np.zeros((len(frame), 0))
-    measured = units(values, numbers, asked.standardize)
+    measured = units(values, numbers, options.standardize)
     inputs = []
     for name in frame.columns:
         if name in categories:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.fliptest.compute import FLIPSETS, Side, gather_sound
+from fairness_audits.audits.fliptest.compute import DirectionResult, gather_sound
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS
 from fairness_audits.audits.fliptest.maps import candidates, null_draws
 from fairness_audits.audits.fliptest.measured import flipsets, result, transparency
 from fairness_audits.audits.fliptest.model import PROBABILITY, TORCH, WANTED, Trial, of_frames, probed
@@ -152,7 +153,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
             "settings": dict(kind.settings),
         },
     }
-    flips = sides[0].flips
+    flips = sides[0].comparison.flips
     decided = len(np.unique(np.concatenate([flips.decision, flips.decision_image])))
     return Result(
         audit="fliptest",
@@ -196,7 +197,9 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     return words.concluded(beyond, headlines, first["sentence"], LIMITS, quantities, "beyond_noise", healthy)
 
 
-def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], asked: Settings) -> Iterator[Section]:
+def _sections(
+    sides: Sequence[DirectionResult], space: Space, facts: Mapping[str, Any], asked: Settings
+) -> Iterator[Section]:
     alpha = asked.alpha
     yield words.tested(Settings, stated(asked), dict(_tested(facts, asked)))
     for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
@@ -257,7 +260,7 @@ def _counts(found: Entry, alpha: float) -> Iterator[Table]:
     yield Table(tuple(map(Column, heads)), tuple(rows))
 
 
-def _explained(side: Side, found: Entry, space: Space, alpha: float) -> Iterator[Text | Figure]:
+def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) -> Iterator[Text | Figure]:
     direction, floor = found["direction"], found["noise"]
     alike = floor and (
         f" Deals alike: smallest and largest size between groups that {floor['draws']} times were dealt at "
@@ -325,18 +328,18 @@ def read_as(trial: Trial) -> dict[str, Any]:
     }
 
 
-def conditions(sides: Sequence[Side], space: Space, trial: Trial, asked: Settings) -> dict[str, Any]:
+def conditions(sides: Sequence[DirectionResult], space: Space, trial: Trial, asked: Settings) -> dict[str, Any]:
     model = trial.model
     cut = "the largest score" if model.likeliest else f"a cut of the scores ({model.output}) at {model.threshold}"
     told = {"count": trial.otherwise, "rows": len(trial.scores), "cut": cut, "threshold": model.threshold}
     differing = bool(trial.otherwise) and told
     poor, lost = [], []
     for side in sides:
-        source, target = side.way.source.level, side.way.target.level
+        source, target = side.direction.source.level, side.direction.target.level
         worst = [f"{name} ({ks:.2f})" for name, ks in sorted(side.quality.ks.items()) if ks > WORST_HEALTHY_KS]
         known = {"where": f"from {source} to {target}", "target": target, "most": WORST_HEALTHY_KS}
         poor += [{**known, "named": listed(worst, SHOWN)}] if worst else []
-        missing = len(side.way.points) - len(side.kept)
+        missing = len(side.direction.points) - len(side.people)
         lost += [{"missing": missing, "source": source}] if missing else []
     real = all(side.real for side in sides)
     snapped = (

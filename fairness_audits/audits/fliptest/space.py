@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.messages import unlike
-from fairness_audits.transport.plan import assigned
+from fairness_audits.transport.plan import levels_in_shares
 from fairness_audits.values import Array
 
 MISSING = "missing"
@@ -85,12 +85,12 @@ class Input:
         and pairs those that give each the share that it has in the ``target`` (m, p).
         """
         if self.indicators:
-            return np.eye(block.shape[1])[assigned(block, target.mean(axis=0))]
+            return np.eye(block.shape[1])[levels_in_shares(block, target.mean(axis=0))]
         if self.levels is None and self.pair is None:
             return self.encoded(self.decoded(block)) if self.whole else block
         low, high = (0.0, 1.0) if self.pair is None else (np.array(self.pair) - self.shift) / self.scale
         weight, share = (block - low) / (high - low), (target > (low + high) / 2).mean()
-        above = assigned(np.hstack([1 - weight, weight]), np.array([1 - share, share]))
+        above = levels_in_shares(np.hstack([1 - weight, weight]), np.array([1 - share, share]))
         return np.where(above[:, None] == 1, high, low)
 
 

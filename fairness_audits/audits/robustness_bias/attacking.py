@@ -1,7 +1,7 @@
-"""Distances of a user's images: which attacks there are, with which settings, made part by part and kept on the way.
+"""Distances of a user's images: which attacks there are, with which settings, computed part by part and cached.
 
-A kept distance belongs to an image (by its pixels), the class that it is to leave, the network with its normalisation,
-and the attack with its settings. Where all of these are the same it is taken from the file.
+A cached distance belongs to an image (by its pixels), the class that it is to leave, the network with its
+normalisation, and the attack with its settings. Where all of these are the same it is taken from the file.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -21,11 +20,17 @@ from zipfile import BadZipFile
 import numpy as np
 
 from fairness_audits.attacks import Distances, Execution
-from fairness_audits.attacks.carlini_wagner import carlini_wagner
-from fairness_audits.attacks.distances import CPU_BATCH, GPU_BATCH, affine, misfit
-from fairness_audits.attacks.linear_distance import crossing, linear_distance
-from fairness_audits.attacks.minimum_norm import deepfool, fmn
-from fairness_audits.attacks.smoothing import certify
+from fairness_audits.attacks.distances import CPU_BATCH, affine, batch_of, misfit
+from fairness_audits.attacks.linear_distance import crossing
+from fairness_audits.audits.robustness_bias.distances import (
+    EXACT,
+    SMOOTHING,
+    Attack,
+    attack_function,
+    attack_on,
+    distances_by_part,
+    exact_attack,
+)
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.audits.robustness_bias.subjects import Subjects
 from fairness_audits.files import written
@@ -33,13 +38,6 @@ from fairness_audits.messages import advised, listed
 from fairness_audits.progress import track
 from fairness_audits.values import Array
 
-EXACT, SMOOTHING = "exact", "smoothing"
-FUNCTIONS: Mapping[str, Callable[..., Distances]] = {
-    "deepfool": deepfool,
-    "carlini_wagner": carlini_wagner,
-    "fmn": fmn,
-    SMOOTHING: certify,
-}
 BOUNDS = {EXACT: "exact", SMOOTHING: "lower"}
 """What the distances are: exact, lower bounds, or else upper bounds."""
 OURS = ("execution", "seed", "rows", "channel_scale")
@@ -51,9 +49,6 @@ LINEARITY = 1e-3
 FORMAT = 2
 SECONDS = 5.0
 """The file is written after a part of the points, at most so often, and at the end."""
-
-Attack = Callable[[Array, Array, Array], Distances]
-"""Images (m, c, h, w), their classes (m,) and their streams of noise (m,) -> distances."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +62,18 @@ class Chosen:
         return BOUNDS.get(self.name, "upper")
 
 
-def chosen_attacks(asked: Settings) -> list[Chosen]:
+def chosen_attacks(options: Settings) -> list[Chosen]:
     """Return the attacks with their settings: the functions' defaults, but for ``ATTACK.KEY=VALUE``.
 
     Raises ValueError for settings that do not exist, are no numbers, or belong to an attack that is not made.
     """
     every: dict[str, dict[str, Any]] = {}
-    for name in dict.fromkeys(asked.attack):
-        parameters = [] if name == EXACT else inspect.signature(FUNCTIONS[name]).parameters.values()
+    for name in dict.fromkeys(options.attack):
+        parameters = [] if name == EXACT else inspect.signature(attack_function(name)).parameters.values()
         own = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in OURS]
         every[name] = {one.name: one.default for one in own}
-    given = asked.attack_setting
-    for text in [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else given:
+    changes = options.attack_setting
+    for text in [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else changes:
         where, equals, value = text.partition("=")
         attack, dot, key = where.partition(".")
         if not (equals and dot):
@@ -102,52 +97,47 @@ def chosen_attacks(asked: Settings) -> list[Chosen]:
     return [Chosen(name, settings) for name, settings in every.items()]
 
 
-def distances(chosen: Chosen, subjects: Subjects, kept: Kept, asked: Settings) -> Array:
+def distances(chosen: Chosen, subjects: Subjects, cache: DistanceCache, options: Settings) -> Array:
     """The distances (n,) of the points that are classified correctly; NaN for others, and where the attack fails.
 
-    Those that ``kept`` holds are taken from it; others are kept there, part by part.
+    Those that the ``cache`` holds are taken from it; others are added to it, part by part.
     """
-    attack, size = _made(chosen, subjects, asked)
-    distance = np.full(len(subjects.prediction), np.nan)
+    attack, size = _made(chosen, subjects, options)
     right = np.flatnonzero(subjects.correct)
     # What identifies an image and the class that it is to leave: 32 hexadecimal digits.
     keys = [
         hashlib.sha256(digest + int(label).to_bytes(8, "big")).hexdigest()[:32]
         for digest, label in zip(subjects.digests, subjects.prediction, strict=True)
     ]
-    known = kept.found[chosen.name]
+    known = cache.found[chosen.name]
     parts = [right[start : start + size] for start in range(0, len(right), size)]
-
+    # Looked up part by part, since an image may occur twice.
+    missing = (part[[keys[point] not in known for point in part]] for part in track(chosen.name, parts))
+    streams = np.array([int(key, 16) >> 66 for key in keys])
     try:
-        for part in track(chosen.name, parts):
-            missing = np.array([point for point in part if keys[point] not in known], dtype=np.int64)
-            if len(missing):
-                pixels = subjects.points.images.pixels(subjects.points.rows[missing])
-                streams = np.array([int(keys[point], 16) >> 66 for point in missing])
-                found = attack(pixels, subjects.prediction[missing], streams)
-                new = np.where(found.failed, np.nan, found.distance)
-                kept.add(chosen.name, {keys[point]: float(value) for point, value in zip(missing, new, strict=True)})
-            for point in part:
-                distance[point] = known[keys[point]]
+        for part, found, _ in distances_by_part(
+            attack, subjects.pixels, subjects.prediction, filter(len, missing), streams
+        ):
+            cache.add(chosen.name, {keys[point]: float(value) for point, value in zip(part, found, strict=True)})
     finally:
-        kept.save()
+        cache.save()
+    distance = np.full(len(subjects.prediction), np.nan)
+    distance[right] = [known[keys[point]] for point in right]
     return distance
 
 
-def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, int]:
+def _made(chosen: Chosen, subjects: Subjects, options: Settings) -> tuple[Attack, int]:
     """The attack on this network, and how many images it is made on at a time.
 
     Raises ValueError for settings out of range, before anything is computed.
     """
-    size = CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
+    size = batch_of(subjects.device)
     if chosen.name == EXACT:
         return _exact(subjects), size
-    how = Execution(device=subjects.device, keep_adversarial=False)
-    function = partial(FUNCTIONS[chosen.name], subjects.classifier.evaluate, **chosen.settings, execution=how)
-    attack: Attack = lambda images, label, streams: function(images, label)  # noqa: E731
+    how, settings = Execution(device=subjects.device, keep_adversarial=False), chosen.settings
     if chosen.name == SMOOTHING:
-        attack = lambda images, label, streams: function(images, label, seed=asked.seed, rows=streams)  # noqa: E731
-        size = CERTIFIED_TOGETHER
+        settings, size = {**settings, "seed": options.seed}, CERTIFIED_TOGETHER
+    attack = attack_on(subjects.classifier.evaluate, chosen.name, settings, how)
     nothing = np.zeros(0, dtype=np.int64)
     try:
         attack(np.zeros((0, *subjects.points.images.shape), dtype=np.float32), nothing, nothing)
@@ -175,17 +165,19 @@ def _exact(subjects: Subjects) -> Attack:
                 f"{100 * wrong:.2g} % of their size: take --attack=deepfool (an upper bound), or smoothing"
             )
 
+    closed_form = exact_attack(weight, bias)
+
     def attack(images: Array, label: Array, streams: Array) -> Distances:
         # Together, since margins on the boundary itself are 0 and rounding.
         check(np.concatenate((images, crossing(weight, bias, images, label).clip(0, 1))))
-        return linear_distance(weight, bias, images, label)
+        return closed_form(images, label, streams)
 
     points = subjects.points
     check(points.images.pixels(points.rows[:CPU_BATCH]))
     return attack
 
 
-class Kept:
+class DistanceCache:
     """Distances by attack and key of the image, NaN where an attack failed, in a file where a ``path`` is given.
 
     ``what`` says of which network the distances are; ``settings`` are those of each attack that is to be made.
@@ -220,8 +212,8 @@ class Kept:
 
     def interrupted(self) -> None:
         if self.path is not None and self.path.exists():
-            kept = sum(map(len, self.found.values()))
-            print(f"{kept:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)
+            count = sum(map(len, self.found.values()))
+            print(f"{count:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)
 
     def _load(self, path: Path) -> None:
         """Take up the file. Raises ValueError for a file of something else, of another network or of other settings."""

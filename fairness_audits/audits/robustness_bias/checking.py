@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from fairness_audits.attacks import Execution
-from fairness_audits.attacks.distances import CPU_BATCH, GPU_BATCH
+from fairness_audits.attacks.distances import batch_of
 from fairness_audits.attacks.second_bound import lost_gradient, second_bound
 from fairness_audits.audits.robustness_bias.attack_check import FACTOR, Checked, checked, sampled
 from fairness_audits.audits.robustness_bias.settings import Settings
@@ -67,15 +67,15 @@ class Check:
         return {"factor": FACTOR, "images": int(self.tried.sum()), "forward_passes": self.passes, "groups": groups}
 
 
-def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
+def checked_attacks(subjects: Subjects, options: Settings) -> Check:
     """Check the gradients of all images that are classified correctly, and bound the distances of a sample again."""
     n, right = len(subjects.prediction), np.flatnonzero(subjects.correct)
-    rng, order = generators("audit", "robustness", "check", str(asked.seed), repetitions=2)
+    rng, order = generators("audit", "robustness", "check", str(options.seed), repetitions=2)
     execution = Execution(device=subjects.device, keep_adversarial=False)
-    evaluate, size = subjects.classifier.evaluate, CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
+    evaluate, size = subjects.classifier.evaluate, batch_of(subjects.device)
     lost = np.zeros(n)
     for part in track("checking gradients", [right[start : start + size] for start in range(0, len(right), size)]):
-        lost[part] = lost_gradient(evaluate, _pixels(subjects, part), subjects.prediction[part], execution=execution)
+        lost[part] = lost_gradient(evaluate, subjects.pixels(part), subjects.prediction[part], execution=execution)
     sample, none = sampled(subjects.correct, subjects.points.partitions, rng), np.flatnonzero(lost == 1)
     neighbours = _neighbours(subjects, order)
     passes = len(right)
@@ -83,9 +83,9 @@ def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
     def bounds(points: Array, refined: bool) -> Array:
         nonlocal passes
         bound = np.full(n, np.nan)
-        images, label = _pixels(subjects, points), subjects.prediction[points]
+        images, label = subjects.pixels(points), subjects.prediction[points]
         targets = partial(neighbours, images, label)
-        search = partial(second_bound, seed=asked.seed, streams=points, execution=execution)
+        search = partial(second_bound, seed=options.seed, streams=points, execution=execution)
         found = search(evaluate, images, label, targets, refined=refined)
         passes += found.forward_passes
         bound[points] = found.distance
@@ -104,12 +104,6 @@ def checked_attacks(subjects: Subjects, asked: Settings) -> Check:
         return Check(lost, tried, second, line, passes)
 
 
-def _pixels(subjects: Subjects, points: Array) -> Array:
-    images = subjects.points.images
-    rows = subjects.points.rows[points]
-    return images.pixels(rows) if len(rows) else np.zeros((0, *images.shape), dtype=np.float32)
-
-
 def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array, Array, Array], Array]:
     """A map from images, their classes and the numbers of some of them to images of other classes to go to."""
     # As many of each predicted class as there is room for.
@@ -119,8 +113,8 @@ def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array
         own = order[subjects.prediction[order] == label]
         rank[own] = np.arange(len(own))
     size = max(2, min(POOL, POOL_NUMBERS // int(np.prod(subjects.points.images.shape))))
-    kept = order[np.argsort(rank[order], kind="stable")][:size]
-    pool, classes = torch.from_numpy(_pixels(subjects, kept)), subjects.prediction[kept]
+    pooled = order[np.argsort(rank[order], kind="stable")][:size]
+    pool, classes = torch.from_numpy(subjects.pixels(pooled)), subjects.prediction[pooled]
     means = {label: pool[torch.from_numpy(classes == label)].mean(0) for label in np.unique(classes).tolist()}
 
     def towards(images: Array, label: Array, rows: Array) -> Array:

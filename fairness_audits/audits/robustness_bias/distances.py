@@ -1,7 +1,7 @@
-"""Distances of a dataset's points to the decision boundary of one network, by the attacks that the audit knows.
+"""Distances of points to the decision boundary of one network, by the attacks that audits know.
 
-Points are numbered 0 to n - 1 in the order of the rows that are audited. Their images become numbers part by part, and
-changed images are not kept.
+Both the audit of a user's model and the study's make an attack with :func:`attack_on` and compute its distances with
+:func:`distances_by_part`. Images become numbers part by part, and changed images are not kept.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
     from fairness_audits.models.pixels import PixelNetwork
 
-    Attack = Callable[[PixelNetwork, Array, Array, Array], Distances]
-    """Network, images (m, c, h, w) in [0, 1], their classes (m,) and the numbers of the points (m,) -> distances."""
+Attack = Callable[[Array, Array, Array], Distances]
+"""Images (m, c, h, w) in [0, 1], their classes (m,) and the numbers of their noise streams (m,) -> distances."""
 
 EXACT, SMOOTHING = "exact", "smoothing"
 WITH_IMAGES = ("deepfool", "carlini_wagner", "fmn")
@@ -37,69 +38,98 @@ STREAMS = {EXACT: 0, "deepfool": 2, "carlini_wagner": 3, "fmn": 4, SMOOTHING: 5}
 NAMES = tuple(STREAMS)
 LINEAR = ("networks.logistic_regression",)
 """Architectures whose distances are known exactly."""
-SCALES = ("pixels", "normalised")
 
 
 def applies(name: str, architecture: str) -> bool:
-    """Whether this distance can be had for networks of this architecture."""
+    """Return whether this distance exists for networks of this architecture."""
     return name != EXACT or architecture in LINEAR
 
 
-def named(
-    name: str,
-    settings: Mapping[str, Any],
-    std: tuple[float, ...],
-    rng: np.random.Generator,
-    batch_size: int | None,
-    keep_images: bool = False,
-) -> Attack:
-    """The attack of this name with its own settings, made on ``batch_size`` points at a time (None: what suits).
-
-    ``std``, of every channel, is the unit of normalised pixels. ``rng`` gives the seed of smoothing's noise; the others
-    draw nothing. Where ``keep_images``, the changed images come with the distances. Raises ValueError for another name.
-    """
-    if name not in NAMES:
-        raise ValueError(f"expected an attack among {', '.join(NAMES)}; found {name!r}")
+def attack_function(name: str) -> Callable[..., Distances]:
+    """Return the attack of :mod:`fairness_audits.attacks` with this name, one of NAMES but "exact"."""
     from fairness_audits.attacks.carlini_wagner import carlini_wagner
     from fairness_audits.attacks.minimum_norm import deepfool, fmn
     from fairness_audits.attacks.smoothing import certify
 
-    how = Execution(batch_size=batch_size, keep_adversarial=keep_images)
-    if name == EXACT:
-        return _exact
-    if name == SMOOTHING:
-        own = {**settings, "seed": int(rng.integers(2**63)), "execution": how}
-        own["channel_scale"] = std if own.pop("scale") == "normalised" else None
-        # A point has noise of its own, whatever points it is certified with.
-        return lambda f, images, label, points: certify(f, images, label, **own, rows=points)
     attacks: dict[str, Callable[..., Distances]] = {"deepfool": deepfool, "carlini_wagner": carlini_wagner, "fmn": fmn}
-    attack = attacks[name]
-    return lambda f, images, label, points: attack(f, images, label, **settings, execution=how)
+    return certify if name == SMOOTHING else attacks[name]
+
+
+def attack_on(
+    network: Callable[[torch.Tensor], torch.Tensor], name: str, settings: Mapping[str, Any], execution: Execution
+) -> Attack:
+    """Return an attack on a network.
+
+    Parameters
+    ----------
+    network : callable
+        Maps pixels (m, c, h, w) in [0, 1] to scores (m, K).
+    name : str
+        One of NAMES but "exact", for which see :func:`exact_attack`.
+    settings : mapping
+        Keyword arguments of the attack's function.
+    execution : Execution
+        How the attack runs.
+
+    Returns
+    -------
+    callable
+        Smoothing draws the noise of each point from the point's own stream, whatever points it is certified with; the
+        others draw nothing.
+
+    """
+    function = partial(attack_function(name), network, **settings, execution=execution)
+    if name == SMOOTHING:
+        return lambda images, label, streams: function(images, label, rows=streams)
+    return lambda images, label, streams: function(images, label)
+
+
+def exact_attack(weight: Array, bias: Array) -> Attack:
+    """Return the closed form of a linear network's distances, for scores ``weight`` (K, d) x + ``bias`` (K,)."""
+    return lambda images, label, streams: linear_distance(weight, bias, images, label)
+
+
+def distances_by_part(
+    attack: Attack, pixels: Callable[[Array], Array], label: Array, parts: Iterable[Array], streams: Array
+) -> Iterator[tuple[Array, Array, int]]:
+    """Attack points part by part.
+
+    Parameters
+    ----------
+    attack : callable
+        See :func:`attack_on`.
+    pixels : callable
+        Returns the images (m, c, h, w) of points by their numbers (m,).
+    label, streams : ndarray of shape (n,)
+        The class that each point is to leave, and the number of its stream of noise.
+    parts : iterable of ndarray
+        Numbers of the points that are attacked together. They are asked for one after the other.
+
+    Yields
+    ------
+    part : ndarray of shape (m,)
+        The points.
+    distance : ndarray of shape (m,)
+        Their L2 distances in pixels in [0, 1], NaN where the attack failed.
+    forward_passes : int
+        Images that went through the network.
+
+    """
+    for part in parts:
+        found = attack(pixels(part), label[part], streams[part])
+        yield part, np.where(found.failed, np.nan, found.distance), found.forward_passes
 
 
 def together(name: str, device: torch.device, batch_size: int | None) -> int | None:
-    """How many points go into an attack at once, None for all: one batch, or one point whose noise is batches.
+    """Return how many points go into an attack at once, None for all: one batch, or one point whose noise is batches.
 
-    ``batch_size`` is that of the attack, None for what suits.
+    ``batch_size`` is that of the attack, None for what suits the device.
     """
-    from fairness_audits.attacks.distances import CPU_BATCH, GPU_BATCH
+    from fairness_audits.attacks.distances import batch_of
 
     if name == EXACT:
         return None
-    if device.type == "cpu":
-        return 1 if name == SMOOTHING else batch_size or CPU_BATCH
-    return batch_size or GPU_BATCH
-
-
-def _exact(f: PixelNetwork, images: Array, label: Array, points: Array) -> Distances:
-    """The distances to the boundary of a linear network."""
-    import torch
-
-    from fairness_audits.attacks.distances import affine
-
-    origin = torch.zeros((1, *images.shape[1:]), dtype=torch.float64, device=f.mean.device)
-    weight, bias = affine(copy.deepcopy(f).double(), origin)
-    return linear_distance(weight, bias, images, label)
+    return 1 if name == SMOOTHING and device.type == "cpu" else batch_of(device, batch_size)
 
 
 LOG = logging.getLogger(__name__)
@@ -107,29 +137,29 @@ PIXELS_AT_ONCE = 2**25
 """Of images held as numbers, and of what an attack makes of them."""
 CLASSIFIED_AT_ONCE = 250
 """With it, matrix products on a GPU are deterministic."""
-KEPT_EVERY = 30.0
+SAVED_EVERY = 30.0
 """Seconds."""
 
 
 class Progress:
-    """What an audit has measured: arrays by name, kept every half a minute for a killed one to go on from.
+    """What an audit has measured: arrays by name, saved every half a minute for a killed one to go on from.
 
     ``whose`` is the fingerprint of the audit.
     """
 
     def __init__(self, resume: Checkpoint | None, whose: Array) -> None:
-        self.resume, self.whose, self.kept = resume, whose, time.monotonic()
+        self.resume, self.whose, self.saved_at = resume, whose, time.monotonic()
         self.arrays = dict((resume and resume.load(whose)) or {})
 
     def array(self, name: str, at_first: Array) -> Array:
         """The array of this name, to be written into."""
         return self.arrays.setdefault(name, at_first)
 
-    def keep(self) -> None:
-        """Keep the arrays, if they were not just now."""
-        if self.resume is not None and time.monotonic() - self.kept > KEPT_EVERY:
+    def save(self) -> None:
+        """Save the arrays, if they were not just now."""
+        if self.resume is not None and time.monotonic() - self.saved_at > SAVED_EVERY:
             self.resume.save(self.whose, self.arrays)
-            self.kept = time.monotonic()
+            self.saved_at = time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -161,27 +191,39 @@ class Subject:
     def attacked(
         self, attack: Attack, points: Array, prediction: Array, together: int | None, progress: Progress, name: str
     ) -> tuple[Array, int]:
-        """The distances of these points, which the network puts into the classes ``prediction`` (n,).
+        """Return the distances of these points, which the network puts into the classes ``prediction`` (n,).
 
         Distances (n,) float64, NaN where the attack failed and for other points, and how many images went through the
-        network. So many points go ``together``; after them ``progress`` is kept under this ``name``.
+        network. So many points go ``together``; after them ``progress`` is saved under this ``name``.
         """
         distance = progress.array(f"{name} distance", np.full(len(self.rows), np.nan))
         counts = progress.array(f"{name} counts", np.zeros(2, dtype=np.int64))
-        start = time.process_time()
-        for part in self._parts(points[counts[0] :], together):
-            found = attack(self.f, self.pixels(part), prediction[part], part)
-            distance[part] = np.where(found.failed, np.nan, found.distance)
-            counts += len(part), found.forward_passes
-            progress.keep()
+        start, parts = time.process_time(), self._parts(points[counts[0] :], together)
+        for part, found, passes in distances_by_part(attack, self.pixels, prediction, parts, self._streams):
+            distance[part] = found
+            counts += len(part), passes
+            progress.save()
         LOG.info("%s points in %.1f CPU-seconds", f"{len(points):,}", time.process_time() - start)
         return distance, int(counts[1])
 
+    def exact_attack(self) -> Attack:
+        """Return the closed form of a linear network's distances, from its weights in double precision."""
+        import torch
+
+        from fairness_audits.attacks.distances import affine
+
+        origin = torch.zeros((1, *self.dataset.images.shape[1:]), dtype=torch.float64, device=self.device)
+        return exact_attack(*affine(copy.deepcopy(self.f).double(), origin))
+
     def adversarial(self, attack: Attack, points: Array, prediction: Array) -> Array:
-        """The images that the attack makes of these points, NaN where it fails: all at once, so for a few points."""
-        found = attack(self.f, self.pixels(points), prediction[points], points)
+        """Return the images that the attack makes of a few points, NaN where it fails."""
+        found = attack(self.pixels(points), prediction[points], points)
         assert found.adversarial is not None
         return np.where(found.failed[:, None, None, None], np.nan, found.adversarial)
+
+    @property
+    def _streams(self) -> Array:
+        return np.arange(len(self.rows))
 
     def _parts(self, points: Array, most: int | None = None) -> Iterator[Array]:
         held = max(1, PIXELS_AT_ONCE // self.dataset.images[0].size)

@@ -31,7 +31,7 @@ ON_THEIR_SIDE = (5, 6, 7, 8)
 """Orientations whose height and width are swapped."""
 COLOURS = (1, 3)
 COLUMNS = ("file", "filename", "file_name", "image", "path")
-"""Columns that are taken for the file names without being told."""
+"""Columns that are taken for the file names by default."""
 FORMS = "(n, c, h, w), (n, h, w, c) or (n, h, w) with 1 or 3 channels, uint8 or floating in [0, 1]"
 Shape = tuple[int, int, int]
 
@@ -72,13 +72,13 @@ class Images:
         return np.stack([self.one(int(point)) for point in points])
 
 
-def in_array(source: Source, asked: Settings, array: Array) -> Images:
+def in_array(source: Source, options: Settings, array: Array) -> Images:
     """The images of an ``array``, in the order of the table's rows; of four axes the second is that of channels if it
     can be, else the last.
 
     Raises ValueError for another shape, numbers that are no pixels, and another number of rows or channels.
     """
-    path, pixels = asked.images, np.asarray(array)
+    path, pixels = options.images, np.asarray(array)
     if pixels.ndim == 4 and pixels.shape[1] in COLOURS and pixels.shape[3] in COLOURS:
         raise ValueError(
             f"{path}: expected one axis of channels, found shape {np.shape(array)}, in which the second and the last "
@@ -122,7 +122,7 @@ def in_array(source: Source, asked: Settings, array: Array) -> Images:
             f"expected a row of {source.name} for each image of {path}, in the same order; found "
             f"{len(source.table):,} rows and {len(pixels):,} images"
         )
-    height, width = asked.resize or pixels.shape[2:]
+    height, width = options.resize or pixels.shape[2:]
     return Images(
         names=tuple(str(row) for row in range(len(pixels))),
         shape=(int(pixels.shape[1]), int(height), int(width)),
@@ -131,18 +131,18 @@ def in_array(source: Source, asked: Settings, array: Array) -> Images:
     )
 
 
-def in_folder(source: Source, asked: Settings) -> tuple[str, Images]:
+def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
     """The column of file names, and the images in the order of the table's rows.
 
     Only the files' headers are read here; one whose header cannot be is noted as unreadable. Raises ValueError where
     none can be read, and for files of several sizes without ``--resize``.
     """
-    path, table = asked.images, source.table
+    path, table = options.images, source.table
     if not path.is_dir():
         raise ValueError(f"expected --images to be a folder of PNG and JPEG files; there is no folder {path}")
-    if asked.file is not None:
-        check_columns(table, [asked.file], "--file", source.name)
-    column = asked.file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
+    if options.file is not None:
+        check_columns(table, [options.file], "--file", source.name)
+    column = options.file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
     names = [str(value) for value in table[column]]
     files = named_files(source, column, path)
     unreadable: dict[int, str] = {}
@@ -159,17 +159,17 @@ def in_folder(source: Source, asked: Settings) -> tuple[str, Images]:
         except Unreadable as error:
             unreadable[point] = str(error)
     if not known:
-        told = listed([f"{names[point]} ({why})" for point, why in unreadable.items()], SHOWN)
-        raise ValueError(f"none of the {len(names)} images below {path} can be read: {told}: write them again")
+        failures = listed([f"{names[point]} ({why})" for point, why in unreadable.items()], SHOWN)
+        raise ValueError(f"none of the {len(names)} images below {path} can be read: {failures}: write them again")
     first, _, (height, width) = known[0]
-    if asked.resize is not None:
-        height, width = asked.resize
+    if options.resize is not None:
+        height, width = options.resize
     elif other := next(((name, size) for name, _, size in known if size != (height, width)), None):
         raise ValueError(
             f"expected images of one size, found {height} x {width} ({first}) and {other[1][0]} x {other[1][1]} "
             f"({other[0]}): --resize={height},{width} makes them alike; distances are then of the resized images"
         )
-    count = asked.channels or (1 if all(mode in GREY for _, mode, _ in known) else 3)
+    count = options.channels or (1 if all(mode in GREY for _, mode, _ in known) else 3)
     return column, Images(
         names=tuple(names),
         shape=(count, height, width),

@@ -12,7 +12,6 @@ from fairness_audits.audits.robustness_bias import rows
 from fairness_audits.audits.robustness_bias.attack_check import Checked
 from fairness_audits.audits.robustness_bias.attacking import Chosen
 from fairness_audits.audits.robustness_bias.checking import Check
-from fairness_audits.audits.robustness_bias.measures import DENOMINATORS
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.audits.robustness_bias.subjects import Subjects
 from fairness_audits.results.formats import plain
@@ -40,32 +39,24 @@ class Measured:
     checked: Sequence[Checked] | None = None
 
 
-def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Subjects, asked: Settings) -> Measured:
+def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Subjects, options: Settings) -> Measured:
     """The measures of all groups by these distances (n,) of an attack, NaN where it found none, and its ``check``.
 
     Intervals and p-values of all attacks and denominators are of the same resamples and permutations of the seed. What
     does not exist is null.
     """
     failed = subjects.correct & np.isnan(distance)
-    told = None
+    compared = None
     if check is not None and chosen.bound == "upper":
-        told = check.of(distance, subjects)
+        compared = check.of(distance, subjects)
         distance = check.completed(distance)
     points = rows.Measured(distance, subjects.correct, subjects.points.partitions)
-    budget, known = points.budget(asked.budget), distance[points.known]
-    precision = Precision(asked.alpha, asked.bootstraps, asked.permutations)
-    (rng,) = generators("audit", "robustness", "sigma", str(asked.seed), repetitions=1)
-    seeds = rng.integers(2**63, size=2)
-    counts = {"images": np.ones(len(distance), dtype=bool), "n_correct": points.correct, "failed": failed}
-    levels = []
-    for denominator in DENOMINATORS:
-        every = rows.level_measures(points, denominator, budget, precision, seeds)
-        for partition, measures in zip(points.partitions, every, strict=True):
-            members = [partition.codes == level for level in range(len(partition))]
-            where = {"denominator": denominator, "partition": partition.name, "level": partition.levels}
-            counted = {name: [of[inside].sum() for inside in members] for name, of in counts.items()}
-            levels.append(pd.DataFrame({"attack": chosen.name, "bound": chosen.bound, **where, **counted, **measures}))
-    groups = pd.concat(levels, ignore_index=True).assign(budget=budget)
+    budget = points.budget(options.budget)
+    precision = Precision(options.alpha, options.bootstraps, options.permutations)
+    (rng,) = generators("audit", "robustness", "sigma", str(options.seed), repetitions=1)
+    groups = rows.group_measures(points, budget, precision, rng, failed).assign(budget=budget)
+    groups.insert(0, "attack", chosen.name)
+    groups.insert(1, "bound", chosen.bound)
     found = {
         "attack": chosen.name,
         "bound": chosen.bound,
@@ -73,16 +64,14 @@ def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Sub
         "images": len(distance),
         "n_correct": points.correct.sum(),
         "failed": failed.sum(),
-        "budget": budget,
-        "mean_distance": known.mean() if len(known) else None,
-        "median_distance": np.median(known) if len(known) else None,
+        **points.overall(budget),
         "groups": groups.to_dict("records"),
-        "check": None if check is None or told is None else check.entry(told, subjects),
+        "check": None if check is None or compared is None else check.entry(compared, subjects),
     }
-    return Measured(chosen, points, groups, plain(found), failed, told)
+    return Measured(chosen, points, groups, plain(found), failed, compared)
 
 
 def settings_text(found: Entry) -> str:
     """``deepfool: steps 100, candidates 10, ...``: the attack with its settings, as every output is stamped."""
-    told = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in found["settings"].items())
-    return f"{found['attack']}: {told}" if told else str(found["attack"])
+    settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in found["settings"].items())
+    return f"{found['attack']}: {settings}" if settings else str(found["attack"])

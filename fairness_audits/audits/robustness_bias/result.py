@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fairness_audits.audits.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
+from fairness_audits.audits.robustness_bias.attacking import DistanceCache, chosen_attacks, distances
 from fairness_audits.audits.robustness_bias.checking import Check, checked_attacks
-from fairness_audits.audits.robustness_bias.distances import exact_arithmetic
+from fairness_audits.audits.robustness_bias.distances import SMOOTHING, exact_arithmetic
 from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, measured, settings_text
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.audits.robustness_bias.subjects import (
     Subjects,
     check_sizes,
+    classified,
     identity,
-    looked,
     normalised,
     read_points,
 )
@@ -113,12 +113,12 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
     }
     made_by = {one.name: {**one.settings, **({"seed": asked.seed} if one.name == SMOOTHING else {})} for one in wanted}
     with exact_arithmetic(torch.get_num_threads()):
-        subjects = looked(points, raw, asked.output_kind, with_gradient)
+        subjects = classified(points, raw, asked.output_kind, with_gradient)
         partitions, label = subjects.points.partitions, subjects.points.label
         check_sizes(partitions, asked.min_group)
         labels = np.zeros(0, dtype=np.int64) if label is None else label
         check_classes(labels, subjects.classes, asked.classes, asked.label, source.name)
-        kept = Kept(asked.checkpoint, made_of, made_by)
+        kept = DistanceCache(asked.checkpoint, made_of, made_by)
         try:
             found = [distances(one, subjects, kept, asked) for one in wanted]
             check = checked_attacks(subjects, asked) if any(one.bound == "upper" for one in wanted) else None
@@ -348,7 +348,7 @@ def _check_section(found: Entry) -> Section:
         for row in rows_of(columns, every, name)
     )
     explained = Text(
-        "checked: images of the group for which a second search, which compares decisions, looked for a smaller "
+        "checked: images of the group for which a second search, which compares decisions, classified for a smaller "
         f"change; mean and second: mean distances of those by {found['attack']} and by that search; worse: images "
         f"where the distance by {found['attack']} is more than {check['factor']:g} times as long; lost: share of the "
         "group's images that have no gradient along some of their pixels. The distances above are those of "

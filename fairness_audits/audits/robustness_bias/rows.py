@@ -1,4 +1,4 @@
-"""Distances of points, as rows: every measure of every level of every partition, with its error and its test."""
+"""Distances of points, as tables: every measure of every level of every partition, with its error and its test."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.inference import sigma_intervals, significance
@@ -13,11 +14,16 @@ from fairness_audits.audits.robustness_bias.measures import DENOMINATORS, Partit
 from fairness_audits.values import Array
 
 LOG = logging.getLogger(__name__)
+COUNTS = ("n_correct", "failed")
+MEASURES = (
+    *("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p", "sigma_p_adjusted"),
+    *("auc", "mean_distance", "median_distance", "n"),
+)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The m points that one kind of distance was asked of.
+    """The m points of which one kind of distance was computed.
 
     ``distance`` (m,) is NaN where there is none: the point is misclassified, ``correct`` (m,) False, or the attack
     failed; then it counts in no share. ``partitions`` part the same m points.
@@ -32,66 +38,92 @@ class Measured:
         """Correctly classified points without a distance, (m,)."""
         return self.correct & np.isnan(self.distance)
 
-    @property
-    def known(self) -> Array:
-        """Points with a distance, (m,)."""
-        return self.correct & ~np.isnan(self.distance)
-
-    def budget(self, asked: float | None) -> float:
-        """T: what was asked for, or the largest distance measured; NaN where none was."""
-        if asked is not None:
-            return asked
+    def budget(self, largest: float | None) -> float:
+        """T: the ``largest`` perturbation that counts; for None the largest distance measured, NaN where none was."""
+        if largest is not None:
+            return largest
         return counted(self.distance, self.correct, "correct").longest
+
+    def overall(self, budget: float) -> dict[str, float]:
+        """What is known of all points together, NaN where there is no distance."""
+        known = self.distance[self.correct & ~np.isnan(self.distance)]
+        return {
+            "budget": budget,
+            "mean_distance": known.mean() if len(known) else np.nan,
+            "median_distance": np.median(known) if len(known) else np.nan,
+        }
+
+
+def group_measures(
+    measured: Measured, budget: float, precision: Precision, rng: np.random.Generator, failed: Array | None = None
+) -> pd.DataFrame:
+    """Measure every level of every partition.
+
+    Parameters
+    ----------
+    measured : Measured
+        The points with their distances.
+    budget : float
+        T, the largest perturbation that counts, L2 in pixels in [0, 1].
+    precision : Precision
+        How precise intervals and p-values are.
+    rng : numpy.random.Generator
+        Gives the seeds of resamples and permutations, which all denominators share.
+    failed : ndarray of shape (m,), optional
+        Where the attack found nothing; by default where a correctly classified point has no distance.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each denominator, partition and level: its points (``images``), ``n_correct`` and ``failed`` of them,
+        and MEASURES, NaN where one does not exist.
+
+    """
+    seeds = rng.integers(2**63, size=2)
+    failed = measured.failed if failed is None else failed
+    counts = {"images": np.ones(len(failed), dtype=bool), "n_correct": measured.correct, "failed": failed}
+    tables = []
+    for denominator in DENOMINATORS:
+        every = _level_measures(measured, denominator, budget, precision, seeds)
+        for partition, measures in zip(measured.partitions, every, strict=True):
+            members = [partition.codes == level for level in range(len(partition))]
+            sizes = {name: [of[inside].sum() for inside in members] for name, of in counts.items()}
+            where = {"denominator": denominator, "partition": partition.name, "level": partition.levels}
+            tables.append(pd.DataFrame({**where, **sizes, **measures}))
+    return pd.concat(tables, ignore_index=True)
 
 
 def measured_rows(
     measured: Measured, budget: float | None, precision: Precision, rng: np.random.Generator, where: str
 ) -> Iterator[dict[str, Any]]:
-    """The rows of all points together and of every level; ``where`` names them in a warning.
+    """Yield :func:`group_measures` as tidy rows, after those of all points together.
 
     Columns ``partition`` and ``level`` (empty for all points), ``denominator`` (empty where there is none),
-    ``statistic``, ``value``. A level whose sigma does not exist is named in a warning.
+    ``statistic``, ``value``. A level whose sigma does not exist is named in a warning, in which ``where`` says whose
+    rows these are.
     """
     limit = measured.budget(budget)
-    yield from _whole(measured, limit)
-    for partition in measured.partitions:
-        for name, of_points in (("n_correct", measured.correct), ("failed", measured.failed)):
-            for level, title in enumerate(partition.levels):
-                yield row(name, of_points[partition.codes == level].sum(), partition.name, title)
-    # Each denominator sees the same resamples and permutations.
-    seeds = rng.integers(2**63, size=2)
-    for denominator in DENOMINATORS:
-        yield from _by_level(measured, denominator, limit, precision, seeds, where)
+    correct = measured.correct
+    whole = {"points": len(correct), "accuracy": correct.mean() if len(correct) else np.nan}
+    for statistic, value in {**whole, "failed": measured.failed.sum(), **measured.overall(limit)}.items():
+        yield row(statistic, value)
+    groups = group_measures(measured, limit, precision, rng)
+    for statistics, denominators in ((COUNTS, DENOMINATORS[:1]), (MEASURES, DENOMINATORS)):
+        some = groups[groups["denominator"].isin(denominators)]
+        for (denominator, partition), levels in some.groupby(["denominator", "partition"], sort=False):
+            own = "" if statistics is COUNTS else denominator
+            for statistic in statistics:
+                for level, value in zip(levels["level"], levels[statistic], strict=True):
+                    yield row(statistic, value, partition, level, own)
+            if own and (empty := levels["level"][levels["n"] == 0].tolist()):
+                message = "%s, denominator %s: no point of %s %s counts, so sigma does not exist there"
+                LOG.warning(message, where, denominator, partition, ", ".join(empty))
 
 
-def _whole(measured: Measured, limit: float) -> Iterator[dict[str, Any]]:
-    known = measured.distance[measured.known]
-    yield row("points", len(measured.correct))
-    yield row("accuracy", measured.correct.mean() if len(measured.correct) else np.nan)
-    yield row("failed", measured.failed.sum())
-    yield row("budget", limit)
-    yield row("mean_distance", known.mean() if len(known) else np.nan)
-    yield row("median_distance", np.median(known) if len(known) else np.nan)
-
-
-def _by_level(
-    measured: Measured, denominator: str, limit: float, precision: Precision, seeds: Array, where: str
-) -> Iterator[dict[str, Any]]:
-    """The measures of every level; one that has none because no point of its counts is named in a warning."""
-    every = level_measures(measured, denominator, limit, precision, seeds)
-    for partition, statistics in zip(measured.partitions, every, strict=True):
-        for statistic, values in statistics.items():
-            for title, value in zip(partition.levels, values, strict=True):
-                yield row(statistic, value, partition.name, title, denominator)
-        if empty := [title for title, points in zip(partition.levels, statistics["n"], strict=True) if not points]:
-            message = "%s, denominator %s: no point of %s %s counts, so sigma does not exist there"
-            LOG.warning(message, where, denominator, partition.name, ", ".join(empty))
-
-
-def level_measures(
+def _level_measures(
     measured: Measured, denominator: str, limit: float, precision: Precision, seeds: Array
 ) -> Iterator[dict[str, Any]]:
-    """Of each partition the measures of its L levels, (L,) each; NaN where one does not exist."""
+    """Of each partition the measures of its L levels, (L,) each."""
     lengths, partitions = counted(measured.distance, measured.correct, denominator), measured.partitions
     resampling, permuting = (np.random.default_rng(seed) for seed in seeds)
     intervals = sigma_intervals(lengths, partitions, limit, precision.bootstraps, precision.alpha, resampling)

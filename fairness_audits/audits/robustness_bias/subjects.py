@@ -63,56 +63,56 @@ class Points:
         """What the audited images are called."""
         return [self.images.names[row] for row in self.rows]
 
-    def only(self, kept: Array) -> Points:
-        """The points where ``kept`` (n,) bool."""
+    def only(self, chosen: Array) -> Points:
+        """The points where ``chosen`` (n,) bool."""
         return replace(
             self,
-            rows=self.rows[kept],
-            label=None if self.label is None else self.label[kept],
-            partitions=tuple(Partition(one.name, one.levels, one.codes[kept]) for one in self.partitions),
+            rows=self.rows[chosen],
+            label=None if self.label is None else self.label[chosen],
+            partitions=tuple(Partition(one.name, one.levels, one.codes[chosen]) for one in self.partitions),
         )
 
 
-def read_points(source: Source, asked: Settings, array: Array | None = None) -> Points:
+def read_points(source: Source, options: Settings, array: Array | None = None) -> Points:
     """The audited images: of an ``array``, or of the folder that is asked for.
 
     Raises ValueError for everything about images and table that the user can mend.
     """
     table, column = source.table, None
-    if asked.label is not None:
-        check_columns(table, [asked.label], "--label", source.name)
+    if options.label is not None:
+        check_columns(table, [options.label], "--label", source.name)
     if array is None:
-        column, images = in_folder(source, asked)
+        column, images = in_folder(source, options)
     else:
-        images = in_array(source, asked, array)
-    label = None if asked.label is None else class_numbers(source, asked.label, asked.classes)
-    partitions = tuple(partition_of(table[name]) for name in _chosen(source, asked, column))
+        images = in_array(source, options, array)
+    label = None if options.label is None else class_numbers(source, options.label, options.classes)
+    partitions = tuple(partition_of(table[name]) for name in _chosen(source, options, column))
     everyone = Points(images, np.arange(len(table)), label, partitions, column)
     everyone = everyone.only(~np.isin(everyone.rows, list(images.unreadable)))
     n = len(everyone.rows)
-    if asked.points is None:
+    if options.points is None:
         return everyone
-    if asked.points > n:
+    if options.points > n:
         raise ValueError(
-            f"--points asks for {asked.points:,} images, but there are {n:,}: leave it out to audit all of them"
+            f"--points asks for {options.points:,} images, but there are {n:,}: leave it out to audit all of them"
         )
     # So many that keep the shares of classes and groups.
     traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
     _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
-    (rng,) = generators("audit", "robustness", "points", str(asked.seed), repetitions=1)
-    return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[: asked.points]))
+    (rng,) = generators("audit", "robustness", "points", str(options.seed), repetitions=1)
+    return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[: options.points]))
 
 
-def _chosen(source: Source, asked: Settings, file: str | None) -> list[str]:
+def _chosen(source: Source, options: Settings, file: str | None) -> list[str]:
     """The columns to compare by.
 
     Raises ValueError where a named column does not exist, and for a column of one level, or of too many.
     """
-    table, path, most = source.table, source.name, MOST_LEVELS if asked.group else FEW_LEVELS
-    check_columns(table, asked.group, "--group", path)
-    if file in asked.group:
+    table, path, most = source.table, source.name, MOST_LEVELS if options.group else FEW_LEVELS
+    check_columns(table, options.group, "--group", path)
+    if file in options.group:
         raise ValueError(f"--group names {file!r}, the column of file names: name a column of groups")
-    names = list(dict.fromkeys(asked.group)) or [name for name in table if name not in (file, asked.label)]
+    names = list(dict.fromkeys(options.group)) or [name for name in table if name not in (file, options.label)]
     if not names:
         raise ValueError(f"{path}: there is no column to compare by: add a column of groups, or name one with --group")
     for name in names:
@@ -182,13 +182,18 @@ class Subjects:
         """How many classes the network tells apart."""
         return self.classifier.trial.shape[1]
 
+    def pixels(self, points: Array) -> Array:
+        """The images of these points, (m, c, h, w) float32 in [0, 1]."""
+        images, rows = self.points.images, self.points.rows[points]
+        return images.pixels(rows) if len(rows) else np.zeros((0, *images.shape), dtype=np.float32)
+
     @property
     def correct(self) -> Array:
         """Who is classified correctly, (n,): all where no true classes were given."""
         return self.prediction == (self.prediction if self.points.label is None else self.points.label)
 
 
-def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool) -> Raw:
+def normalised(model: Model, options: Settings, shape: Shape, with_gradient: bool) -> Raw:
     """The model behind its normalisation; ``with_gradient``: attacks will need one.
 
     Raises ValueError for one that takes no images, has no gradient, or takes another normalisation.
@@ -197,8 +202,8 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
         raise no_gradient(model)
     if model.kind in ("onnx", "quantised") and with_gradient:
         raise no_gradient(model, "take --attack=smoothing alone, which needs none")
-    device = Computing(asked.device, "float32").device
-    mean, std = (tuple(np.atleast_1d(values).tolist()) for values in (asked.mean, asked.std))
+    device = Computing(options.device, "float32").device
+    mean, std = (tuple(np.atleast_1d(values).tolist()) for values in (options.mean, options.std))
     for name, values in (("mean", mean), ("std", std)):
         if len(values) not in (1, shape[0]):
             raise ValueError(
@@ -230,7 +235,7 @@ def identity(model: Model) -> str:
     Raises ValueError where a part of what computes cannot be known.
     """
     if model.file is not None and model.file.suffix in WHOLE:
-        return " ".join(map(sha256, (model.file, *beside(model.file))))
+        return " ".join(map(sha256, (model.file, *weight_files(model.file))))
     try:
         return fingerprint(model.evaluate)
     except Opaque as error:
@@ -240,7 +245,7 @@ def identity(model: Model) -> str:
         ) from error
 
 
-def beside(file: Path) -> list[Path]:
+def weight_files(file: Path) -> list[Path]:
     """The files that an ONNX program keeps its weights in, if not in its own."""
     if file.suffix != ".onnx":
         return []
@@ -273,16 +278,16 @@ def _numbers(values: Sequence[float]) -> str:
     return ",".join(f"{value:.4g}" for value in values)
 
 
-def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects:
+def classified(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects:
     """Read, classify and identify all points; ``with_gradient``: attacks will need one.
 
     Raises ValueError where the network fails, or no image can be read.
     """
     n = len(points.rows)
     outputs: list[Tensor] = []
-    kept = np.ones(n, dtype=bool)
+    readable = np.ones(n, dtype=bool)
     digests: list[bytes] = []
-    told = {points.images.names[row]: why for row, why in points.images.unreadable.items()}
+    reasons = {points.images.names[row]: why for row, why in points.images.unreadable.items()}
     first: Tensor | None = None
     parts = [np.arange(start, min(start + TOGETHER, n)) for start in range(0, n, TOGETHER)]
     for part in track("reading and classifying", parts):
@@ -291,8 +296,8 @@ def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects
             try:
                 pixels.append(points.images.one(int(points.rows[point])))
             except Unreadable as error:
-                kept[point] = False
-                told[points.images.names[points.rows[point]]] = str(error)
+                readable[point] = False
+                reasons[points.images.names[points.rows[point]]] = str(error)
         if not pixels:
             continue
         digests.extend(hashlib.sha256(one.tobytes()).digest() for one in pixels)
@@ -305,12 +310,12 @@ def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects
     if first is None:
         raise ValueError(
             f"none of the {n:,} audited images can be read: "
-            f"{listed([f'{name} ({why})' for name, why in told.items()], SHOWN)}: write them again"
+            f"{listed([f'{name} ({why})' for name, why in reasons.items()], SHOWN)}: write them again"
         )
-    some = points.only(kept)
+    some = points.only(readable)
     output = torch.cat(outputs)
     check_finite(output.numpy(), some.names, raw.form)
     classifier = read(output, raw.output, kind, finite=True)
     if with_gradient:
         check_gradient(classifier.evaluate, [first], raw.form)
-    return Subjects(some, classifier, raw.device, tuple(digests), told)
+    return Subjects(some, classifier, raw.device, tuple(digests), reasons)

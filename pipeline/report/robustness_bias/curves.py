@@ -17,13 +17,13 @@ from matplotlib.ticker import MaxNLocator
 from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, counted, survival
 from fairness_audits.results.style import PAGE_WIDTH, WARNING, line_style, new_figure, panel_letter
 from fairness_audits.values import Array
-from pipeline.methods.sgd import accuracy_curve
 from pipeline.report import labels as w
 from pipeline.report import registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Picture
+from pipeline.training.sgd_config import accuracy_curve
 
 GRID = 400
 """Budgets at which a curve is drawn: its steps are finer than its line."""

@@ -14,9 +14,9 @@ import numpy as np
 
 from fairness_audits.fair_metric import FairMetric
 from fairness_audits.values import Array, Batch
-from pipeline.methods.sensr import EPSILON, Config
 from pipeline.training.sensr import training
 from pipeline.training.sensr.lanes import LANES, TERMS, UNROLL, Attack, corrected_rates, largest_step
+from pipeline.training.sensr_config import EPSILON, Config
 
 CHANGED = ("parameters", "first", "second", "penalty", "counts")
 """The arrays of a repetition that its iterations change."""

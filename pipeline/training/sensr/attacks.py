@@ -9,7 +9,6 @@ import math
 import numpy as np
 
 from fairness_audits.values import Array
-from pipeline.methods.sensr import BETA_1, BETA_2
 from pipeline.training.sensr.lanes import (
     LANES,
     TINIEST,
@@ -24,6 +23,7 @@ from pipeline.training.sensr.lanes import (
     slopes,
     total_loss,
 )
+from pipeline.training.sensr_config import BETA_1, BETA_2
 
 # Where the rows of an input coordinate's state in the full attack begin: q, sum_{k >= 2} U_k U_k' delta, the moments of
 # Adam, delta. After them, of what all coordinates share: d loss / dz, z, U_k' delta for k = 0, 1 and what a step adds.

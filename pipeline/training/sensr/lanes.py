@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 
 from fairness_audits.values import Array
-from pipeline.methods.sensr import BETA_1, BETA_2
+from pipeline.training.sensr_config import BETA_1, BETA_2
 
 LANES = 32
 UNROLL = 4

@@ -8,7 +8,6 @@ import math
 import numpy as np
 
 from fairness_audits.values import Array
-from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY
 from pipeline.training.sensr.attacks import full_attack, subspace_attack
 from pipeline.training.sensr.lanes import (
     LANES,
@@ -23,6 +22,7 @@ from pipeline.training.sensr.lanes import (
     second_moment,
     shift,
 )
+from pipeline.training.sensr_config import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY
 
 # Between the rows of two large arrays, so that a block's part of all rows does not compete for the same cache lines.
 GAP = 16

@@ -12,11 +12,11 @@ from fairness_audits.attacks.linear_distance import linear_distance
 from fairness_audits.attacks.minimum_norm import deepfool, fmn
 from fairness_audits.attacks.smoothing import certify
 from fairness_audits.audits.robustness_bias import distances
-from fairness_audits.audits.robustness_bias.distances import exact_arithmetic
+from fairness_audits.audits.robustness_bias.distances import Subject, exact_arithmetic
 from fairness_audits.seeds import generators
 from fairness_audits.values import Classifier, ImageDataset
 from pipeline import networks
-from pipeline.audits.robustness_bias import Config, run
+from pipeline.audits.robustness_bias import SCALES, Config, run
 from pipeline.values import AuditResult
 from tests.builders import chosen, image_dataset, number, shipped
 from tests.methods.builders import Kept
@@ -255,7 +255,7 @@ def test_torch_is_left_as_it_was() -> None:
 
 
 # Each name is the attack that it says, with its own settings, on pixels, and with noise that belongs to the point.
-SMOOTHING = {"sigma": 0.125, "scale": "pixels", "selection_samples": 100, "samples": 400, "first_samples": 100}
+SMOOTHING: dict[str, Any] = {"sigma": 0.125, "selection_samples": 100, "samples": 400, "first_samples": 100}
 SMOOTHING |= {"growth": 2.0, "tolerance": 0.1, "alpha": 0.001}
 IMAGES = np.random.default_rng(0).uniform(0.2, 0.8, size=(20, 2, 4, 4)).astype(np.float32)
 
@@ -275,8 +275,14 @@ def label(network: Any) -> np.ndarray:
     return np.asarray(network(torch.from_numpy(IMAGES)).argmax(1).numpy())
 
 
-def made(name: str, settings: dict[str, Any], seed: int = 0, batch: int | None = None, keep: bool = False) -> Any:
-    return distances.named(name, settings, STD, np.random.default_rng(seed), batch, keep)
+@pytest.fixture(scope="module")
+def subject(network: Any, dataset: ImageDataset) -> Subject:
+    return Subject(network, dataset, dataset.test[0], torch.device("cpu"))
+
+
+def made(subject: Subject, name: str, batch: int | None = None, keep: bool = False, **settings: Any) -> Any:
+    config = replace(CONFIG, batch_size=batch, **{f"{name}_{key}": value for key, value in settings.items()})
+    return config.attack(subject, name, np.random.default_rng(0), keep)
 
 
 @pytest.mark.parametrize(
@@ -287,40 +293,41 @@ def made(name: str, settings: dict[str, Any], seed: int = 0, batch: int | None =
         (fmn, {"steps": 3}),
     ],
 )
-def test_an_attack_gets_its_settings(network: Any, label: np.ndarray, attack: Any, settings: dict[str, Any]) -> None:
-    expected = attack(network, IMAGES, label, **settings)
+def test_an_attack_gets_its_settings(
+    subject: Subject, label: np.ndarray, attack: Any, settings: dict[str, Any]
+) -> None:
+    expected = attack(subject.f, IMAGES, label, **settings)
     found, without = (
-        made(attack.__name__, settings, batch=batch, keep=keep)(network, IMAGES, label, np.arange(20))
+        made(subject, attack.__name__, batch, keep, **settings)(IMAGES, label, np.arange(20))
         for batch, keep in ((6, True), (None, False))
     )
     np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-3)
     assert found.adversarial.shape == IMAGES.shape
     assert without.adversarial is None
-    assert (attack(network, IMAGES, label).distance != expected.distance).any()
+    assert (attack(subject.f, IMAGES, label).distance != expected.distance).any()
 
 
-@pytest.mark.parametrize("scale", distances.SCALES)
-def test_certificates_have_their_scale_and_each_point_its_noise(network: Any, label: np.ndarray, scale: str) -> None:
-    settings: dict[str, Any] = {**SMOOTHING, "scale": scale}
-    whole = made("smoothing", settings)(network, IMAGES, label, np.arange(20))
+@pytest.mark.parametrize("scale", SCALES)
+def test_certificates_have_their_scale_and_each_point_its_noise(
+    subject: Subject, label: np.ndarray, scale: str
+) -> None:
+    whole = made(subject, "smoothing", **SMOOTHING, scale=scale)(IMAGES, label, np.arange(20))
     rows = np.array([11, 4])
-    part = made("smoothing", settings, batch=100)(network, IMAGES[rows], label[rows], rows)
+    part = made(subject, "smoothing", 100, **SMOOTHING, scale=scale)(IMAGES[rows], label[rows], rows)
     np.testing.assert_array_equal(part.distance, whole.distance[rows])
-    del settings["scale"]
     seed = int(np.random.default_rng(0).integers(2**63))
-    direct = certify(
-        network, IMAGES, label, **settings, seed=seed, channel_scale=STD if scale == "normalised" else None
-    )
+    channels = STD if scale == "normalised" else None
+    direct = certify(subject.f, IMAGES, label, **SMOOTHING, seed=seed, channel_scale=channels)
     np.testing.assert_array_equal(whole.distance, direct.distance)
     assert (whole.distance > 0).any()
-    assert (whole.distance <= made("deepfool", {})(network, IMAGES, label, np.arange(20)).distance).all()
+    assert (whole.distance <= made(subject, "deepfool")(IMAGES, label, np.arange(20)).distance).all()
 
 
 @pytest.mark.parametrize("kill_after", [1, 10, 50])
 def test_a_killed_audit_goes_on_to_the_same_numbers(
     dataset: ImageDataset, kill_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distances, "KEPT_EVERY", -1.0)
+    monkeypatch.setattr(distances, "SAVED_EVERY", -1.0)
     config: dict[str, Any] = {"attacks": ["deepfool", "smoothing"], "smoothing_points": 20, "batch_size": 8}
     whole, counted, resume = Kept(), Kept(), Kept(kill_after)
     expected = audited(dataset, resume=whole, **config)

@@ -1,0 +1,81 @@
+"""People beside their counterparts: the sizes of flipsets with intervals, and in what their members differ."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets
+from fairness_audits.audits.fliptest.intervals import SizeIntervals, size_intervals
+from fairness_audits.audits.fliptest.transparency import TransparencyReport, transparency_report
+from fairness_audits.values import Array
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The flipsets of n people, intervals for their sizes, and the transparency report of each flipset."""
+
+    flips: Flipsets
+    intervals: SizeIntervals
+    reports: Mapping[str, TransparencyReport]
+
+
+def compare(
+    points: Array,
+    images: Array,
+    flips: Flipsets,
+    *,
+    alpha: float,
+    bootstraps: int,
+    rngs: Sequence[np.random.Generator],
+    moving: Array,
+    units: Array | None = None,
+) -> Comparison:
+    """Compare people and their counterparts, in the audits of a user's model and of the studies alike.
+
+    Parameters
+    ----------
+    points, images : ndarray of shape (n, d)
+        Finite features of the people and of their counterparts.
+    flips : Flipsets
+        The decisions about both.
+    alpha : float
+        Intervals have level 1 - alpha.
+    bootstraps : int
+        Resamples behind the intervals of mean shifts.
+    rngs : sequence of numpy.random.Generator
+        One for each of FLIPSETS; the same one twice draws for one after the other.
+    moving : ndarray of shape (d,), bool
+        Features that a map moves. The others have no rank.
+    units : ndarray of shape (d,), optional
+        What mean shifts are ranked in; by default the features' own units.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        For unequal shapes, for values that are not finite, and for units that are not positive.
+
+    Examples
+    --------
+    >>> flips = Flipsets(np.array([1, 1, 0]), np.array([0, 1, 0]))
+    >>> people = np.array([[2.0], [3.0], [0.0]])
+    >>> rngs = [np.random.default_rng(0)] * 2
+    >>> found = compare(people, people - 1, flips, alpha=0.05, bootstraps=10, rngs=rngs, moving=np.array([True]))
+    >>> found.flips.sizes
+    {'positive': 1, 'negative': 0}
+    >>> found.reports["positive"].mean_shift
+    array([1.])
+
+    """
+    return Comparison(
+        flips,
+        size_intervals(flips.sizes["positive"], flips.sizes["negative"], len(points), alpha),
+        {
+            name: transparency_report(points, images, getattr(flips, name), bootstraps, alpha, rng, moving, units)
+            for name, rng in zip(FLIPSETS, rngs, strict=True)
+        },
+    )
