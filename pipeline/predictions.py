@@ -4,12 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairness_audits.audits.permutation.metrics import METRICS, Rate
-from fairness_audits.audits.permutation.outcomes import in_precision
+from fairness_audits.audits.permutation.outcomes import in_precision, tabulated
 from fairness_audits.models import architecture
 from fairness_audits.values import Array, Batch, Classifier, Dataset, Split
-
-RATES = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
 
 
 def scores_of(dataset: Dataset, classifier: Classifier, side: Split) -> tuple[Batch, Array]:
@@ -52,9 +49,6 @@ def threshold_tables(label: Array, score: Array, protected: Array, thresholds: A
     """
     # Cell k holds the scores that reach exactly the first k thresholds.
     cell = np.searchsorted(in_precision(thresholds, score.dtype), score, side="right")
-    shape = 2, 2, len(thresholds) + 1
-    flat = np.ravel_multi_index((1 - protected, label, cell), shape)
-    counts = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
-    below = counts.cumsum(axis=-1)
+    below = tabulated((2, 2, len(thresholds) + 1), 1 - protected, label, cell).cumsum(axis=-1)
     negative = np.moveaxis(below[..., :-1], -1, 0)
     return np.stack([negative, below[..., -1] - negative], axis=-1)

@@ -34,7 +34,7 @@ STATSMODELS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh", "by":
 
 
 def corrected(p: Array, correction: str) -> Array:
-    """Adjusted p-values (k,) of k hypotheses, in their order; one that is NaN stays so, and is no hypothesis."""
+    """Correct the p-values (k,) of k hypotheses, in their order; one that is NaN stays NaN and is not counted."""
     known = ~np.isnan(p)
     if correction == "none" or not known.any():
         return p
@@ -57,13 +57,36 @@ def _quick_collection() -> Iterator[None]:
 
 
 def corrected_once(p: Array, hypotheses: Sequence[Hashable], correction: str) -> Array:
-    """Adjusted p-values (k,) of k tests, where tests of one hypothesis are counted once.
+    """Correct the p-values of k tests for the number of hypotheses, each of which may have several tests.
 
     Equal true positive rates are equal false negative rates: two tests, one hypothesis. Its p-value is the largest of
-    its tests', which is valid as each of them is; after the correction all of them have the same.
+    its tests', which is valid because each of them is; after the correction all of them have the same.
+
+    Parameters
+    ----------
+    p : array (k,)
+        The p-values. A test whose p-value is NaN was not made: it stays NaN and is not counted.
+    hypotheses : sequence of k hashable values
+        The hypothesis of each test.
+    correction : {"holm", "bonferroni", "bh", "by", "none"}
+
+    Returns
+    -------
+    array (k,)
+
+    Examples
+    --------
+    >>> corrected_once(np.array([0.01, 0.02, 0.04, np.nan]), ["tpr", "tpr", "fpr", "auc"], "holm").tolist()
+    [0.04, 0.04, 0.04, nan]
     """
     place = {hypothesis: number for number, hypothesis in enumerate(dict.fromkeys(hypotheses))}
     index = np.array([place[hypothesis] for hypothesis in hypotheses], dtype=np.int64)
-    largest = np.zeros(len(place))
-    np.maximum.at(largest, index, p)
-    return corrected(largest, correction)[index]
+    largest = np.full(len(place), np.nan)
+    np.fmax.at(largest, index, p)
+    return np.where(np.isnan(p), np.nan, corrected(largest, correction)[index])
+
+
+def adjusted_p(p: Sequence[float | None], hypotheses: Sequence[Hashable], correction: str) -> list[float | None]:
+    """Correct p-values by :func:`corrected_once`; None stands for a test that could not be made."""
+    found = corrected_once(np.array(p, dtype=float), hypotheses, correction)
+    return [None if np.isnan(one) else one for one in found.tolist()]

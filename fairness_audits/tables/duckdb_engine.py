@@ -20,7 +20,7 @@ from fairness_audits.tables.source import (
     local_files,
     parquet_header,
     renamed,
-    told_apart,
+    unique_names,
 )
 from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts, precision_of
 from fairness_audits.tables.typed import typed
@@ -69,7 +69,7 @@ def opened(
                 try:
                     connection.execute(f"SET {name} = {text(str(value))}")
                 except duckdb.Error as error:
-                    raise ValueError(f"DuckDB does not take {value!r} as {name}: {told(error)}") from error
+                    raise ValueError(f"DuckDB does not take {value!r} as {name}: {said(error)}") from error
         yield DuckTable(connection, source, missing, separator, text_columns)
 
 
@@ -88,8 +88,8 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def told(error: BaseException) -> str:
-    """What DuckDB says, in one line: of a CSV file also the line and what is wrong with it."""
+def said(error: BaseException) -> str:
+    """Return DuckDB's message in one line, of a CSV file with the line and the fault."""
     lines = [line.strip().rstrip(". ") for line in str(error).splitlines() if line.strip()]
     return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
 
@@ -142,7 +142,7 @@ class DuckTable:
                 named, self._separator = found.names, found.separator
             else:
                 named = parquet_header(self._files)
-            self._header = told_apart(named)
+            self._header = unique_names(named)
             if repeated := renamed(named, self._header):
                 self.notes["repeated_names"] = repeated
         else:
@@ -151,7 +151,7 @@ class DuckTable:
             check_distinct(self._header, self.name)
             self._half = half_columns(source)
             connection.register(FRAME, in_arrow(typed(source, self.name)))
-        known, kinds, *_ = zip(*self._asked(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
+        known, kinds, *_ = zip(*self._query(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
         if self._files is not None and self._files.kind == "parquet":
             self._half = half_in_parquet(self._files)
         self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
@@ -164,17 +164,17 @@ class DuckTable:
                 self.notes["decimal_commas"] = {"columns": listed(commas, SHOWN)}
 
     def size(self) -> int:
-        return int(self._asked(f"SELECT count(*) FROM {self._rows()}")[0][0])
+        return int(self._query(f"SELECT count(*) FROM {self._rows()}")[0][0])
 
     def cells(self, request: Request) -> list[Cell]:
         keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
         selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
         counted = sql.counted(request.outcome, f"(SELECT {selected} FROM {self._rows()})")
-        return cells_of(self, request, self._asked(f"{counted} LIMIT {request.cells + 1}"))
+        return cells_of(self, request, self._query(f"{counted} LIMIT {request.cells + 1}"))
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         counts = ", ".join(f"approx_count_distinct({self._dialect.name(column)})" for column in columns)
-        (found,) = self._asked(f"SELECT {counts} FROM {self._rows()}")
+        (found,) = self._query(f"SELECT {counts} FROM {self._rows()}")
         return dict(zip(columns, found, strict=True))
 
     def places(self, faulty: Faulty) -> list[Place]:
@@ -185,7 +185,7 @@ class DuckTable:
         found: list[Place] = []
         for path in self._files.paths if self._files else (None,):
             numbered = f"SELECT {column.raw}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
-            rows = self._asked(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {SHOWN}")
+            rows = self._query(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {SHOWN}")
             several = self._files is not None and len(self._files.paths) > 1
             found += [Place(row, Path(path).name if path and several else None, value) for row, value in rows]
             if len(found) >= SHOWN:
@@ -211,7 +211,7 @@ class DuckTable:
             return found.assign(**{name: found[name].map(str, na_action="ignore") for name in texts})
         raw, kinds = [self._dialect.name(name) for name in self.columns], dict.fromkeys(self.columns, "VARCHAR")
         counts = [f"count(*) FILTER (WHERE NOT ({of.format(one)}))" for one in raw for of in TYPES.values()]
-        (others,) = self._asked(f"SELECT {', '.join(counts)} FROM {self._rows()}")
+        (others,) = self._query(f"SELECT {', '.join(counts)} FROM {self._rows()}")
         for name, strange in zip(kinds, np.reshape(others, (len(raw), len(TYPES))), strict=True):
             if name not in texts and not strange.all():
                 kinds[name] = list(TYPES)[int(strange.argmin())]
@@ -247,7 +247,7 @@ class DuckTable:
                 f"regexp_full_match({raw}, '{WITH_COMMA}') AND NOT regexp_full_match({raw}, '{THOUSANDS}')",
             )
         ]
-        (found,) = self._asked(f"SELECT {', '.join(counts)} FROM {self._rows()}")
+        (found,) = self._query(f"SELECT {', '.join(counts)} FROM {self._rows()}")
         others, commas, certain = np.reshape(found, (len(names), -1)).T
         numbers = (others == 0) & (commas > 0)
         if not (certain[numbers] > 0).any():
@@ -279,7 +279,7 @@ class DuckTable:
         replaced = ", ".join(f"replace({quoted(name)}, ',', '.') AS {quoted(name)}" for name in sorted(self._commas))
         return f"(SELECT * REPLACE ({replaced}) FROM {read})"
 
-    def _asked(self, statement: str) -> list[tuple[Any, ...]]:
+    def _query(self, statement: str) -> list[tuple[Any, ...]]:
         return self._executed(statement).fetchall()
 
     def _executed(self, statement: str) -> duckdb.DuckDBPyConnection:
@@ -289,8 +289,8 @@ class DuckTable:
             return self._connection.execute(statement)
         except duckdb.OutOfMemoryException as error:
             raise ValueError(
-                f"{self.name} needs more memory than is allowed ({told(error)}): allow more, or count fewer distinct "
+                f"{self.name} needs more memory than is allowed ({said(error)}): allow more, or count fewer distinct "
                 "scores with bins or a threshold"
             ) from error
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
-            raise ValueError(f"{self.name} cannot be read ({told(error)}): mend the file or write it again") from error
+            raise ValueError(f"{self.name} cannot be read ({said(error)}): mend the file or write it again") from error

@@ -33,9 +33,9 @@ def local_files(source: str | Path | Sequence[str | Path]) -> Files:
 
     Raises ValueError where there is none, or where they are neither CSV nor Parquet, or some of each.
     """
-    given = [source] if isinstance(source, str | Path) else list(source)
-    name = listed([str(one) for one in given], 3)
-    paths = [path for one in given for path in _expanded(str(one))]
+    sources = [source] if isinstance(source, str | Path) else list(source)
+    name = listed([str(one) for one in sources], 3)
+    paths = [path for one in sources for path in _expanded(str(one))]
     if not paths:
         raise ValueError(f"there is no file {name}: give the path of a CSV or Parquet file, or a glob in quotes")
     if strange := [path for path in paths if _kind(path) is None]:
@@ -73,8 +73,8 @@ def layout(files: Files, separator: str | None = None) -> Layout:
     return first
 
 
-def told_apart(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of columns, each its own: of several called x the second is x.1, the third x.2, as pandas has them.
+def unique_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Rename repeated columns as pandas does: of several called x the second is x.1, the third x.2.
 
     A number whose name another column has is left out.
     """

@@ -18,7 +18,7 @@ import numpy as np
 from fairness_audits.messages import SHOWN, not_installed
 from fairness_audits.tables import sql
 from fairness_audits.tables.levels import cells_of
-from fairness_audits.tables.source import CSV, layout_of, renamed, told_apart
+from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
 from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts
 from fairness_audits.values import Array
 
@@ -98,7 +98,7 @@ def opened(
         with _without_its_warnings():
             session = builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise ValueError(f"Spark does not start ({_told(error)}). It needs {JAVA}: {INSTALL}") from error
+        raise ValueError(f"Spark does not start ({_message_of(error)}). It needs {JAVA}: {INSTALL}") from error
     try:
         yield SparkTable(session, source, missing, separator)
     finally:
@@ -126,8 +126,8 @@ def _without_its_warnings() -> Iterator[None]:
         yield
 
 
-def _told(error: Exception) -> str:
-    """The innermost cause of a Java error, without the names of classes; else the first line."""
+def _message_of(error: Exception) -> str:
+    """Return the innermost cause of a Java error, without the names of classes; else the first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ").partition(": ")[2] for line in lines if line.startswith("Caused by: ")]
     return (causes[-1] if causes else lines[0]).rstrip(". ")
@@ -154,13 +154,13 @@ class SparkTable:
             self.name = ", ".join(paths)
             self._plain = self._read(paths, separator)
         else:
-            given: Any = source
-            if not hasattr(given, "toPandas"):
-                self._half = half_columns(given)
-                given = given.astype(dict.fromkeys(self._half, np.float32))
+            frame: Any = source
+            if not hasattr(frame, "toPandas"):
+                self._half = half_columns(frame)
+                frame = frame.astype(dict.fromkeys(self._half, np.float32))
                 with _without_its_warnings():
-                    given = session.createDataFrame(given)
-            self._plain = given
+                    frame = session.createDataFrame(frame)
+            self._plain = frame
         self._types = dict(self._plain.dtypes)
         self.columns = tuple(self._types)
         self._rows = self._without_missing_texts(self._plain)
@@ -216,7 +216,7 @@ class SparkTable:
         found = layout_of("\n".join(line for (line,) in lines).removeprefix("\ufeff"), self.name, separator)
         # Without pruning, a line with too many or too few fields is seen whichever columns are asked for.
         self._session.conf.set("spark.sql.csv.parser.columnPruning.enabled", "false")
-        own = told_apart(found.names)
+        own = unique_names(found.names)
         repeated = renamed(found.names, own)
         # Of several columns called x Spark makes x0, x1, ..., by which it can check no header.
         strict = reader.options(mode="FAILFAST", escape='"', enforceSchema=bool(repeated), sep=found.separator)
@@ -270,5 +270,5 @@ class SparkTable:
             return work()
         except (PySparkException, Py4JError) as error:
             raise ValueError(
-                f"{self.name} cannot be read ({_told(error)}): mend the source or write it again"
+                f"{self.name} cannot be read ({_message_of(error)}): mend the source or write it again"
             ) from error

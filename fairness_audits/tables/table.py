@@ -1,4 +1,4 @@
-"""What an engine offers, a source of rows that can be counted, searched for faults and fetched, and what it is asked.
+"""The interface of an engine: a source of rows that it counts, searches for faults and fetches, and its requests.
 
 How a model's output is read as a cell of a table: a decision, a thresholded, a binned or a plain score.
 """
@@ -95,9 +95,9 @@ MISSING_TEXTS = ("", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL",
 """What stands for a missing value in a CSV file; the columns of a CSV file are text, whatever engine reads it."""
 
 
-def missing_texts(asked: Sequence[str] | None) -> Sequence[str]:
-    """What stands for a missing value beside the empty cell; ``asked`` in place of the usual ones."""
-    return MISSING_TEXTS if asked is None else ("", *asked)
+def missing_texts(texts: Sequence[str] | None) -> Sequence[str]:
+    """Return the texts of a missing value beside the empty cell; ``texts`` replace the usual ones."""
+    return MISSING_TEXTS if texts is None else ("", *texts)
 
 
 Read = TypeVar("Read", bound=Decision | Score)

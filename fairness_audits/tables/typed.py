@@ -37,8 +37,8 @@ def typed(frame: pd.DataFrame, source: str) -> pd.DataFrame:
     return pd.concat(columns, axis="columns")
 
 
-def column_of(column: pd.Series, told: str) -> pd.Series:
-    """The column with the type of its values; ``told`` is what an error calls it."""
+def column_of(column: pd.Series, name: str) -> pd.Series:
+    """The column with the type of its values; ``name`` is for errors."""
     import pandas as pd
 
     if getattr(column.dtype, "kind", "O") != "O" or isinstance(column.dtype, pd.CategoricalDtype):
@@ -49,14 +49,14 @@ def column_of(column: pd.Series, told: str) -> pd.Series:
     found = set(kinds.values())
     if "number" not in found and found != {"truth"}:
         if "truth" in found and len(found) > 1:
-            raise _mixed(values, kinds, told)
+            raise _mixed(values, kinds, name)
         return column
     if not found <= {"number", "truth"}:
-        raise _mixed(values, kinds, told)
+        raise _mixed(values, kinds, name)
     if found == {"truth"}:
         # True and false with gaps are no numbers: they stay as they are.
         return column.astype(bool) if known.all() else column
-    return pd.Series(_numbers(values.tolist(), known.to_numpy(), told), index=column.index, name=column.name)
+    return pd.Series(_numbers(values.tolist(), known.to_numpy(), name), index=column.index, name=column.name)
 
 
 def numbers_as_text(values: pd.Series) -> list[str]:
@@ -72,7 +72,7 @@ def _kind(kind: type) -> Kind:
     return "number" if issubclass(kind, Number) and not issubclass(kind, complex | np.complexfloating) else "other"
 
 
-def _numbers(values: list[Any], known: np.ndarray, told: str) -> np.ndarray:
+def _numbers(values: list[Any], known: np.ndarray, name: str) -> np.ndarray:
     """Whole numbers as such where they fit and none is missing, else doubles."""
     if all(isinstance(value, Integral | np.bool_ | Decimal | Fraction) and _whole(value) for value in values):
         whole = [int(value) for value in values]
@@ -85,7 +85,7 @@ def _numbers(values: list[Any], known: np.ndarray, told: str) -> np.ndarray:
         large = {value for value in whole if abs(value) > EXACT}
         if len(set(map(float, large))) < len(large):
             raise ValueError(
-                f"{told} holds whole numbers that no number of 64 bits tells apart, such as {max(large)}: give them as "
+                f"{name} holds whole numbers that no number of 64 bits tells apart, such as {max(large)}: give them as "
                 "text where they are names, and as floating numbers elsewhere"
             )
         values = whole
@@ -98,7 +98,7 @@ def _whole(value: Any) -> bool:
     return isinstance(value, Integral | np.bool_) or (np.isfinite(float(value)) and value == int(value))
 
 
-def _mixed(values: pd.Series, kinds: dict[type, Kind], told: str) -> ValueError:
+def _mixed(values: pd.Series, kinds: dict[type, Kind], name: str) -> ValueError:
     """An error that shows a value of each kind, with its row."""
     shown: dict[str, str] = {}
     for row, value in values.items():
@@ -107,6 +107,6 @@ def _mixed(values: pd.Series, kinds: dict[type, Kind], told: str) -> ValueError:
         if len(shown) > 1:
             break
     return ValueError(
-        f"{told} mixes numbers with other values, such as {' and '.join(shown.values())}, rows counted from 0: make "
+        f"{name} mixes numbers with other values, such as {' and '.join(shown.values())}, rows counted from 0: make "
         "all of them numbers (pandas.to_numeric), or all of them text (.astype(str))"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairness_audits.audits.permutation.statistics import BinnedAuc, MetricEstimate
+from fairness_audits.audits.permutation.statistics import auc_of
 from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.predictions import named_attributes, scores_of
 from pipeline.values import AuditResult
@@ -32,7 +32,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         protected = {name: test.protected[name][repetition] for name in attributes}
         for attribute, group, chosen in _selections(dataset, protected, len(label)):
             where = {"repetition": repetition, "attribute": attribute, "group": group}
-            found = auc(label[chosen], own[chosen])
+            found = auc_of(label[chosen], own[chosen])
             values = {
                 "auc": float(found.value),
                 "auc_std_error": float(np.sqrt(found.variance)),
@@ -41,13 +41,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
             }
             rows += [{**where, "statistic": name, "value": value} for name, value in values.items()]
     return AuditResult.of("auc", dataset, classifier, rows)
-
-
-def auc(label: Array, score: Array) -> MetricEstimate:
-    """AUC and DeLong's variance of rows (n,); equal scores count one half."""
-    cells, cell = np.unique(score, return_inverse=True)
-    counts = np.bincount(label * len(cells) + cell, minlength=2 * len(cells))
-    return BinnedAuc(len(cells))(counts)
 
 
 def _selections(dataset: Dataset, protected: dict[str, Array], n: int) -> Iterator[tuple[str, str, Array]]:

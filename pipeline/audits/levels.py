@@ -45,9 +45,9 @@ from scipy.special import ndtri
 
 from fairness_audits.audits.permutation.correlation import correlation_p, pooled_shuffle_p
 from fairness_audits.audits.permutation.power import power_of, rate_variance
+from fairness_audits.audits.permutation.samples import TESTS, auc_p, table_p
 from fairness_audits.validation import Checked, Count, Counts, Share, Shares, at_least, not_empty, one_of, some_of
 from fairness_audits.values import Array, Classifier, Dataset
-from pipeline.simulations import TESTS, auc_p, sampled, table_p
 from pipeline.values import AuditResult
 
 NUMBERS_AT_ONCE = 2**20
@@ -277,6 +277,22 @@ def run(
                 rows += [{**place, "test": test, **row} for row in config.rows(test, p)]
     constant = {name: getattr(config, name) for name in config.columns}
     return AuditResult.of(config.audit, dataset, classifier, rows, **constant)
+
+
+def sampled(
+    sizes: Sizes,
+    positives: tuple[float, float],
+    true_positive: tuple[float, float],
+    true_negative: float,
+    simulations: int,
+    rng: np.random.Generator,
+) -> Array:
+    """Draw S samples as tables group x label x prediction, (S, 2, 2, 2); pairs are of groups A and B."""
+    n = np.broadcast_to(sizes, (simulations, 2))
+    ones = rng.binomial(n, positives)
+    caught = rng.binomial(ones, true_positive)
+    passed = rng.binomial(n - ones, true_negative)
+    return np.stack([np.stack([passed, n - ones - passed], -1), np.stack([ones - caught, caught], -1)], -2)
 
 
 def _p_values(population: Population, simulations: int, rng: np.random.Generator) -> dict[str, Array]:

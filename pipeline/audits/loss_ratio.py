@@ -15,7 +15,7 @@ import numpy as np
 
 from fairness_audits.attacks.engines import unfair_map
 from fairness_audits.attacks.gradient_flow import Plan, step_schedule
-from fairness_audits.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, misclassified
+from fairness_audits.audits.loss_ratio.ratio_tests import flow_tests
 from fairness_audits.fair_metric import FairMetric, learn_batch, principal_angles, rotated
 from fairness_audits.group_metrics import group_metrics
 from fairness_audits.models import architecture
@@ -135,9 +135,7 @@ def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairM
 
 def _tests(original: Array, losses: Array, label: Array, config: Config) -> dict[str, Array]:
     """Both tests of original losses (R, n) against attacked ones (R, L, n): statistics (R, L) by name."""
-    by_loss = loss_ratio_test(original[:, None], losses, config.delta, config.alpha)
-    before, after = misclassified(original, label)[:, None], misclassified(losses, label[:, None])
-    by_error = error_rate_ratio_test(before, after, config.delta, config.alpha)
+    by_loss, by_error = flow_tests(original, losses, label, config.delta, config.alpha)
     statistics = {
         **{name: getattr(by_loss, field) for name, field in LOSS_STATISTICS.items()},
         **{name: getattr(by_error, field) for name, field in ERROR_STATISTICS.items()},

@@ -10,8 +10,8 @@ from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 
-from fairness_audits.audits.inference import corrected_once
-from fairness_audits.audits.permutation.metrics import METRICS, Rate, hypothesis, metric_named
+from fairness_audits.audits.inference import adjusted_p
+from fairness_audits.audits.permutation.metrics import METRICS, RATES, hypothesis
 from fairness_audits.audits.permutation.monte_carlo import Method, Settings
 from fairness_audits.audits.permutation.outcomes import Predictions, decided
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
@@ -82,22 +82,21 @@ def _tests(
         data = Predictions(label[inside], score[inside], 1 - group[inside], (high, low), prediction=decision[inside])
         for name in config.metrics:
             for kind in config.tests:
-                if kind == "exact" and not isinstance(metric_named(name), Rate):
+                if kind == "exact" and name not in RATES:
                     continue
                 settings = Settings(cast(Method, kind), "two-sided", config.alpha, config.draws, config.smoothing)
-                yield (name, attribute, kind), tested(data, metric_named(name), settings, rng)
+                yield (name, attribute, kind), tested(data, METRICS[name], settings, rng)
 
 
 def _adjusted(found: Sequence[tuple[Key, PermutationTest]]) -> Iterator[tuple[Key, PermutationTest, float | None]]:
     """Each test with its p-value after Holm's correction over the hypotheses that tests of the same kind are of."""
-    adjusted: dict[Key, float] = {}
+    adjusted: dict[Key, float | None] = {}
     for kind in dict.fromkeys(key[2] for key, _ in found):
-        known = {key: result.p_value for key, result in found if key[2] == kind and result.p_value is not None}
-        hypotheses = [(hypothesis(metric_named(name)), attribute) for name, attribute, _ in known]
-        p = corrected_once(np.array(list(known.values())), hypotheses, "holm")
-        adjusted |= dict(zip(known, p.tolist(), strict=True))
+        known = {key: result.p_value for key, result in found if key[2] == kind}
+        hypotheses = [(hypothesis(METRICS[name]), attribute) for name, attribute, _ in known]
+        adjusted |= zip(known, adjusted_p(list(known.values()), hypotheses, "holm"), strict=True)
     for key, result in found:
-        yield key, result, adjusted.get(key)
+        yield key, result, adjusted[key]
 
 
 def _values(result: PermutationTest, adjusted: float | None) -> dict[str, float]:

@@ -16,11 +16,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from fairness_audits.audits.inference import corrected
+from fairness_audits.audits.permutation.metrics import RATES
 from fairness_audits.audits.permutation.power import detectable
+from fairness_audits.audits.permutation.samples import TESTS, table_p
 from fairness_audits.validation import Checked, Count, Counts, Probability, Share, some_of
 from fairness_audits.values import Array, Classifier, Dataset
-from pipeline.predictions import RATES, named_attributes, scores_of, threshold_tables
-from pipeline.simulations import TESTS, table_p
+from pipeline.predictions import named_attributes, scores_of, threshold_tables
 from pipeline.values import AuditResult
 
 MIDDLE = 0.5

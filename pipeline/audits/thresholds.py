@@ -11,13 +11,14 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fairness_audits.audits.permutation.draws import split
-from fairness_audits.audits.permutation.monte_carlo import extreme, furthest, monte_carlo_p
+from fairness_audits.audits.permutation.draws import permuted
+from fairness_audits.audits.permutation.metrics import RATES
+from fairness_audits.audits.permutation.monte_carlo import furthest, two_sided_p
+from fairness_audits.audits.permutation.samples import table_p
 from fairness_audits.audits.permutation.statistics import Proportion, studentized
 from fairness_audits.validation import Checked, Count, Share, at_least, some_of
 from fairness_audits.values import Array, Classifier, Dataset
-from pipeline.predictions import RATES, named_attributes, scores_of, threshold_tables
-from pipeline.simulations import table_p
+from pipeline.predictions import named_attributes, scores_of, threshold_tables
 from pipeline.values import AuditResult
 
 
@@ -62,22 +63,18 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Generator) -> dict[str, dict[str, Array]]:
     """For each test, and for none (""), the statistics (T,) of tables (T, 2, 2, 2)."""
-    rate = RATES[name]
-    kinds = rate.split(tables)
-    groups = np.moveaxis(kinds, 1, 0)
-    permuted_groups = split(kinds.sum(axis=1), list(kinds.sum(axis=2).T), config.draws, rng)
-    observed, permuted = Proportion(0.0)(groups), Proportion(0.0)(permuted_groups)
-    difference = observed.difference
-    extremes = extreme(studentized(permuted), studentized(observed), "two-sided").sum(axis=-1)
+    wald, groups = Proportion(0.0), np.moveaxis(RATES[name].split(tables), 1, 0)
+    observed, drawn = wald(groups), wald(permuted(groups, config.draws, rng))
+    p = two_sided_p(studentized(drawn), studentized(observed))
     return {
-        "studentized": {"rejected": monte_carlo_p(extremes, config.draws) <= config.alpha},
+        "studentized": {"rejected": p <= config.alpha},
         "exact": {"rejected": table_p(tables, name, "exact", config.draws, rng) <= config.alpha},
         "": {
-            "difference": difference,
+            "difference": observed.difference,
             "estimate_a": observed.value[0],
             "estimate_b": observed.value[1],
-            "n_a": kinds[:, 0, :2].sum(axis=-1),
-            "n_b": kinds[:, 1, :2].sum(axis=-1),
-            "percentile_95": furthest(np.abs(permuted.difference), config.alpha),
+            "n_a": groups[0, :, :2].sum(axis=-1),
+            "n_b": groups[1, :, :2].sum(axis=-1),
+            "percentile_95": furthest(np.abs(drawn.difference), config.alpha),
         },
     }

@@ -11,7 +11,7 @@ import pytest
 
 from fairness_audits.inputs.table import Source
 from fairness_audits.tables import Engine, contingency, opened
-from fairness_audits.tables.source import told_apart
+from fairness_audits.tables.source import unique_names
 from pipeline.datasets.compas import FILE
 from pipeline.workflow import availability
 from tests.cli.places import json_of
@@ -28,7 +28,7 @@ def test_columns_of_one_name_are_told_apart_as_pandas_does(names: str, tmp_path:
     count = names.count(",") + 1
     path = written(tmp_path / "rows.csv", f"{names}\n{','.join(map(str, range(count)))}\n")
     expected = pd.read_csv(path)
-    assert told_apart(names.split(",")) == tuple(expected.columns)
+    assert unique_names(names.split(",")) == tuple(expected.columns)
     with opened(path, engine) as table:
         assert table.columns == tuple(expected.columns)
         assert [int(table.arrays([name])[name][0]) for name in table.columns] == list(range(count))

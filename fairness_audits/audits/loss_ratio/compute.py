@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import torch
 
 from fairness_audits.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
 from fairness_audits.attacks.gradient_flow import Bounds, Flow, Plan, step_schedule
-from fairness_audits.audits.loss_ratio import ratio_tests
 from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
+from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest, flow_tests, loss_ratio_test, loss_ratios
 from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
@@ -31,57 +32,55 @@ VERSIONS = ("original", "comparable", "possible")
 
 
 def fair_metric(
-    asked: Settings, rows: Rows, source: Source, directions: Array | None, units: Units
+    settings: Settings, rows: Rows, source: Source, directions: Array | None, units: Units
 ) -> tuple[FairMetric, dict[str, Any]]:
-    """The metric, by ``directions`` or those of a file, else learned from the rows; and what the JSON says of it.
+    """Return the metric, of ``directions``, of a file or learned from the rows, and its description for the JSON.
 
     There ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area under the ROC
     curve of telling an attribute's two groups apart along its direction: near .5 the direction says little about it.
     ``shares`` are the diagonal of the projector U U': 1 for a feature that the metric ignores altogether, 0 for one
     that it keeps in full; they sum to the subspace's dimension.
     """
-    path, names, separation = asked.directions, rows.names, dict[str, float]()
+    path, separation = settings.directions, dict[str, float]()
     facts: dict[str, Any]
     if path is None and directions is None:
         metric, separation = learned(rows, units)
-        inputs = [f"input {names[position]}" for position in rows.sensitive_inputs]
-        called = [*rows.sensitive, *apart(inputs, rows.sensitive, "column")]
+        inputs = [f"input {rows.names[position]}" for position in rows.sensitive_inputs]
+        labels = [*rows.sensitive, *apart(inputs, rows.sensitive, "column")]
         facts = {"source": "learned", "path": source.name, "sha256": source.sha256}
         facts |= {"rows": len(rows.features), "levels": {name: list(pair) for name, pair in rows.levels.items()}}
     else:
-        numbers = directions_in(path, len(names)) if path is not None else np.asarray(directions, dtype=float)
+        numbers = directions_in(path, len(rows.names)) if path is not None else np.asarray(directions, dtype=float)
         origin = str(path or "directions")
-        metric = given_directions(numbers, origin, names, units)
-        called = [f"direction {place}" for place in range(len(np.atleast_2d(numbers)))]
+        metric = metric_of(numbers, origin, rows.names, units)
+        labels = [f"direction {place}" for place in range(len(np.atleast_2d(numbers)))]
         facts = {"source": "given", "path": origin, "sha256": path and sha256(path), "rows": None, "levels": {}}
     loadings = metric.directions / np.abs(metric.directions).max(axis=1, keepdims=True)
     loadings /= np.linalg.norm(loadings, axis=1, keepdims=True)
+    by_name = (dict(zip(rows.names, one, strict=True)) for one in loadings.tolist())
     return metric, {
         **facts,
         "dimension": int(metric.basis.shape[1]),
-        "directions": {
-            name: dict(zip(names, direction, strict=True))
-            for name, direction in zip(called, loadings.tolist(), strict=True)
-        },
-        "shares": dict(zip(names, (metric.basis**2).sum(axis=1).tolist(), strict=True)),
+        "directions": dict(zip(labels, by_name, strict=True)),
+        "shares": dict(zip(rows.names, (metric.basis**2).sum(axis=1).tolist(), strict=True)),
         "separation": separation,
     }
 
 
 def learned(rows: Rows, units: Units) -> tuple[FairMetric, dict[str, float]]:
-    """The metric that ignores what tells the groups of the sensitive attributes apart on these rows."""
+    """Learn the metric that ignores what tells the groups apart; also return the AUC of each attribute's direction."""
     from sklearn.metrics import roc_auc_score
 
     if len(rows.sensitive_inputs) == len(rows.names):
         raise ValueError("expected features beside the sensitive columns to learn the fair metric from, found none")
     points = units.inward(rows.features)
     metric = learn(points, rows.sensitive, rows.sensitive_inputs)
-    found = zip(rows.sensitive.items(), metric.directions, strict=False)
-    return metric, {name: float(roc_auc_score(group, points @ direction)) for (name, group), direction in found}
+    pairs = zip(rows.sensitive.items(), metric.directions, strict=False)
+    return metric, {name: float(roc_auc_score(group, points @ direction)) for (name, group), direction in pairs}
 
 
 def directions_in(path: Path, d: int) -> Array:
-    """The numbers in a ``.npy`` file."""
+    """Read the numbers of a ``.npy`` file."""
     try:
         return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
     except FileNotFoundError as error:
@@ -90,8 +89,8 @@ def directions_in(path: Path, d: int) -> Array:
         raise ValueError(f"{path} does not hold an array of numbers: write it with numpy.save") from error
 
 
-def given_directions(directions: Array, source: str, names: tuple[str, ...], units: Units) -> FairMetric:
-    """The metric that ignores displacements along ``directions`` (m, d), in the columns' own units."""
+def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Units) -> FairMetric:
+    """Return the metric that ignores displacements along ``directions`` (m, d), in the columns' own units."""
     d = len(names)
     directions = directions[None, :] if directions.ndim == 1 else directions
     if directions.ndim != 2 or directions.shape[1] != d or not len(directions):
@@ -107,9 +106,9 @@ def given_directions(directions: Array, source: str, names: tuple[str, ...], uni
 
 
 def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
-    """Who could exist: in the range of the rows, whole where they are, of one category where ``one_hot`` says so.
+    """Return who could exist: in the range of the rows, whole where they are, of one category by ``one_hot`` prefixes.
 
-    Raises ValueError for a beginning of names that fewer than two columns have, and for rows of no or two categories.
+    Raises ValueError for a prefix that fewer than two columns have, and for rows of no or two categories.
     """
     categories = []
     for prefix in one_hot:
@@ -125,24 +124,24 @@ def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
     return Admissible(range_of(rows.features), tuple(whole.tolist()), tuple(categories))
 
 
-def bounds_of(asked: str, rows: Rows, people: Admissible) -> Bounds | None:
-    """The bounds that ``--bounds`` asks for, in the columns' own units.
+def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
+    """Return the bounds of the option ``--bounds``, in the columns' own units.
 
     Raises ValueError for a file that does not say feature, low and high, and for rows beyond what it says.
     """
-    if asked in ("data", "none"):
-        return people.bounds if asked == "data" else None
-    path = Path(asked)
+    if option in ("data", "none"):
+        return people.bounds if option == "data" else None
+    path = Path(option)
     if not path.suffix:
         raise ValueError(
-            f"{advised('bounds', asked)}: expected data, none or a file with the columns feature, low and high"
+            f"{advised('bounds', option)}: expected data, none or a file with the columns feature, low and high"
         )
     table = Source.read(path)
     check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
     features = table.table["feature"].tolist()
-    if strange := [str(name) for name in features if name not in rows.names]:
-        told = listed(list(map(repr, strange)), SHOWN)
-        raise ValueError(f"{path}: there is no feature {told}{nearest(strange[0], rows.names)}")
+    if unknown := [str(name) for name in features if name not in rows.names]:
+        shown = listed(list(map(repr, unknown)), SHOWN)
+        raise ValueError(f"{path}: there is no feature {shown}{nearest(unknown[0], rows.names)}")
     low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
     places = [rows.names.index(name) for name in features]
     low[places], high[places] = numeric(table, ("low", "high")).T
@@ -158,21 +157,21 @@ def bounds_of(asked: str, rows: Rows, people: Admissible) -> Bounds | None:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was measured of n rows.
+    """The measurements of n rows.
 
-    ``original`` and ``comparable`` (n, d) are the points before and after the attack in the columns' own units,
-    ``original_loss``, ``comparable_loss``, ``ratio`` and ``fair_distance`` (n,) belong to them (``ratio`` is NaN where
-    it does not exist). ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last
-    entry is the verdict. Of more than two classes the error is known at the last step alone.
+    ``original``, ``comparable`` and ``possible`` (n, d) are the points before the attack, after it, and the people who
+    could exist nearest to the latter, in the columns' own units; ``original_loss``, ``comparable_loss`` and
+    ``possible_loss`` (n,) belong to them. ``ratio`` (n,) is NaN where it does not exist; ``fair_distance`` (n,) is that
+    between the first two. ``outside`` (n,): which comparables are beyond the range of the data.
 
-    ``possible`` (n, d) are the people who could exist nearest to the comparables, with ``possible_loss`` (n,).
-    ``outside`` (n,): which comparables are beyond the range of the data; ``within`` is the test of those that are kept
-    in it, where they were not.
+    ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last entry is the verdict.
+    Of more than two classes the error is known at the last step alone. ``within`` is the test of comparables that are
+    kept in the range of the data, None where the others are too.
     """
 
     steps: tuple[int, ...]
-    course: ratio_tests.RatioTest
-    error_course: ratio_tests.RatioTest
+    course: RatioTest
+    error_course: RatioTest
     original: Array
     comparable: Array
     original_loss: Array
@@ -182,7 +181,7 @@ class Evidence:
     possible: Array
     possible_loss: Array
     outside: Array
-    within: ratio_tests.RatioTest | None
+    within: RatioTest | None
 
 
 def gather(
@@ -191,95 +190,97 @@ def gather(
     label: Array,
     metric: FairMetric,
     units: Units,
-    asked: Settings,
+    settings: Settings,
     people: Admissible,
     bounds: Bounds | None,
     device: str = "cpu",
     classes: int = 2,
 ) -> Evidence:
-    """Attack rows ``features`` (n, d) of ``label`` (n,) in the units of the audit and test both ratios on the way.
+    """Attack rows in the units of the audit and test both ratios on the way.
 
-    ``scores`` maps inputs in the columns' own units to the (n, K) logits, K being ``classes``. ``people`` says who
-    could exist, with the range of the data; the attack is kept within ``bounds``, and without any made again in that
-    range, so that both can be told.
-    Raises ValueError for an unstable step size and where no two rows have a finite ratio.
+    Parameters
+    ----------
+    scores : callable
+        From inputs (n, d) in the columns' own units to logits (n, ``classes``).
+    features, label : array (n, d) and (n,)
+    metric : FairMetric
+        In the units of the audit.
+    people : Admissible
+        Who could exist, with the range of the data.
+    bounds : pair of arrays (d,), optional
+        The attack stays within them. Without any it is repeated within the range of the data, for comparison.
+
+    Raises
+    ------
+    ValueError
+        For an unstable step size, and where no two rows have a finite ratio.
     """
-    schedule = step_schedule("constant", asked.step_size, 0.0, asked.steps)
-    plan = Plan(metric, asked.regularization, schedule, recorded_steps(asked.steps))
+    schedule = step_schedule("constant", settings.step_size, 0.0, settings.steps)
+    plan = Plan(metric, settings.regularization, schedule, recorded_steps(settings.steps))
     points = units.inward(features)
     blocks = -(-len(points) // CPU_BLOCK_ROWS) if device == "cpu" else 1
+    scores_at = partial(scored, scores, dtype=settings.dtype, device=device)
 
     def flow_within(bounds: Bounds | None) -> Flow:
-        with progress_bar("following the gradient", blocks * (asked.steps + 1)) as step:
+        limits = None if bounds is None else (units.inward(bounds[0]), units.inward(bounds[1]))
+        with progress_bar("following the gradient", blocks * (settings.steps + 1)) as step:
 
             def evaluate(z: torch.Tensor) -> torch.Tensor:
                 step()
                 return scores(units.network_input(z))
 
-            return attack(
-                evaluate,
-                points,
-                label,
-                plan,
-                device=device,
-                dtype=asked.dtype,
-                bounds=None if bounds is None else (units.inward(bounds[0]), units.inward(bounds[1])),
-            )
+            return attack(evaluate, points, label, plan, device=device, dtype=settings.dtype, bounds=limits)
 
     flow = flow_within(bounds)
-    ratios = ratio_tests.loss_ratios(flow.original_loss, flow.losses[-1])
-    finite = int(np.isfinite(ratios.values).sum())
-    if finite < 2:
+    ratio = loss_ratios(flow.original_loss, flow.losses[-1]).values
+    finite = np.isfinite(ratio)
+    if finite.sum() < 2:
         raise ValueError(
-            f"only {finite} of {len(points)} rows have a finite loss before and after the attack: expected at least 2. "
-            "Try a smaller --step-size, and a model that returns logits rather than probabilities"
+            f"only {finite.sum()} of {len(points)} rows have a finite loss before and after the attack: expected at "
+            "least 2. Try a smaller --step-size, and a model that returns logits rather than probabilities"
         )
     with np.errstate(over="ignore", invalid="ignore"):  # points that ran away are counted, and their distance is NaN
         fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
-    comparable = units.outward(np.asarray(flow.x, dtype=np.float64))
-    error, errors = ratio_tests.misclassified(flow.original_loss, label), ratio_tests.misclassified(flow.losses, label)
-    outside = np.isfinite(ratios.values) & ~people.within(comparable)
-    within = None
+    comparable, within = units.outward(np.asarray(flow.x, dtype=np.float64)), None
     if bounds is None:
-        kept = flow_within(people.bounds)
-        within = ratio_tests.loss_ratio_test(kept.original_loss, kept.losses[-1], asked.delta, asked.alpha)
+        inside = flow_within(people.bounds)
+        within = loss_ratio_test(inside.original_loss, inside.losses[-1], settings.delta, settings.alpha)
     possible = people.nearest(np.where(np.isfinite(comparable), comparable, features))
     with torch.no_grad():
-        at_possible = cross_entropy(scored(scores, possible, asked.dtype, device), torch.as_tensor(label).to(device))[0]
+        possible_loss = cross_entropy(scores_at(possible), torch.as_tensor(label).to(device))[0].cpu().numpy()
+    errors = None
     if classes > 2:
         # Of more classes an error is another's larger score, not a loss beyond log 2.
-        error, last = (
-            (scored(scores, x, asked.dtype, device).argmax(1).cpu().numpy() != label).astype(float)
-            for x in (features, comparable)
-        )
-        errors = np.full_like(errors, np.nan)
-        errors[-1] = np.where(np.isfinite(ratios.values), last, np.nan)
+        before, last = ((scores_at(x).argmax(1).cpu().numpy() != label).astype(float) for x in (features, comparable))
+        errors = before, np.full(flow.losses.shape, np.nan)
+        errors[1][-1] = np.where(finite, last, np.nan)
+    course, error_course = flow_tests(flow.original_loss, flow.losses, label, settings.delta, settings.alpha, errors)
     return Evidence(
         steps=tuple(plan.record),
-        course=ratio_tests.loss_ratio_test(flow.original_loss, flow.losses, asked.delta, asked.alpha),
-        error_course=ratio_tests.error_rate_ratio_test(error, errors, asked.delta, asked.alpha),
+        course=course,
+        error_course=error_course,
         original=features,
         comparable=comparable,
         original_loss=flow.original_loss,
         comparable_loss=flow.losses[-1],
-        ratio=ratios.values,
+        ratio=ratio,
         fair_distance=fair_distance,
         possible=possible,
-        possible_loss=at_possible.cpu().numpy(),
-        outside=outside,
+        possible_loss=possible_loss,
+        outside=finite & ~people.within(comparable),
         within=within,
     )
 
 
 def scored(scores: Callable[[torch.Tensor], torch.Tensor], x: Array, dtype: str, device: str) -> torch.Tensor:
-    """The scores (n, K) of inputs (n, d) in the columns' own units, in blocks."""
+    """Compute the scores (n, K) of inputs (n, d) in the columns' own units, in blocks."""
     with torch.no_grad():
         blocks = torch.tensor(x, dtype=getattr(torch, dtype), device=device).split(CPU_BLOCK_ROWS)
         return torch.cat([scores(block) for block in blocks])
 
 
 def recorded_steps(steps: int) -> tuple[int, ...]:
-    """At most RECORDED step numbers from 1 to ``steps``, evenly spread on a logarithmic scale."""
+    """Return at most RECORDED step numbers from 1 to ``steps``, evenly spread on a logarithmic scale."""
     return tuple(sorted({round(step) for step in np.geomspace(1, steps, RECORDED)}))
 
 
@@ -305,8 +306,8 @@ def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units
     for k, own in enumerate(moved):
         largest = [j for j in np.argsort(-own, kind="stable")[:CHANGES] if own[j] > NEGLIGIBLE * own.max()]
         ends = [(some.names[j], points["original"][k, j], points["comparable"][k, j]) for j in largest]
-        told = [f"{name.partition('=')[0]} {values[k]}" for name, values in groups.items()]
-        changes.append("; ".join([*told, *(f"{name} {start:.4g} -> {end:.4g}" for name, start, end in ends)]))
+        levels = [f"{name.partition('=')[0]} {values[k]}" for name, values in groups.items()]
+        changes.append("; ".join([*levels, *(f"{name} {start:.4g} -> {end:.4g}" for name, start, end in ends)]))
     parts = []
     for version in loss:
         own = {

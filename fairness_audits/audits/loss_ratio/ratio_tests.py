@@ -65,14 +65,23 @@ class LossRatios:
 
 
 def loss_ratios(original_loss: Array, attacked_loss: Array) -> LossRatios:
-    """r_i = l(f(Phi(x_i)), y_i) / l(f(x_i), y_i), for losses of any size.
+    r"""Divide losses after an attack by losses before it, of any size.
+
+    .. math:: r_i = \ell(f(\Phi(x_i)), y_i) / \ell(f(x_i), y_i)
 
     A loss below the smallest normal double (2.2e-308; a logistic margin beyond 708) is replaced by that number, and a
-    ratio that would overflow by a quarter of the largest one; both stay in the sample and are marked ``clipped``. A
+    ratio that would overflow by a quarter of the largest one; both stay in the sample and count as ``clipped``. A
     ratio with a loss that is NaN or infinite is NaN.
 
-    Parameters: ``original_loss`` and ``attacked_loss`` of shapes that broadcast to (..., n), non-negative.
-    Raises ValueError for a negative loss.
+    Parameters
+    ----------
+    original_loss, attacked_loss : array
+        Non-negative, of shapes that broadcast to (..., n).
+
+    Raises
+    ------
+    ValueError
+        For a negative loss.
     """
     original, attacked = np.broadcast_arrays(np.asarray(original_loss, float), np.asarray(attacked_loss, float))
     for name, loss in (("original", original), ("attacked", attacked)):
@@ -89,25 +98,92 @@ def loss_ratios(original_loss: Array, attacked_loss: Array) -> LossRatios:
 
 
 def misclassified(loss: Array, label: Array) -> Array:
-    """The 0-1 loss of a two-class classifier, read off its cross-entropy: 1 where l = -log P(y|x) exceeds log 2.
+    """Compute the 0-1 loss (..., n) of a two-class classifier from its cross-entropy l = -log P(y|x): 1 if l > log 2.
 
-    A tie P(y|x) = 1/2 is decided for label 0, as argmax does. NaN where the loss is not finite. Shapes broadcast to
-    (..., n); the result is float.
+    A tie P(y|x) = 1/2 is decided for label 0, as argmax does. NaN where the loss is not finite.
+
+    Examples
+    --------
+    >>> misclassified(np.array([0.1, 0.7, np.inf]), np.array([1, 1, 0])).tolist()
+    [0.0, 1.0, nan]
     """
     loss, label = np.asarray(loss, float), np.asarray(label)
     wrong = (loss > np.log(2.0)) | ((loss == np.log(2.0)) & (label == 1))
     return np.where(np.isfinite(loss), wrong, np.nan)
 
 
+def flow_tests(
+    original_loss: Array,
+    losses: Array,
+    label: Array,
+    delta: float,
+    alpha: float,
+    errors: tuple[Array, Array] | None = None,
+) -> tuple[RatioTest, ErrorRateRatioTest]:
+    """Test the loss ratio and the error-rate ratio at each of the L recorded steps of an attack.
+
+    Parameters
+    ----------
+    original_loss : array (..., n)
+        Losses before the attack.
+    losses : array (..., L, n)
+        Losses after each recorded step.
+    label : array (..., n)
+        Classes 0 and 1.
+    delta, alpha : float
+        Tolerated ratio and level of the tests.
+    errors : pair of arrays (..., n) and (..., L, n), optional
+        0-1 losses before and after. By default they are read off the losses, which is possible for two classes.
+
+    Returns
+    -------
+    RatioTest, ErrorRateRatioTest
+        With the leading shape (..., L).
+
+    Raises
+    ------
+    ValueError
+        As :func:`loss_ratio_test` and :func:`error_rate_ratio_test` do.
+    """
+    before, after = errors or (misclassified(original_loss, label), misclassified(losses, label[..., None, :]))
+    return (
+        loss_ratio_test(original_loss[..., None, :], losses, delta, alpha),
+        error_rate_ratio_test(before[..., None, :], after, delta, alpha),
+    )
+
+
 def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, alpha: float) -> RatioTest:
-    """S_n = mean(r), V_n^2 = sum (r_i - S_n)^2 / (n - 1), T_n = S_n - z_{1-alpha} V_n / sqrt(n); reject if T_n > delta.
+    r"""Test whether an unfair map multiplies the loss by more than a tolerated factor on average.
 
-    r_i is the loss of point i after the attack over its loss before (see :func:`loss_ratios` for tiny losses). Points
-    whose ratio is not finite cannot enter a mean: they are left out of S_n, V_n and n, and counted in ``non_finite``.
+    .. math:: S_n = \bar r, \qquad V_n^2 = \frac{1}{n - 1} \sum (r_i - S_n)^2, \qquad
+              T_n = S_n - z_{1 - \alpha} V_n / \sqrt n,
 
-    Parameters: ``original_loss`` and ``attacked_loss`` broadcast to (..., n); ``delta`` the tolerated mean ratio;
-    ``alpha`` the level. Raises ValueError for n < 2, a negative loss, or a delta or alpha out of range.
-    Source: Maity et al. 2021, eq. 3.4, 3.6, 3.8, 3.10.
+    with the ratios r_i of :func:`loss_ratios`; the hypothesis is rejected if T_n > delta. Points whose ratio is not
+    finite are left out of S_n, V_n and n, and counted in ``non_finite``.
+
+    Parameters
+    ----------
+    original_loss, attacked_loss : array
+        Losses before and after the map, of shapes that broadcast to (..., n).
+    delta : float
+        The tolerated mean ratio.
+    alpha : float
+        The level.
+
+    Raises
+    ------
+    ValueError
+        For n < 2, a negative loss, or a delta or alpha out of range.
+
+    References
+    ----------
+    Maity et al. 2021, eq. 3.4, 3.6, 3.8, 3.10.
+
+    Examples
+    --------
+    >>> test = loss_ratio_test(np.ones(4), np.array([1.0, 2.0, 2.0, 3.0]), delta=1.25, alpha=0.05)
+    >>> float(test.mean), round(float(test.statistic), 3), bool(test.rejected)
+    (2.0, 1.328, True)
     """
     ratios = loss_ratios(original_loss, attacked_loss)
     _check(ratios.values.shape, delta, alpha)
@@ -132,13 +208,23 @@ def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, al
 
 
 def joined_loss_ratio_test(n: Array, mean: Array, std: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
-    """The test of all points from n_p, S_p and V_p of parts of them, exact but for rounding:
+    r"""Test all points from the moments of parts of them, exactly but for rounding.
 
-        n = sum n_p,   S_n = sum n_p S_p / n,   (n - 1) V_n^2 = sum (n_p - 1) V_p^2 + sum n_p (S_p - S_n)^2.
+    .. math:: n = \sum n_p, \qquad S_n = \sum n_p S_p / n, \qquad
+              (n - 1) V_n^2 = \sum (n_p - 1) V_p^2 + \sum n_p (S_p - S_n)^2.
 
-    Parameters: arrays (P, ...) of P parts, of any value where a part has no ratio (n_p = 0) or no spread (n_p = 1);
-    ``counts`` are the other fields of a RatioTest that count points.
-    Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", of P parts at once.
+    Parameters
+    ----------
+    n, mean, std : array (P, ...)
+        n_p, S_p and V_p of P parts, of any value where a part has no ratio (n_p = 0) or no spread (n_p = 1).
+    delta, alpha : float
+        As in :func:`loss_ratio_test`.
+    **counts : array (P, ...)
+        The other fields of a RatioTest that count points.
+
+    References
+    ----------
+    Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", of P parts at once.
     """
     mean, std = np.where(n > 0, mean, 0.0), np.where(n > 1, std, 0.0)
     scale = np.maximum(mean, std).max(axis=0, initial=1.0)
@@ -154,21 +240,37 @@ def joined_loss_ratio_test(n: Array, mean: Array, std: Array, delta: float, alph
 def error_rate_ratio_test(
     original_error: Array, attacked_error: Array, delta: float, alpha: float
 ) -> ErrorRateRatioTest:
-    """S_n = A_n / B_n with A_n, B_n the mean 0-1 loss after and before the attack, and by the delta method
+    r"""Test whether an unfair map multiplies the error rate by more than a tolerated factor.
 
-        T_n = S_n - z_{1-alpha} / B_n^2 * sqrt((A_n^2 V_22 + B_n^2 V_11 - 2 A_n B_n V_12) / n),
+    With the mean 0-1 losses A_n after and B_n before the map,
 
-    V = mean of e e' with e = (attacked error, original error). V is the second moment, not the covariance. The two
-    differ by m m', m = (A_n, B_n), and the quadratic form has gradient direction (B_n, -A_n), orthogonal to m: so
-    A^2 V_22 + B^2 V_11 - 2 A B V_12 is the same number for both. It is evaluated as the sum of squares
-    mean((B e_1 - A e_2)^2), point by point one of four kinds, which cannot turn negative by rounding.
+    .. math:: S_n = \frac{A_n}{B_n}, \qquad T_n = S_n - \frac{z_{1 - \alpha}}{B_n^2}
+              \sqrt{(A_n^2 V_{22} + B_n^2 V_{11} - 2 A_n B_n V_{12}) / n},
+
+    by the delta method, V = mean of e e' with e = (attacked error, original error). V is the second moment, not the
+    covariance. The two differ by m m', m = (A_n, B_n), and the quadratic form has gradient direction (B_n, -A_n),
+    orthogonal to m: so the form is the same number for both. It is evaluated as the sum of squares
+    mean((B e_1 - A e_2)^2), which cannot turn negative by rounding.
 
     ``std`` is the root of the form over B_n^2; ``below_one`` counts the points that were wrong before and right after.
-    Where no point is misclassified before the attack, the ratio does not exist: ``undefined`` is 1. A NaN error (a
-    point whose loss was not finite) is left out and counted in ``non_finite``.
+    Where no point is misclassified before the map, the ratio does not exist: ``undefined`` is 1.
 
-    Parameters: errors in {0, 1} (or NaN), broadcasting to (..., n). Raises ValueError for other values, n < 2, or a
-    delta or alpha out of range. Source: Maity et al. 2021, eq. 3.12, 3.13; theorem C.1.
+    Parameters
+    ----------
+    original_error, attacked_error : array
+        0, 1 or NaN (a point whose loss was not finite: it is left out and counted in ``non_finite``), of shapes that
+        broadcast to (..., n).
+    delta, alpha : float
+        As in :func:`loss_ratio_test`.
+
+    Raises
+    ------
+    ValueError
+        For other values, n < 2, or a delta or alpha out of range.
+
+    References
+    ----------
+    Maity et al. 2021, eq. 3.12, 3.13; theorem C.1.
     """
     before, after = np.broadcast_arrays(np.asarray(original_error, float), np.asarray(attacked_error, float))
     _check(before.shape, delta, alpha)
@@ -185,9 +287,10 @@ def error_rate_ratio_test(
 def error_rate_ratio_test_of_counts(
     n: Array, wrong_before: Array, wrong_after: Array, below_one: Array, non_finite: Array, delta: float, alpha: float
 ) -> ErrorRateRatioTest:
-    """The same from counts (...) alone, which add up over parts of the points; of the n points that have both errors
+    """Compute :func:`error_rate_ratio_test` from counts (...) alone, which add up over parts of the points.
 
-    ``wrong_before`` and ``wrong_after`` the attack are misclassified, ``below_one`` before it and not after.
+    Of the n points that have both errors ``wrong_before`` and ``wrong_after`` the map are misclassified, ``below_one``
+    before it and not after.
     """
     both = wrong_before - below_one
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -218,7 +321,7 @@ def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:
 
 
 def _decide(mean: Array, std: Array, n: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
-    """Intervals, p-value and decision from an asymptotically normal estimate: (mean - truth) sqrt(n) / std -> N(0, 1).
+    """Decide by an asymptotically normal estimate: (mean - truth) sqrt(n) / std -> N(0, 1).
 
     The p-value is the level at which T_n would equal delta. With no spread the estimate is its own bound, so p is 0
     above delta and 1 otherwise.

@@ -8,6 +8,7 @@ bins change the variance: :data:`LOST` at most, or the rows themselves are permu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,36 +61,40 @@ class Coarse:
         return self.drawn.permuted(block, size)
 
 
-def coarse_auc(observed: MetricEstimate, variance: Array, table: Array, cells: Array, seed: int) -> Coarse | None:
-    """From counts group x label x bin, and the number of ``cells`` in each bin.
+def coarse_auc(observed: MetricEstimate, counts: Array, table: Callable[[Array], Array], seed: int) -> Coarse | None:
+    """Permute bins of K cells of scores: ``counts`` (2, K) by label, ``table`` from the bin of each cell to (G, 2, B).
 
-    None where the bins may cost too much of the ``variance`` that all groups have together.
+    None where the bins may cost too much of the variance that all groups have together.
     """
-    statistic = BinnedAuc(table.shape[2])
-    _, changes = off_by_pairs(table.sum(axis=0, keepdims=True).astype(float), cells > 1)
+    bins = by_rank(counts.T, NUMBER)
+    binned, variance = table(bins), BinnedAuc(counts.shape[1])(counts.ravel()).variance
+    _, changes = off_by_pairs(binned.sum(axis=0, keepdims=True).astype(float), np.bincount(bins) > 1)
     if not changes[0] <= LOST * variance:
         return None
-    return Coarse(observed, CountResampler(statistic, table.reshape(len(table), -1), seed))
+    return Coarse(observed, CountResampler(BinnedAuc(binned.shape[2]), binned.reshape(len(binned), -1), seed))
 
 
-def bins_of_values(values: Array, counts: Array) -> Array:
-    """The bin of each of K ascending values with their numbers of units: equal in counts, and none of them wide."""
+def coarse_mean(
+    observed: MetricEstimate, values: Array, counts: Array, table: Callable[[Array], Array], seed: int
+) -> Coarse | None:
+    """Permute bins of K ascending ``values`` with ``counts`` (K,) units; ``table``: the bin of each value -> (G, B).
+
+    The bins are equal in counts, and none of them is wide. None where they lose too much of the variance.
+    """
     wide = np.floor((values - values[0]) / ((values[-1] - values[0]) / NUMBER))
     changes = (np.diff(by_rank(counts[:, None], NUMBER)) > 0) | (np.diff(wide) > 0)
-    return np.append(0, np.cumsum(changes))
-
-
-def means_of_bins(values: Array, counts: Array, bins: Array) -> Array | None:
-    """The mean of each bin of the ascending values, None where these lose too much of their variance."""
-    mean = np.average(values, weights=counts)
+    bins, mean = np.append(0, np.cumsum(changes)), np.average(values, weights=counts)
     within, total = merged(counts, bins), merged(counts * (values - mean), bins)
-    kept = (total**2 / within).sum() / (counts * (values - mean) ** 2).sum()
-    return total / within + mean if 1 - kept <= LOST else None
+    between = (total**2 / within).sum() / (counts * (values - mean) ** 2).sum()
+    if not 1 - between <= LOST:
+        return None
+    parts = np.stack([total / within + mean, np.ones(len(within))], axis=-1)
+    return Coarse(observed, CountResampler(RatioOfSums(parts), table(bins), seed))
 
 
-def coarse_mean(observed: MetricEstimate, means: Array, table: Array, seed: int) -> Coarse:
-    """From the means of bins and counts group x bin."""
-    return Coarse(observed, CountResampler(RatioOfSums(np.stack([means, np.ones(len(means))], axis=-1)), table, seed))
+def can_be_binned(parts: Array) -> bool:
+    """Whether units with these parts (U, 2) are averaged with equal weights, and all values are finite."""
+    return bool((parts[:, 1] == 1).all() and np.isfinite(parts).all())
 
 
 def values_of(metric: Mean, data: Counts) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairness_audits.audits.inference import corrected_once
+from fairness_audits.audits.inference import adjusted_p
 from fairness_audits.audits.permutation import metrics as known_metrics
 from fairness_audits.audits.permutation import monte_carlo
 from fairness_audits.audits.permutation.correlation import correlation_test
@@ -62,43 +62,43 @@ max_t: --correct=max-t is a two-sided test: leave --alternative out, or take ano
 
 @dataclass(frozen=True)
 class Plan:
-    """What is ``asked``: ``metrics`` compare groups, with so many draws; ``correction`` is called as in the audits."""
+    """The ``metrics`` that compare groups, with so many draws; ``correction`` has the name that the audits use."""
 
-    asked: Settings
+    settings: Settings
     metrics: tuple[Metric, ...]
     draws: int
     correction: str
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Which scores are allowed where they are not counted in bins."""
+        """The least and the largest score allowed."""
         probability = any(isinstance(metric, Mean) and metric.probability for metric in self.metrics)
         return UNIT if probability else (-math.inf, math.inf)
 
     def testing(self, metric: Metric | None = None) -> monte_carlo.Settings:
-        """How a metric, or a correlation, is tested."""
-        settings = self.asked.some("method", "alpha", "resampling_risk")
-        return monte_carlo.Settings(**settings, alternative=self.alternative(metric), draws=self.draws)
+        """Return how a metric, or a correlation, is tested."""
+        same = self.settings.some("method", "alpha", "resampling_risk")
+        return monte_carlo.Settings(**same, alternative=self.alternative(metric), draws=self.draws)
 
     def drawn(self, metric: Metric) -> bool:
-        """Whether the metric is tested by random permutations: where it is no rate, or rows are not alike."""
-        clustered = self.asked.cluster is not None
-        return not isinstance(metric, Rate) or clustered or self.asked.method not in ("auto", "exact")
+        """Return whether random permutations test the metric: it is no rate, or rows are clustered."""
+        clustered = self.settings.cluster is not None
+        return not isinstance(metric, Rate) or clustered or self.settings.method not in ("auto", "exact")
 
     def alternative(self, metric: Metric | None = None) -> Alternative:
-        """The alternative asked for; else both sides, with equal tails where a metric's T is permuted."""
+        """Return the alternative of the settings; by default both sides, with equal tails where T is permuted."""
         equal = metric is not None and self.drawn(metric) and self.correction != "max_t"
-        return self.asked.alternative or ("equal-tailed" if equal else "two-sided")
+        return self.settings.alternative or ("equal-tailed" if equal else "two-sided")
 
     def rng(self, *what: str) -> np.random.Generator:
-        """By what the test is, so that it does not depend on which others are asked for."""
-        (rng,) = generators("audit", "permutation", str(self.asked.seed), *what, repetitions=1)
+        """Return the generator of a test, which does not depend on the other tests of the run."""
+        (rng,) = generators("audit", "permutation", str(self.settings.seed), *what, repetitions=1)
         return rng
 
 
-def planned(asked: Settings) -> Plan:
-    """The plan of the settings. Raises ValueError where they do not fit together."""
-    parts: list[Any] = [part for one in asked.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
+def planned(settings: Settings) -> Plan:
+    """Return the plan of the settings. Raises ValueError where they do not fit together."""
+    parts: list[Any] = [part for one in settings.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
         raise ValueError(
@@ -110,45 +110,45 @@ def planned(asked: Settings) -> Plan:
     # Metrics without the columns that they are computed of, columns without a metric, tests not made together.
     rates = [metric.name for metric in metrics if _of_decisions(metric)]
     scored = [metric.name for metric in metrics if not (_of_decisions(metric) or isinstance(metric, UserMetric))]
-    score, decided = asked.score is not None, asked.prediction is not None
+    score, decided = settings.score is not None, settings.prediction is not None
     found = {
         "nothing": not score and not decided,
-        "threshold": asked.threshold is not None and not score,
-        "both": asked.threshold is not None and decided,
-        "no_group": not asked.group and [{"metric": metric.name} for metric in metrics],
-        "no_attribute": correlated and not asked.attribute,
-        "attribute": asked.attribute and not correlated,
-        "group": asked.group and not metrics,
-        "rows_alone": correlated and asked.cluster,
-        "decisions": not decided and asked.threshold is None and [{"metric": name} for name in rates],
+        "threshold": settings.threshold is not None and not score,
+        "both": settings.threshold is not None and decided,
+        "no_group": not settings.group and [{"metric": metric.name} for metric in metrics],
+        "no_attribute": correlated and not settings.attribute,
+        "attribute": settings.attribute and not correlated,
+        "group": settings.group and not metrics,
+        "rows_alone": correlated and settings.cluster,
+        "decisions": not decided and settings.threshold is None and [{"metric": name} for name in rates],
         "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
-        "max_t": asked.correct == "max-t" and asked.alternative not in (None, "two-sided"),
+        "max_t": settings.correct == "max-t" and settings.alternative not in (None, "two-sided"),
     }
     if refused := next(caveats(REFUSED, found), None):
         raise ValueError(refused.text)
-    return Plan(asked, metrics, asked.draws or DRAWS, asked.correct.replace("-", "_"))
+    return Plan(settings, metrics, settings.draws or DRAWS, settings.correct.replace("-", "_"))
 
 
 def _of_decisions(metric: Metric) -> bool:
     return isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
 
 
-def own_metric(given: Any) -> UserMetric:
-    """The metric that is given, or that ``path/to/file.py:name`` or ``package.module:name`` names.
+def own_metric(metric: Any) -> UserMetric:
+    """Return the user's metric, or the one that ``path/to/file.py:name`` or ``package.module:name`` names.
 
     It is a function of y, score and weight, arrays (n,), or an instance of ``UserMetric``. A function with the
     attribute ``batched = True`` also takes weights (T, n) and then gives (T,). Raises ValueError where there is none.
     """
-    found, name = given, getattr(given, "__name__", type(given).__name__)
-    if isinstance(given, str):
-        found, name, _ = named_object("--metric", given)
+    found, name = metric, getattr(metric, "__name__", type(metric).__name__)
+    if isinstance(metric, str):
+        found, name, _ = named_object("--metric", metric)
     if isinstance(found, UserMetric):
         return found
     try:
         inspect.signature(found).bind("y", "score", "weight")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{advised('metric', given if isinstance(given, str) else name)}: expected a function of three arrays, "
+            f"{advised('metric', metric if isinstance(metric, str) else name)}: expected a function of three arrays, "
             f"(y, score, weight), that gives a number: "
             f"{reason(error)}"
         ) from error
@@ -156,32 +156,33 @@ def own_metric(given: Any) -> UserMetric:
 
 
 Data: TypeAlias = tuple[Counts | Predictions, str]
-"""What the tests of a metric see, and in words how it was read."""
+"""The data of a metric's tests, and in words how they were read."""
 
 
 def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
-    """The metrics with their data, each kind of which is read once: counts of decisions, of scores, or the rows."""
-    asked = plan.asked
-    columns = {"group": grouping.column, "against": grouping.level, **asked.some("label", "positive", "score")}
+    """Yield the metrics with their data, each kind of which is read once: counts of decisions, of scores, or rows."""
+    settings = plan.settings
+    columns = {"group": grouping.column, "against": grouping.level, **settings.some("label", "positive", "score")}
     found: dict[Callable[..., Data], Data] = {}
     for metric in plan.metrics:
-        alone = asked.cluster or isinstance(metric, UserMetric)
-        fetched = rows if alone else decisions if _of_decisions(metric) else scores
-        if fetched not in found:
-            found[fetched] = fetched(table, plan, columns)
-        yield metric, found[fetched]
+        alone = settings.cluster or isinstance(metric, UserMetric)
+        reader = rows if alone else decisions if _of_decisions(metric) else scores
+        if reader not in found:
+            found[reader] = reader(table, plan, columns)
+        yield metric, found[reader]
 
 
 def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    asked = plan.asked
-    cut = {**columns, **asked.some("prediction", "threshold"), "score": None if asked.prediction else asked.score}
-    counted = contingency(table, **cut)
-    return counted, f"counts of decisions ({asked.prediction or f'{asked.score} >= {asked.threshold:g}'})"
+    """Count group x label x decision."""
+    settings = plan.settings
+    score = None if settings.prediction else settings.score
+    counted = contingency(table, **{**columns, **settings.some("prediction", "threshold"), "score": score})
+    return counted, f"counts of decisions ({settings.prediction or f'{settings.score} >= {settings.threshold:g}'})"
 
 
 def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    """Counts of group x label x score where few scores differ, else the rows; of too many rows, counts of bins."""
-    bins, score = plan.asked.bins, str(plan.asked.score)
+    """Count group x label x score where few scores differ, else read the rows; of too many rows, count bins."""
+    bins, score = plan.settings.bins, str(plan.settings.score)
     if bins == "auto" and table.size() > ROWS and table.distinct((score,))[score] <= DISTINCT:
         exact = contingency(table, **columns, bounds=plan.bounds)
         return exact, f"counts of {len(exact.lower):,} distinct scores"
@@ -195,13 +196,14 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    given = plan.asked.some("prediction", "threshold", "cluster")
-    content = predictions(table, **columns, **given, bounds=plan.bounds)
-    return content, f"rows, together by {plan.asked.cluster}" if plan.asked.cluster else "every row"
+    """Read every row."""
+    others = plan.settings.some("prediction", "threshold", "cluster")
+    content = predictions(table, **columns, **others, bounds=plan.bounds)
+    return content, f"rows, together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
 
 
 def varies(content: Counts | Predictions, metric: Metric) -> bool:
-    """Whether the decisions or scores that a metric is of are not all the same."""
+    """Return whether the decisions or scores of a metric are not all the same."""
     if isinstance(content, Counts):
         return int((content.table.sum(axis=(0, 1)) > 0).sum()) > 1
     values = content.prediction if _of_decisions(metric) else content.score
@@ -209,22 +211,21 @@ def varies(content: Counts | Predictions, metric: Metric) -> bool:
 
 
 def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
-    """The smallest number of units of one kind in a group: of the AUC, positives and negatives; of a rate, the rows
-    that it is a share of. Units are clusters where there are any, else rows.
+    """Return the smallest number of units of one kind in a group; None for metrics whose units are of one kind.
 
-    None for other metrics, whose units are all of the group's.
+    The kinds are positives and negatives for the AUC, and the rows that a rate is a share of.
     """
     return int(independent(content, metric).min()) if isinstance(metric, Auc | Rate) else None
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One test with its place among all.
+    """One test among all.
 
-    ``fewest`` units of one kind (positives, say) are in one of the groups; ``varied``: whether the model does not say
-    the same of all of them. ``hypothesis`` is what the test is of: two tests of one hypothesis, such as equal TPR and
-    equal FNR, are counted once. ``adjusted`` is the p-value after the correction, None where the test is undefined, and
-    ``least`` that of the smallest p-values that bins of scores allow.
+    ``fewest`` is the smallest number of units of one kind (positives, say) in a group; ``varied`` says whether the
+    model's outputs differ. Tests of one ``hypothesis``, such as equal TPR and equal FNR, are counted once. ``adjusted``
+    is the p-value after the correction, None where the test is undefined, and ``least`` that of the smallest p-values
+    that bins of scores allow.
     """
 
     grouping: str
@@ -239,23 +240,23 @@ class Finding:
 
     @property
     def turned(self) -> bool:
-        """Whether the scores that bins hide may be such that equality is rejected."""
+        """Return whether the order of scores within bins may decide that equality is rejected."""
         return bool(self.test.hidden) and not self.rejected and self.least is not None and self.least <= self.test.alpha
 
     @property
     def rejected(self) -> bool:
-        """Whether equality is rejected after the correction."""
+        """Return whether equality is rejected after the correction."""
         return self.adjusted is not None and self.adjusted <= self.test.alpha
 
 
 def hypotheses(findings: Sequence[Finding]) -> int:
-    """How many hypotheses the tests that are defined are of."""
+    """Return the number of hypotheses of the tests that are defined."""
     return len({finding.hypothesis for finding in findings if finding.test.p_value is not None})
 
 
 @dataclass(frozen=True)
 class Job:
-    """Tests yet to be made, of so many ``hypotheses``; ``drawn``: whether by random permutations."""
+    """Tests to run, of these ``hypotheses``; ``drawn``: whether by random permutations."""
 
     tests: Callable[[Plan], list[Finding]]
     hypotheses: tuple[tuple[str, ...], ...]
@@ -263,19 +264,19 @@ class Job:
 
 
 def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
-    """Read, test and correct: the metrics of each pair of groups together, and the plan with the draws that were made.
+    """Read, test and correct; return the metrics of each pair of groups together, and the plan with its final draws.
 
     Raises ValueError for whatever the user can mend.
     """
     jobs: list[Job] = []
-    for text in dict.fromkeys(plan.asked.group):
+    for text in dict.fromkeys(plan.settings.group):
         grouping = attribute(text, table.columns)
         for metric, data in read(table, plan, grouping):
             jobs += _group_jobs(plan, grouping.name, metric, *data)
-    for column in dict.fromkeys(plan.asked.attribute):
+    for column in dict.fromkeys(plan.settings.attribute):
         jobs.append(Job(_correlation(table, plan, column), ((column, CORRELATION),), drawn=True))
     several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
-    if plan.asked.resampling_risk is not None and several:
+    if plan.settings.resampling_risk is not None and several:
         raise ValueError(
             "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
             f"correction for {len(jobs)} tests: leave it out, or say --correct=none"
@@ -290,7 +291,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
-    """The plan with as many draws as the correction needs for one test to be rejected by itself.
+    """Return the plan with as many draws as the correction needs for one test to be rejected by itself.
 
     B draws give no p-value below 1 / (B + 1), with equal tails 2 / (B + 1), which the correction multiplies: by the
     number m of hypotheses (Holm, Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or
@@ -302,20 +303,20 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     times = {"none": 1.0, "max_t": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}
     tails_of = [tails(plan.alternative(metric)) for metric in plan.metrics if plan.drawn(metric)]
     times_each = times.get(plan.correction, number) * max(tails_of, default=1)
-    least = math.ceil(times_each / plan.asked.alpha - ROUNDING) - 1
-    if plan.asked.draws is not None and least > plan.draws:
+    least = math.ceil(times_each / plan.settings.alpha - ROUNDING) - 1
+    if plan.settings.draws is not None and least > plan.draws:
         raise ValueError(
-            f"--draws={plan.draws} cannot reject at level {plan.asked.alpha:g} in "
+            f"--draws={plan.draws} cannot reject at level {plan.settings.alpha:g} in "
             f"{plural(number, 'test')}, whatever the difference: give at least --draws={least}, or leave it out"
         )
     return replace(plan, draws=max(plan.draws, least))
 
 
 def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str) -> Iterator[Job]:
-    """One job for each group against the others, or for each pair; with max-T, one for all pairs."""
-    asked, known = plan.asked, content.groups
+    """Yield one job for each group against the others, or for each pair; with max-T, one for all pairs."""
+    settings, known = plan.settings, content.groups
     # One-sided, the hypotheses of complementary rates are opposite ones.
-    what = metric.name if asked.alternative in SIDED else known_metrics.hypothesis(metric)
+    what = metric.name if settings.alternative in SIDED else known_metrics.hypothesis(metric)
     places = list(combinations(range(len(known)), 2))
 
     def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
@@ -334,7 +335,7 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Pre
     if plan.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    if len(known) > 2 and not asked.pairs:
+    if len(known) > 2 and not settings.pairs:
         parts = (against_rest(content, place) for place in range(len(known)))
     else:
         parts = (content.pair(a, b) for a, b in places)
@@ -343,6 +344,7 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Pre
 
 
 def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
+    """Return the data with one group as group 0 and all the others together as group 1."""
     names = (content.groups[place], rest_of(content.groups[place], content.groups))
     if isinstance(content, Predictions):
         return replace(content, group=(content.group != place).astype(np.int64), groups=names)
@@ -351,8 +353,8 @@ def against_rest(content: Counts | Predictions, place: int) -> Counts | Predicti
 
 
 def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list[Finding]]:
-    """The test of the score and an attribute of each row."""
-    score = str(plan.asked.score)
+    """Return the test of the score and an attribute of each row."""
+    score = str(plan.settings.score)
     found = numbers(table, [score, column])
 
     def test(plan: Plan) -> list[Finding]:
@@ -364,18 +366,12 @@ def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list
 
 
 def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
-    """Over all hypotheses of the run; max-T has been done for each metric, and a correlation is alone in its own."""
+    """Correct over all hypotheses of the run; max-T is corrected already, a correlation has its own hypothesis."""
     if correction == "max_t":
         alone = (replace(one, adjusted=one.test.p_value) if one.test.metric == CORRELATION else one for one in findings)
         return tuple(replace(one, least=one.test.p_least) for one in alone)
-    known = [finding for finding in findings if finding.test.p_value is not None]
-    if not known:
-        return tuple(findings)
-    hypotheses = [finding.hypothesis for finding in known]
-    largest, least = (
-        iter(corrected_once(np.array(p, dtype=float), hypotheses, correction).tolist())
-        for p in ([one.test.p_value for one in known], [one.test.p_least for one in known])
+    each = [finding.hypothesis for finding in findings]
+    adjusted, least = (
+        adjusted_p([getattr(finding.test, p) for finding in findings], each, correction) for p in ("p_value", "p_least")
     )
-    return tuple(
-        one if one.test.p_value is None else replace(one, adjusted=next(largest), least=next(least)) for one in findings
-    )
+    return tuple(replace(one, adjusted=p, least=q) for one, p, q in zip(findings, adjusted, least, strict=True))

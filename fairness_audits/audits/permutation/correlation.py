@@ -20,8 +20,7 @@ from fairness_audits.audits.permutation.monte_carlo import (
     Method,
     MonteCarlo,
     Settings,
-    extreme,
-    monte_carlo_p,
+    two_sided_p,
     until_safe,
 )
 from fairness_audits.audits.permutation.permutation_test import GUARANTEES, PermutationTest, with_monte_carlo
@@ -42,19 +41,40 @@ def correlation_test(
     names: tuple[str, str] = ("score", "attribute"),
     **settings: Any,
 ) -> PermutationTest:
-    """Test of zero correlation of ``value`` (n,) with ``attribute`` (n,), by T (studentized) or r (unstudentized).
+    """Test whether ``value`` and ``attribute`` are uncorrelated, by T (studentized) or r (unstudentized).
 
-    ``settings`` are those of ``monte_carlo.Settings``. In the result ``groups`` are the two names, ``difference`` and
-    both ``estimates`` the correlation, ``sizes`` n. The interval for r is r +- q s within -1 to 1, q from the permuted
-    |T| and s the standard error of r by the delta method. Raises ValueError for arrays of other shapes, values that are
-    not finite, and other methods.
+    The interval for r is r +- q s within -1 to 1, q from the permuted |T| and s the standard error of r by the delta
+    method.
+
+    Parameters
+    ----------
+    value, attribute : array (n,)
+    rng : numpy.random.Generator
+    names : pair of str
+        What the two are called in the result.
+    **settings
+        The fields of ``monte_carlo.Settings``.
+
+    Returns
+    -------
+    PermutationTest
+        ``groups`` are the two names, ``difference`` and both ``estimates`` the correlation, ``sizes`` n.
+
+    Raises
+    ------
+    ValueError
+        For arrays of other shapes, values that are not finite, and other methods.
+
+    References
+    ----------
+    DiCiccio and Romano 2017; DiCiccio et al. 2020, section 4.1.
     """
-    asked = Settings(**settings)
+    chosen = Settings(**settings)
     for name, values in zip(names, (value, attribute), strict=True):
         if values.shape != (len(value),) or not np.isfinite(values).all():
             raise ValueError(f"expected {name} as {len(value)} finite numbers, found shape {values.shape}: drop gaps")
-    used, n = _method(asked.method), len(value)
-    sides, size = (asked.alternative, asked.alpha), (n, n)
+    used, n = _method(chosen.method), len(value)
+    sides, size = (chosen.alternative, chosen.alpha), (n, n)
     blank = PermutationTest("correlation", names, used, *sides, (None, None), size, size, guarantee=GUARANTEES[used])
     if constant := [
         name for name, values in zip(names, (value, attribute), strict=True) if values.min() == values.max()
@@ -69,17 +89,17 @@ def correlation_test(
     def block(number: int, drawn: int) -> Array:
         return _statistic(_permuted(seed, number * BLOCK, drawn, x, y), scale, used)[:, 0]
 
-    reference, stopped = until_safe(block, observed, asked)
+    reference, stopped = until_safe(block, observed, chosen)
     error = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
     # Points on a line leave no error to be seen: the interval then ends where the test does.
     found = MonteCarlo(r, observed, error if error > CANCELLED else np.inf, reference, stopped)
-    made = with_monte_carlo(replace(blank, estimates=(r, r)), found, asked)
+    made = with_monte_carlo(replace(blank, estimates=(r, r)), found, chosen)
     low, high = np.clip(np.array([made.ci_low, made.ci_high], dtype=float), -1, 1).tolist()
     return replace(made, ci_low=low, ci_high=high)
 
 
 def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Method, draws: int) -> Array:
-    """Two-sided p-values of S independent data sets, x and y (S, n) -> (S,).
+    """Compute the two-sided p-values of S independent data sets, x and y (S, n) -> (S,).
 
     Each p-value is as good as with permutations of its own, at a tenth of the cost: sets are permuted alike by sixteens
     (and no more, because the shares of rejections that are counted over the sets would then depend on one sample of
@@ -94,12 +114,12 @@ def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Metho
         size = np.sqrt((u**2).sum(axis=0) * (v**2).sum(axis=0))
         observed = _statistic(np.stack([(u * v).sum(axis=0), (u * u * v * v).sum(axis=0)]), size, used)
         reference = _statistic(_permuted(seed, first * draws, draws, u, v), size, used)
-        p[some] = monte_carlo_p(extreme(reference.T, observed, "two-sided").sum(axis=-1), draws)
+        p[some] = two_sided_p(reference.T, observed)
     return p
 
 
 def pooled_shuffle_p(x: Array, y: Array, *, rng: np.random.Generator, draws: int) -> Array:
-    r"""Two-sided p-values of the test that FairTest makes, for comparison alone: x and y (S, n) -> (S,).
+    r"""Compute the two-sided p-values of FairTest's test, for comparison alone: x and y (S, n) -> (S,).
 
     It throws the n values of x and the n values of y together, shuffles all 2 n and correlates the two halves. That is
     no permutation of y against x: the reference distribution is the one of two samples of the mixture of x and y. The

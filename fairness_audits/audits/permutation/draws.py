@@ -5,7 +5,7 @@ the pooled counts of the kinds. So B permutations of a table are B draws of a fe
 
 .. math:: P(X = x) = \binom{K}{x} \binom{N - K}{m - x} \Big/ \binom{N}{m}
 
-X counts the marked among m drawn without replacement from N units, K of which are marked.
+X counts the successes among m units drawn without replacement from N, K of which are successes.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ COUNTS_AT_ONCE = 2**21
 """Counts of one group held in memory at a time: a table with many kinds is permuted in parts of a block."""
 
 
-def window(marked: int, total: int, size: int) -> tuple[Array, Array]:
+def window(successes: int, total: int, size: int) -> tuple[Array, Array]:
     """All x within sqrt(m' UNDERFLOW / 2) of the mode, and log P(X = x) - log P(X = mode), (w,) each.
 
     By Hoeffding's bound P(|X - EX| >= t) <= 2 exp(-2 t^2 / m'), with m' the least of m, N - m, K and N - K, what is
@@ -44,30 +44,30 @@ def window(marked: int, total: int, size: int) -> tuple[Array, Array]:
     P(x + 1) / P(x) = (K - x)(m - x) / ((x + 1)(N - K - m + x + 1)), outwards from the mode, keep the precision that
     differences of log-factorials would lose.
     """
-    low, high = max(0, size - (total - marked)), min(size, marked)
-    mode = min(max((marked + 1) * (size + 1) // (total + 2), low), high)
-    reach = int(np.sqrt(min(size, total - size, marked, total - marked) * UNDERFLOW / 2)) + 2
+    low, high = max(0, size - (total - successes)), min(size, successes)
+    mode = min(max((successes + 1) * (size + 1) // (total + 2), low), high)
+    reach = int(np.sqrt(min(size, total - size, successes, total - successes) * UNDERFLOW / 2)) + 2
     x = np.arange(max(low, mode - reach), min(high, mode + reach) + 1)
     k = x[:-1].astype(float)
-    steps = np.log((marked - k) / (k + 1)) + np.log((size - k) / (total - marked - size + k + 1))
+    steps = np.log((successes - k) / (k + 1)) + np.log((size - k) / (total - successes - size + k + 1))
     below = mode - x[0]
     downward, upward = -np.cumsum(steps[:below][::-1])[::-1], np.cumsum(steps[below:])
     return x, np.concatenate([downward, [0.0], upward])
 
 
-def draw(marked: Array, others: Array, size: Array, rng: np.random.Generator) -> Array:
-    """One hypergeometric number for each entry: ``size`` drawn from ``marked`` + ``others`` units; shapes broadcast."""
-    marked, others, size = np.broadcast_arrays(marked, others, size)
-    huge = (marked >= NUMPY_LIMIT) | (others >= NUMPY_LIMIT)
+def draw(successes: Array, others: Array, size: Array, rng: np.random.Generator) -> Array:
+    """Draw a hypergeometric number for each entry: ``size`` units of ``successes`` + ``others``; shapes broadcast."""
+    successes, others, size = np.broadcast_arrays(successes, others, size)
+    huge = (successes >= NUMPY_LIMIT) | (others >= NUMPY_LIMIT)
     if not huge.any():
-        return rng.hypergeometric(marked, others, size)
-    drawn = np.empty(marked.shape, dtype=np.int64)
-    drawn[~huge] = rng.hypergeometric(marked[~huge], others[~huge], size[~huge])
-    drawn[huge] = draw_huge(marked[huge], others[huge], size[huge], rng)
+        return rng.hypergeometric(successes, others, size)
+    drawn = np.empty(successes.shape, dtype=np.int64)
+    drawn[~huge] = rng.hypergeometric(successes[~huge], others[~huge], size[~huge])
+    drawn[huge] = draw_huge(successes[huge], others[huge], size[huge], rng)
     return drawn
 
 
-def draw_huge(marked: Array, others: Array, size: Array, rng: np.random.Generator) -> Array:
+def draw_huge(successes: Array, others: Array, size: Array, rng: np.random.Generator) -> Array:
     r"""The same for any number of units, (n,) each -> (n,), by the limits of the law.
 
     X counts the units that a of N units and b of them have in common. With a <= b <= N / 2, of which all cases are
@@ -78,14 +78,14 @@ def draw_huge(marked: Array, others: Array, size: Array, rng: np.random.Generato
 
     whose distribution functions are within 1e-3 of its own where N is beyond NUMPY_LIMIT.
     """
-    total = marked + others
-    rarer, fewer = np.minimum(marked, others), np.minimum(size, total - size)
+    total = successes + others
+    rarer, fewer = np.minimum(successes, others), np.minimum(size, total - size)
     a, share = np.minimum(rarer, fewer), np.maximum(rarer, fewer) / total
     deviation = np.sqrt(a * share * (1 - share) * ((total - a) / (total - 1)))
     normal = np.clip(np.rint(a * share + deviation * rng.standard_normal(a.shape)), 0, a)
     both = np.where(a < FEW * total, rng.binomial(a, share), normal).astype(np.int64)
     rare = np.where(fewer == size, both, rarer - both)
-    return np.where(rarer == marked, rare, size - rare)
+    return np.where(rarer == successes, rare, size - rare)
 
 
 class Resampler(Protocol):
@@ -147,6 +147,11 @@ def split(pooled: Array, sizes: Sequence[Array | int], draws: int, rng: np.rando
     return np.stack([*groups, rest])
 
 
+def permuted(counts: Array, draws: int, rng: np.random.Generator) -> Array:
+    """Permute the units of G groups, counted by kind: ``counts`` (G, ..., U) -> (G, ..., draws, U)."""
+    return split(counts.sum(axis=0), list(counts.sum(axis=-1)), draws, rng)
+
+
 @dataclass(frozen=True)
 class CountResampler:
     """Counts of U kinds of units in G groups, ``counts`` (G, U), permuted as a whole or within strata of kinds.
@@ -181,6 +186,5 @@ class CountResampler:
         strata = np.zeros(self.counts.shape[1], dtype=int) if self.strata is None else self.strata
         for stratum in np.unique(strata):
             kinds = np.flatnonzero(strata == stratum)
-            own = self.counts[:, kinds]
-            counts[..., kinds] = split(own.sum(axis=0), list(own.sum(axis=1)), size, rng)
+            counts[..., kinds] = permuted(self.counts[:, kinds], size, rng)
         return counts

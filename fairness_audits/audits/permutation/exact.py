@@ -52,16 +52,26 @@ class ExactP(NamedTuple):
     two_sided: float
 
     def of(self, alternative: Alternative) -> float:
-        """The one that the alternative asks for."""
+        """Return the p-value of the alternative."""
         equal_tailed = min(1.0, 2 * min(self.greater, self.less))
         known = {"greater": self.greater, "less": self.less, "two-sided": self.two_sided, "equal-tailed": equal_tailed}
         return known[alternative]
 
 
 def exact_p(rates: Rates) -> ExactP:
-    """P(X_A >= x_A), P(X_A <= x_A), and the probability of all outcomes no more probable than the one observed.
+    """Compute P(X_A >= x_A), P(X_A <= x_A), and the chance of all outcomes no more probable than the observed one.
 
-    The cost grows with the square root of the number of rows. Source: Fisher 1934; DiCiccio et al. 2020, section 3.1.
+    The cost grows with the square root of the number of rows.
+
+    References
+    ----------
+    Fisher 1934; DiCiccio et al. 2020, section 3.1.
+
+    Examples
+    --------
+    >>> p = exact_p(Rates(8, 10, 2, 10))
+    >>> round(p.greater, 4), round(p.two_sided, 4)
+    (0.0115, 0.023)
     """
     x, log_weight = window(rates.events, rates.trials, rates.m_a)
     weight = np.exp(log_weight)
@@ -79,7 +89,7 @@ def exact_p(rates: Rates) -> ExactP:
 
 
 def statistic(rates: Rates) -> float:
-    r"""T = D / sd(D), with the standard deviation of D = X_A / m_A - (K - X_A) / m_B over all permutations.
+    r"""Compute T = D / sd(D), with the standard deviation of D = X_A / m_A - (K - X_A) / m_B over all permutations.
 
     .. math:: Var(D) = \frac{K (m - K)}{m (m - 1)} \frac{m}{m_A m_B}
     """
@@ -88,13 +98,17 @@ def statistic(rates: Rates) -> float:
 
 
 def newcombe_interval(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float]:
-    r"""[low, high] of level 1 - alpha; an end that a one-sided alternative leaves open is -1 or 1.
+    r"""Compute [low, high] of level 1 - alpha; an end that a one-sided alternative leaves open is -1 or 1.
 
     .. math:: D - \sqrt{(f_A - l_A)^2 + (u_B - f_B)^2} \quad\text{to}\quad D + \sqrt{(u_A - f_A)^2 + (f_B - l_B)^2}
 
     with Wilson's interval [l, u] of each rate f. Its coverage is near 1 - alpha, not at least that in every sample, and
-    in small samples it may leave out 0 where the exact test does not reject (``run.agreeing`` then extends it).
-    Source: Newcombe 1998, method 10.
+    in small samples it may leave out 0 where the exact test does not reject (``permutation_test.agreeing`` then extends
+    it).
+
+    References
+    ----------
+    Newcombe 1998, method 10.
     """
     from statsmodels.stats.proportion import confint_proportions_2indep
 

@@ -210,13 +210,14 @@ def clustered_ranks(codes: Array, cluster: Array, label: Array, tie_end: Array, 
 
 @njit(cache=True, nogil=True)
 def clustered_auc(
-    codes: Array, cluster: Array, label: Array, tie_end: Array, held: Array, value: Array, variance: Array
+    codes: Array, cluster: Array, label: Array, tie_end: Array, rows_of: Array, value: Array, variance: Array
 ) -> None:
-    """AUC and variance of each group (G,) of the rows of :func:`clustered_ranks`; ``held`` (C, 2) are their numbers by
-    cluster and label.
+    """AUC and variance of each group (G,) of the rows of :func:`clustered_ranks`.
+
+    ``rows_of`` (C, 2) are the numbers of rows by cluster and label.
     """
     groups = value.shape[0]
-    count, part = np.zeros(2 * groups), np.zeros(held.shape)
+    count, part = np.zeros(2 * groups), np.zeros(rows_of.shape)
     clustered_ranks(codes, cluster, label, tie_end, count, part)
     wins, squares, clusters = np.zeros(groups), np.zeros(groups), np.zeros(groups)
     for c in range(codes.shape[0]):
@@ -229,7 +230,7 @@ def clustered_auc(
         g = codes[c]
         m, n, auc = count[2 * g + 1], count[2 * g], value[g]
         if m > 0 and n > 0:
-            influence = (part[c, 1] / n - held[c, 1] * auc) / m + (held[c, 0] * (1 - auc) - part[c, 0] / m) / n
+            influence = (part[c, 1] / n - rows_of[c, 1] * auc) / m + (rows_of[c, 0] * (1 - auc) - part[c, 0] / m) / n
             squares[g] += influence * influence
     for g in range(groups):
         known = clusters[g] > 1 and not np.isnan(value[g])
@@ -244,16 +245,16 @@ def permuted_clusters(
     cluster: Array,
     label: Array,
     tie_end: Array,
-    held: Array,
+    rows_of: Array,
     value: Array,
     variance: Array,
 ) -> None:
     """AUC and variance (B, G) of permutations first, first + 1, ... of the groups of whole clusters."""
-    codes = np.empty(held.shape[0], np.uint8)
-    words = np.empty((held.shape[0] + 7) // 8, np.uint64)
+    codes = np.empty(rows_of.shape[0], np.uint8)
+    words = np.empty((rows_of.shape[0] + 7) // 8, np.uint64)
     for b in range(value.shape[0]):
         assign(seed, first + b, sizes, words, codes)
-        clustered_auc(codes, cluster, label, tie_end, held, value[b], variance[b])
+        clustered_auc(codes, cluster, label, tie_end, rows_of, value[b], variance[b])
 
 
 @njit(cache=True, nogil=True)

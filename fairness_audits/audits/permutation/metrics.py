@@ -119,6 +119,7 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
         Mean("log_loss", "log loss", log_loss, binary=True, probability=True),
     )
 }
+RATES: Mapping[str, Rate] = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
 ALIASES = {"recall": "tpr", "sensitivity": "tpr", "specificity": "tnr", "ppv": "precision"}
 ALIASES |= {"demographic_parity": "selection_rate", "equal_opportunity": "tpr"}
 """Other names of the metrics; the last are those of notions of fairness that say that they are equal."""

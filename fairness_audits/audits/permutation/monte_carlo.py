@@ -72,6 +72,11 @@ def monte_carlo_p(extremes: Array | int, draws: int) -> Array:
     return (1 + np.asarray(extremes)) / (draws + 1)
 
 
+def two_sided_p(reference: Array, observed: Array) -> Array:
+    """Compute the two-sided p-values of observed statistics (...), each from its own draws (..., B)."""
+    return monte_carlo_p(extreme(reference, observed, "two-sided").sum(axis=-1), reference.shape[-1])
+
+
 def wilson(extremes: int, draws: int, level: float = MONTE_CARLO_LEVEL) -> tuple[float, float]:
     """The score interval for a probability of which S successes in B trials were seen. Source: Wilson 1927."""
     from scipy.stats import binomtest
@@ -135,8 +140,8 @@ class SafeStop(Checked):
         def edge(inside: float, outside: float) -> float:
             for _ in range(60):
                 middle = (inside + outside) / 2
-                kept = self._log_evidence(np.array(draws), np.array(extremes), middle) > np.log(self.risk)
-                inside, outside = (middle, outside) if kept else (inside, middle)
+                possible = self._log_evidence(np.array(draws), np.array(extremes), middle) > np.log(self.risk)
+                inside, outside = (middle, outside) if possible else (inside, middle)
             return outside
 
         share = extremes / draws

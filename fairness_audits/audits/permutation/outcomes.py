@@ -78,9 +78,8 @@ class Predictions:
         if self.cluster is not None:
             raise ValueError("clustered rows are not a table of counts: leave cluster out")
         check_binary("label", self.label)
-        shape, columns = (len(self.groups), 2, 2), (self.group, self.label, self.prediction)
-        cell = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in columns), shape)
-        return Counts.of_decisions(np.bincount(cell, minlength=4 * shape[0]).reshape(shape), self.groups)
+        table = tabulated((len(self.groups), 2, 2), self.group, self.label, self.prediction)
+        return Counts.of_decisions(table, self.groups)
 
     @cached_property
     def sizes(self) -> Array:
@@ -165,6 +164,12 @@ def in_precision(number: Array | float, dtype: np.dtype) -> Array:
     """A number, or several, rounded to the precision of a column of this type; integers are compared as doubles."""
     with np.errstate(over="ignore"):
         return np.asarray(number, dtype=dtype if dtype.kind == "f" else np.float64)
+
+
+def tabulated(shape: tuple[int, ...], *codes: Array) -> Array:
+    """Count the rows with each combination of codes (n,): an integer array of this ``shape``."""
+    flat = np.ravel_multi_index(tuple(np.asarray(one, dtype=np.int64) for one in codes), shape)
+    return np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
 
 
 def _codes(name: str, values: Array) -> Array:

@@ -17,13 +17,30 @@ from fairness_audits.values import Array
 def largest_t(
     data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator
 ) -> tuple[list[PermutationTest], list[float | None]]:
-    """Tests of all pairs of groups, (0, 1), (0, 2), ..., (1, 2), ..., and p-values adjusted by :func:`largest_p`.
+    """Test all pairs of groups, (0, 1), (0, 2), ..., (1, 2), ..., and adjust the p-values by :func:`largest_p`.
 
     Each test is on the rows of its two groups, and may be of another statistic than T (exact, of a rate): the adjusted
-    p-value is the larger of the two, so that no pair is rejected that its own test accepts. It comes from random
+    p-value is the larger of the two, so no pair is rejected that its own test accepts. It comes from random
     permutations of all groups together, even where a pair's own test is exact. A single pair needs no correction.
-    None for a pair whose metric or T does not exist, which is no comparison. Raises ValueError for one-sided, not
-    studentised or sequential tests, and as ``permutation_test`` does.
+
+    Parameters
+    ----------
+    data : Predictions or Counts
+        Of G groups.
+    metric : Metric
+    settings : Settings
+        Two-sided and studentised or exact, without ``resampling_risk``.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    list of PermutationTest, list of float or None
+        The tests and the adjusted p-values; None for a pair whose metric or T does not exist.
+
+    Raises
+    ------
+    ValueError
+        For other settings, and as ``permutation_test`` does.
     """
     _check(settings)
     pairs = list(combinations(range(len(data.groups)), 2))
@@ -59,7 +76,7 @@ def _check(settings: Settings) -> None:
 
 
 def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, draws: int) -> Array:
-    r"""Two-sided p-values (k,) of the ``known`` (k,) pairs of groups, which know how the pairs depend on one another.
+    r"""Compute two-sided p-values (k,) of the ``known`` (k,) pairs of groups that allow for their dependence.
 
     All groups are permuted together, B times. With the k pairs in descending order of their observed |T|,
 
@@ -74,10 +91,14 @@ def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, dra
     permutation and after; how two of them correlate also depends on the variance of a row, which is the same in groups
     of equal rate, so for rates the chance of any false rejection is at most alpha in the limit, whichever pairs are
     equal. For other metrics that is so where groups with the same metric have the same variance a row, and nearly so
-    elsewhere. Source: Westfall and Young 1993, algorithm 4.1; Ge, Dudoit and Speed 2003.
+    elsewhere.
 
     NaN where a pair is not known, or its statistic does not exist; the others are then compared without it. A statistic
     that does not exist after a permutation counts as extreme.
+
+    References
+    ----------
+    Westfall and Young 1993, algorithm 4.1; Ge, Dudoit and Speed 2003.
     """
     observed = np.where(known, _all_t(source.observed, pairs), np.nan)
     p, rivals = np.full(len(pairs), np.nan), np.flatnonzero(~np.isnan(observed))

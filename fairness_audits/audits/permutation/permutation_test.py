@@ -106,29 +106,61 @@ def permutation_test(
     groups: tuple[str, str] | None = None,
     **settings: Any,
 ) -> PermutationTest:
-    """Is the metric equal in groups A and B?
+    r"""Test whether a metric is equal in groups A and B.
 
-    ``data``: rows, or the contingency table of them. ``metric``: a name of ``metrics.METRICS``, or a
-    function(y, score, weight) of one group's rows (see ``UserMetric``). ``rng``: where the seed of the draws is taken
-    from; same seed, same result, on any number of threads. ``groups``: the names of A and B; needed where the data have
-    more than two groups. ``settings``: those of :class:`fairness_audits.audits.permutation.monte_carlo.Settings`.
+    Rates of unclustered rows are tested exactly, other metrics by random permutations of
 
-    Raises ValueError where the data do not have what the metric needs, or a setting is out of range. A metric that does
-    not exist in a group gives a result with ``undefined``, the reason.
+    .. math:: T = (f_A - f_B) / \sqrt{v_A + v_B},
+
+    with the metric f of each group and the estimated variance v of f, estimated anew in every permutation.
+
+    Parameters
+    ----------
+    data : Predictions or Counts
+        Rows, or the contingency table of them.
+    metric : str, UserMetric or callable
+        A name of ``metrics.METRICS``, or a function(y, score, weight) of one group's rows (see ``UserMetric``).
+    rng : numpy.random.Generator
+        Gives the seed of the draws: same seed, same result, on any number of threads.
+    groups : pair of str, optional
+        The names of A and B; needed where the data have more than two groups.
+    **settings
+        The fields of :class:`fairness_audits.audits.permutation.monte_carlo.Settings`.
+
+    Returns
+    -------
+    PermutationTest
+        ``undefined`` is the reason where the metric does not exist in a group.
+
+    Raises
+    ------
+    ValueError
+        Where the data do not have what the metric needs, or a setting is out of range.
+
+    References
+    ----------
+    DiCiccio et al. 2020, algorithm 1 and section 3.
+
+    Examples
+    --------
+    >>> rows = Counts.of_decisions(np.array([[[5, 5], [2, 8]], [[5, 5], [8, 2]]]), ("a", "b"))
+    >>> test = permutation_test(rows, "tpr", rng=np.random.default_rng(1))
+    >>> test.estimates, round(test.p_value, 4), test.higher
+    ((0.8, 0.2), 0.023, 'a')
     """
     a, b = _pair(data.groups, groups)
     return tested(data.pair(a, b), resolved(metric), Settings(**settings), rng)
 
 
 def resolved(metric: str | UserMetric | Callable[[Array, Array, Array], float]) -> Metric:
-    """The metric behind a name or a function."""
+    """Return the metric of a name or a function."""
     if isinstance(metric, str):
         return metric_named(metric)
     return metric if isinstance(metric, UserMetric) else UserMetric(getattr(metric, "__name__", "user metric"), metric)
 
 
 def tested(data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator) -> PermutationTest:
-    """The test of groups 0 and 1 of data with two groups."""
+    """Test groups 0 and 1 of data with two groups."""
     if isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact"):
         return _exact(data, metric, settings)
     if settings.method == "exact":
@@ -206,7 +238,7 @@ def _resampled(
 def _blank(
     data: Predictions | Counts, metric: Metric, settings: Settings, method: Method, value: Array, units: tuple[int, ...]
 ) -> PermutationTest:
-    """The result as far as it is known before the test: estimates, or the reason why there are none."""
+    """Return the result before the test: estimates, or the reason why there are none."""
     estimates = [float(v) if np.isfinite(v) else None for v in value]
     lacking = missing(data, metric, value)
     return PermutationTest(
@@ -233,7 +265,7 @@ class Blur:
     error: float
 
     def of(self, found: MonteCarlo) -> list[MonteCarlo]:
-        """The test with each of the statistics between which that of the scores themselves lies."""
+        """Return the test with each of the statistics between which that of the scores themselves lies."""
         if self == SHARP:
             return [found]
         wide, narrow = found.scale + self.error, max(found.scale - self.error, 0.0)
@@ -259,9 +291,10 @@ def with_monte_carlo(
     beyond: Array | None = None,
     blur: Blur = SHARP,
 ) -> PermutationTest:
-    """The result completed by a Monte-Carlo test.
+    """Complete the result by a Monte-Carlo test.
 
-    Its interval is widened by ``beyond``, the :func:`margins`, and by the ``blur``, whose largest p-value it has.
+    The interval is widened by ``beyond``, the :func:`margins`, and by the ``blur``; the p-value is the largest within
+    the ``blur``.
     """
     possible = sorted(blur.of(found), key=lambda one: one.p(settings.alternative))
     least, found = possible[0].p(settings.alternative), possible[-1]
@@ -292,14 +325,14 @@ def with_monte_carlo(
 
 
 def doubt(beyond: Array, difference: float, settings: Settings) -> float:
-    """The standard deviation that stands for the :func:`margins` on the side of no difference, 0 where infinite."""
+    """Convert the :func:`margins` on the side of no difference to a standard deviation, 0 where infinite."""
     (down_a, down_b), (up_a, up_b) = beyond
     margin = np.hypot(down_a, up_b) if difference > 0 else np.hypot(up_a, down_b)
     return float(margin / ndtri(1 - settings.level)) if np.isfinite(margin) else 0.0
 
 
 def widened(interval: tuple[float, float], difference: float, beyond: Array) -> tuple[float, float]:
-    """The interval of f_A - f_B with the :func:`margins` of both groups, (2, 2), as legs of a right triangle.
+    """Widen the interval of f_A - f_B by the :func:`margins` of both groups, (2, 2), as legs of a right triangle.
 
     So do intervals of single metrics make one of their difference, as Newcombe's do. Source: Zou and Donner 2008.
     """
@@ -309,7 +342,7 @@ def widened(interval: tuple[float, float], difference: float, beyond: Array) -> 
 
 
 def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -> tuple[float, float]:
-    """The interval with 0 in it exactly where the test does not reject.
+    """Extend or cut the interval so that it holds 0 exactly where the test does not reject.
 
     Intervals come from tests of D = d whose member at d = 0 is a close relative of the test made: where the two
     disagree, the interval is extended to 0, or ends just before it. Beside an exact test it is Newcombe's interval,
@@ -325,7 +358,7 @@ def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -
 
 
 def direction(difference: float, p_greater: float, p_less: float, settings: Settings) -> int:
-    """+1, -1 or 0: see ``PermutationTest.direction``."""
+    """Return +1, -1 or 0, as ``PermutationTest.direction`` says."""
     tail = settings.level
     if difference > 0 and p_greater <= tail and settings.alternative != "less":
         return 1
@@ -345,7 +378,7 @@ def _stopping(found: MonteCarlo, settings: Settings) -> str:
 
 
 def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
-    """Which group lacks what the metric is computed of; empty where the metric (G,) exists in both."""
+    """Return why a group has no metric; empty where the metric (G,) exists in both."""
     for group, name in enumerate(data.groups):
         if np.isfinite(value[group]):
             continue
@@ -360,7 +393,7 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
 
 
 def without_variance(data: Predictions | Counts, metric: Metric, observed: MetricEstimate) -> str:
-    """Which group has too few rows for a variance; empty where both have one.
+    """Return which group has too few rows for a variance; empty where both have one.
 
     A variance of 0 is one: T then rests on the other group's, before a permutation and after.
     """
@@ -375,7 +408,7 @@ def without_variance(data: Predictions | Counts, metric: Metric, observed: Metri
 
 
 def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate, settings: Settings) -> Array:
-    r"""How far below and above its estimate the metric of each group may lie where its variance is 0: (2, G).
+    r"""Bound how far below and above its estimate the metric of each group may lie where its variance is 0: (2, G).
 
     A variance of 0 says that all k independent observations of a group came out alike: units of a rate, or pairs of a
     positive and a negative without a unit in common, of which there are as many as units of the rarer label. If the
@@ -397,7 +430,7 @@ def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate
 
 
 def independent(data: Predictions | Counts, metric: Auc | Rate) -> Array:
-    """Units of each group that a rate is a share of, (G,); of the AUC, those with rows of the rarer label.
+    """Count the units of each group that a rate is a share of, (G,); of the AUC, those with rows of the rarer label.
 
     Units are clusters where there are any, else rows.
     """

@@ -1,13 +1,13 @@
 """Which way to permute: counts of kinds where rows repeat themselves, compiled passes over rows where they do not."""
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from fairness_audits.audits.permutation import bins
 from fairness_audits.audits.permutation.draws import CountResampler, Resampler
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions, check_binary
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, check_binary, tabulated
 from fairness_audits.audits.permutation.rows import ClusteredRanks, RankedRows, SummedRows, UserRows, sizes, summed
 from fairness_audits.audits.permutation.statistics import BinnedAuc, Proportion, RatioOfSums
 from fairness_audits.values import Array
@@ -68,10 +68,7 @@ def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
         drawn = CountResampler(BinnedAuc(len(data.lower)), kinds, seed)
         if not many:
             return drawn
-        own = bins.by_rank(data.table.sum(axis=0).T, bins.NUMBER)
-        variance = drawn.statistic(kinds.sum(axis=0)).variance
-        table = bins.merged(data.table, own)
-        return bins.coarse_auc(drawn.observed, variance, table, np.bincount(own), seed) or drawn
+        return bins.coarse_auc(drawn.observed, data.table.sum(axis=0), partial(bins.merged, data.table), seed) or drawn
     assert isinstance(metric, Mean)
     seen = kinds.any(axis=0)
     label, score = np.repeat([0, 1], len(data.lower))[seen], np.tile(data.score, 2)[seen]
@@ -79,13 +76,12 @@ def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
     if (data.lower < data.upper).any():
         parts[:, 0] = bins.values_of(metric, data)[0][seen]
     drawn = CountResampler(RatioOfSums(parts), kinds, seed)
-    if not (many and (parts[:, 1] == 1).all() and np.isfinite(parts).all()):
+    if not (many and bins.can_be_binned(parts)):
         return drawn
     order = np.argsort(parts[:, 0], kind="stable")
     values, counts = parts[order, 0], kinds[:, order]
-    own = bins.bins_of_values(values, counts.sum(axis=0))
-    means = bins.means_of_bins(values, counts.sum(axis=0), own)
-    return drawn if means is None else bins.coarse_mean(drawn.observed, means, bins.merged(counts, own), seed)
+    table = partial(bins.merged, counts)
+    return bins.coarse_mean(drawn.observed, values, counts.sum(axis=0), table, seed) or drawn
 
 
 def _spread(data: Counts) -> Predictions:
@@ -122,22 +118,16 @@ def _auc(data: Predictions, seed: int) -> Resampler:
     scores, cell = np.unique(data.score, return_inverse=True)
     if 2 * len(scores) * ROWS_PER_KIND > len(data.label):
         rows = RankedRows.of(data.label, data.score, data.group, groups, seed)
-        return rows if len(data.label) <= bins.MANY_ROWS else _auc_of_ranks(data, cell, rows, seed)
-    shape = (groups, 2, len(scores))
-    flat = np.ravel_multi_index((data.group, data.label.astype(np.int64), cell), shape)
-    return CountResampler(BinnedAuc(len(scores)), np.bincount(flat, minlength=np.prod(shape)).reshape(groups, -1), seed)
+        if len(data.label) <= bins.MANY_ROWS:
+            return rows
+        counts = tabulated((2, len(scores)), data.label, cell)
 
+        def table(own: Array) -> Array:
+            return tabulated((groups, 2, int(own[-1]) + 1), data.group, data.label, own[cell])
 
-def _auc_of_ranks(data: Predictions, cell: Array, rows: RankedRows, seed: int) -> Resampler:
-    """Permutations of bins of the cells, where these say enough, else of the rows."""
-    label = data.label.astype(np.int64)
-    counts = np.bincount(2 * cell + label, minlength=2 * (cell.max() + 1)).reshape(-1, 2)
-    own = bins.by_rank(counts, bins.NUMBER)
-    shape = (len(data.groups), 2, int(own[-1]) + 1)
-    flat = np.ravel_multi_index((data.group, label, own[cell]), shape)
-    table = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
-    pooled = replace(rows, group=np.zeros_like(rows.group), units=(len(label),)).observed
-    return bins.coarse_auc(rows.observed, pooled.variance[0], table, np.bincount(own), seed) or rows
+        return bins.coarse_auc(rows.observed, counts, table, seed) or rows
+    kinds = tabulated((groups, 2, len(scores)), data.group, data.label, cell).reshape(groups, -1)
+    return CountResampler(BinnedAuc(len(scores)), kinds, seed)
 
 
 def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
@@ -162,16 +152,14 @@ def _of_units(parts: Array, group: Array, groups: int, seed: int) -> Resampler:
     kinds, kind = np.unique(parts[:, 0] + 1j * parts[:, 1], return_inverse=True)
     if len(kinds) * ROWS_PER_KIND > len(parts):
         rows = SummedRows(RatioOfSums(parts), group, sizes(group, groups), seed)
-        if len(parts) <= bins.MANY_ROWS or not ((parts[:, 1] == 1).all() and np.isfinite(parts).all()):
+        if len(parts) <= bins.MANY_ROWS or not bins.can_be_binned(parts):
             return rows
-        counted = np.bincount(kind)
-        own = bins.bins_of_values(kinds.real, counted)
-        means = bins.means_of_bins(kinds.real, counted, own)
-        if means is None:
-            return rows
-        table = np.bincount(group * len(means) + own[kind], minlength=groups * len(means)).reshape(groups, -1)
-        return bins.coarse_mean(rows.observed, means, table, seed)
-    counts = np.bincount(group * len(kinds) + kind, minlength=groups * len(kinds)).reshape(groups, -1)
+
+        def table(own: Array) -> Array:
+            return tabulated((groups, int(own[-1]) + 1), group, own[kind])
+
+        return bins.coarse_mean(rows.observed, kinds.real, np.bincount(kind), table, seed) or rows
+    counts = tabulated((groups, len(kinds)), group, kind)
     return CountResampler(RatioOfSums(np.stack([kinds.real, kinds.imag], axis=-1)), counts, seed)
 
 

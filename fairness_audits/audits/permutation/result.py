@@ -71,7 +71,7 @@ def from_files(asked: Settings) -> Result:
 def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None = None) -> Result:
     """Count, test, say what follows; ``files`` are those that the rows are from."""
     findings, plan = gather(table, plan)
-    asked = plan.asked
+    asked = plan.settings
     results = [result(finding) for finding in findings]
     found = verdict(results, findings, plan)
     facts = {"data": {"files": files, "rows": table.size()}, "correction": plan.correction, "results": results}
@@ -127,7 +127,7 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
     ]
     undefined = [entry["undefined"] for entry in results if entry["undefined"] is not None]
     rejected = any(entry["rejected"] and not few for entry, few in zip(results, small, strict=True))
-    said = sentence(results, plan.asked.alpha, plan.correction)
+    said = sentence(results, plan.settings.alpha, plan.correction)
     if 0 < len(undefined) < len(results):
         said += (
             f" {len(undefined)} of {plural(len(results), 'test')} {'is' if len(undefined) == 1 else 'are'} undefined."
@@ -211,7 +211,7 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
         "rows": f"{facts['data']['rows']:,}",
         "read as": "; ".join(dict.fromkeys(entry["basis"] for entry in results)),
     }
-    yield words.tested(Settings, stated(plan.asked), tested)
+    yield words.tested(Settings, stated(plan.settings), tested)
     title = "Differences, the strongest evidence first"
     if len(pairs) == 1 and results[0]["metric"] != CORRELATION:
         sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in results[0]["groups"])
@@ -221,7 +221,7 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
         "differences",
         "Differences with their intervals",
         "The metric in the first group minus that in the second (a correlation: itself), with its "
-        f"{level(plan.asked.alpha)} interval. Filled: rejected after the correction. Open: not rejected. "
+        f"{level(plan.settings.alpha)} interval. Filled: rejected after the correction. Open: not rejected. "
         "Undefined: left out.",
         "fairness_audits.audits.permutation.figures:figure",
         (ordered,),
@@ -260,7 +260,7 @@ def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
         Column("", cell=name),
         *(Column(head, cell=estimate(place)) for place, head in enumerate(heads)),
         Column("difference", cell=under("difference", signed)),
-        Column(f"{level(plan.asked.alpha)} interval", cell=under("interval", partial(span, without_ends=UNBOUNDED))),
+        Column(f"{level(plan.settings.alpha)} interval", cell=under("interval", partial(span, without_ends=UNBOUNDED))),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
     rows: list[Row] = []
@@ -274,7 +274,7 @@ def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
 
 def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
     findings = [finding for finding in every if not finding.test.undefined]
-    asked, alpha, number = plan.asked, plan.asked.alpha, hypotheses(findings)
+    asked, alpha, number = plan.settings, plan.settings.alpha, hypotheses(findings)
     families = {(finding.grouping, finding.test.metric) for finding in findings}
     by_metric, alone = plan.correction == "max_t" and len(families) > 1, plan.correction == "none"
     hidden = max((finding.test.hidden for finding in findings), default=0.0)

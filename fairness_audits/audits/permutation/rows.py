@@ -152,7 +152,7 @@ class ClusteredRanks:
         rows = cluster[order], label[order].astype(np.uint8)
         return cls(*rows, tie_end, byte_codes(group, groups), sizes(group, groups), seed)
 
-    def _held(self) -> Array:
+    def _rows_of(self) -> Array:
         """Rows by cluster and label, (C, 2)."""
         return np.bincount(2 * self.cluster + self.label, minlength=2 * len(self.group)).reshape(-1, 2)
 
@@ -161,14 +161,14 @@ class ClusteredRanks:
         from fairness_audits.audits.permutation.kernels import clustered_auc
 
         value, variance = np.empty(len(self.units)), np.empty(len(self.units))
-        clustered_auc(self.group, self.cluster, self.label, self.tie_end, self._held(), value, variance)
+        clustered_auc(self.group, self.cluster, self.label, self.tie_end, self._rows_of(), value, variance)
         return MetricEstimate(value, variance)
 
     def permuted(self, block: int, size: int) -> MetricEstimate:
         from fairness_audits.audits.permutation.kernels import permuted_clusters
 
         value, variance = np.empty((size, len(self.units))), np.empty((size, len(self.units)))
-        rows = self.cluster, self.label, self.tie_end, self._held()
+        rows = self.cluster, self.label, self.tie_end, self._rows_of()
         permuted_clusters(self.seed, block * BLOCK, np.array(self.units), *rows, value, variance)
         return MetricEstimate(value.T, variance.T)
 
@@ -221,24 +221,21 @@ class UserRows:
         return MetricEstimate(value, variance)
 
     def _estimate(self, group: Array, rng: np.random.Generator) -> MetricEstimate:
-        rows = self._rows(group)
+        own_group = group[self.unit]
+        rows = [np.flatnonzero(own_group == g) for g in range(len(self.units))]
         value = np.array([self._tried(own, np.ones(len(own))) for own in rows])
         if not self.bootstraps:
             return MetricEstimate(value, np.full(len(rows), np.nan))
-        samples = [self._resampled(own, self.bootstraps, rng) for own in rows]
+        samples = [self._resampled(own, rng) for own in rows]
         return MetricEstimate(value, np.array([sample.var(ddof=1) for sample in samples]))
 
-    def _rows(self, group: Array) -> list[Array]:
-        own = group[self.unit]
-        return [np.flatnonzero(own == g) for g in range(len(self.units))]
-
-    def _resampled(self, rows: Array, size: int, rng: np.random.Generator) -> Array:
-        """The metric of ``size`` samples with replacement of the units of these rows, (size,)."""
+    def _resampled(self, rows: Array, rng: np.random.Generator) -> Array:
+        """Compute the metric of ``bootstraps`` samples with replacement of the units of these rows."""
         units, place = np.unique(self.unit[rows], return_inverse=True)
         at_once = max(1, WEIGHTS_AT_ONCE // len(rows))
         parts = []
-        for first in range(0, size, at_once):
-            times = times_drawn(len(units), min(at_once, size - first), rng)
+        for first in range(0, self.bootstraps, at_once):
+            times = times_drawn(len(units), min(at_once, self.bootstraps - first), rng)
             parts.append(self._calls(rows, times[:, place].astype(float)))
         return np.concatenate(parts)
 

@@ -18,9 +18,9 @@ from fairness_audits.audits.permutation.metrics import METRICS
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.resamplers import resampler
+from fairness_audits.audits.permutation.samples import TOGETHER, auc_p
 from fairness_audits.audits.permutation.statistics import BinnedAuc, MetricEstimate, studentized
 from fairness_audits.values import Array
-from pipeline.simulations import TOGETHER, auc_p
 from tests.audits.permutation.builders import BIAS, ROWS
 
 

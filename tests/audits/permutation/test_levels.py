@@ -14,13 +14,14 @@ from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.power import detectable, power_of, rate_variance, sample_size
 from fairness_audits.audits.permutation.rows import SummedRows
+from fairness_audits.audits.permutation.samples import table_p
 from fairness_audits.audits.permutation.statistics import RatioOfSums, studentized
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 from pipeline.audits import levels as simulated
+from pipeline.audits.levels import sampled
 from pipeline.datasets import none as no_data
 from pipeline.methods import none as no_model
-from pipeline.simulations import sampled, table_p
 from pipeline.values import AuditResult
 from pipeline.workflow import plugins
 from tests.audits.permutation.builders import at_most, near, wins

@@ -1,26 +1,20 @@
-"""Permutation tests of many samples at once: of tables of a rate, and of rows with scores."""
+"""Permutation tests of many samples at once, for studies of level and power: of tables of a rate, and of scores."""
 
 from functools import lru_cache
 
 import numpy as np
 
-from fairness_audits.audits.permutation.draws import split
+from fairness_audits.audits.permutation.draws import permuted
 from fairness_audits.audits.permutation.exact import Rates, exact_p
-from fairness_audits.audits.permutation.monte_carlo import extreme, monte_carlo_p
+from fairness_audits.audits.permutation.metrics import RATES
+from fairness_audits.audits.permutation.monte_carlo import extreme, monte_carlo_p, two_sided_p
 from fairness_audits.audits.permutation.rows import RankedRows
 from fairness_audits.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
 from fairness_audits.values import Array
-from pipeline.predictions import RATES
 
-TESTS = {
-    "unstudentized": ("unstudentized", 0.0),
-    "studentized": ("studentized", 0.0),
-    "studentized_smoothed": ("studentized", 1.0),
-    "exact": ("exact", 0.0),
-    "lift": ("lift", 0.0),
-    "bootstrap": ("bootstrap", 0.0),
-}
-"""Method and smoothing: ``studentized`` has Wald's variance, as published; ``studentized_smoothed`` adds one each."""
+SMOOTHED = "studentized_smoothed"
+TESTS = ("unstudentized", "studentized", SMOOTHED, "exact", "lift", "bootstrap")
+"""``studentized`` has Wald's variance, as published; ``studentized_smoothed`` adds one event and one other."""
 DRAWS_AT_ONCE = 2**20
 
 TOGETHER = 16
@@ -30,27 +24,45 @@ PERMUTATIONS_AT_ONCE = 128
 
 
 def table_p(tables: Array, metric: str, test: str, draws: int, rng: np.random.Generator) -> Array:
-    """Two-sided p-values of a rate in S tables group x label x prediction: tables (S, 2, 2, 2) -> (S,).
+    """Compute the two-sided p-values of a rate in S tables.
 
-    The tests are those of ``permutation_test`` and two to compare them with, by their names in :data:`TESTS`. With D
-    the difference of the rate between the groups and D* the same after a permutation of their labels:
+    The tests are those of ``permutation_test`` and two to compare them with. With D the difference of the rate between
+    the groups and D* the same after a permutation of their labels:
 
     - ``lift``: D over its standard deviation in samples with replacement of all rows, against D* over its own standard
       deviation over the permutations (the shortcut of section 5, as in the authors' library LiFT).
     - ``bootstrap``: D against D° - D, D° from samples with replacement of each group (the basic one of section 4.2).
 
-    A table is permuted ``draws`` times, by draws of its counts, and resampled as often. NaN where a group has no rows
-    for the rate. Source: DiCiccio et al. 2020.
+    Parameters
+    ----------
+    tables : integer array (S, 2, 2, 2)
+        Numbers of rows by group, label and prediction.
+    metric : str
+        A name among ``metrics.RATES``.
+    test : str
+        A name among :data:`TESTS`.
+    draws : int
+        Permutations of each table (by draws of its counts), and samples with replacement.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    array (S,)
+        NaN where a group has no rows for the rate.
+
+    References
+    ----------
+    DiCiccio et al. 2020, sections 3 to 5.
     """
-    kinds, (method, smoothing) = RATES[metric].split(tables), TESTS[test]
-    if method == "exact":
+    kinds, statistic = RATES[metric].split(tables), Proportion(1.0 if test == SMOOTHED else 0.0)
+    if test == "exact":
         return np.array([_exact(*row) for row in kinds.reshape(len(kinds), 6).tolist()])
     p, at_once = np.full(len(kinds), np.nan), max(1, DRAWS_AT_ONCE // draws)
     known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
     for first in range(0, len(kinds), at_once):
         rows = first + np.flatnonzero(known[first : first + at_once])
         if len(rows):
-            p[rows] = _resampled(kinds[rows], method, rng, draws, Proportion(smoothing))
+            p[rows] = _resampled(kinds[rows], test, rng, draws, statistic)
     return p
 
 
@@ -60,43 +72,55 @@ def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -
     return exact_p(rates).two_sided if rates.m_a and rates.m_b else float("nan")
 
 
-def _resampled(kinds: Array, method: str, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
-    """From counts of kinds (S, 2, 3) with rows for the rate in both groups."""
+def _resampled(kinds: Array, test: str, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
+    """Compute p-values from counts of kinds (S, 2, 3) with rows for the rate in both groups."""
     groups = np.moveaxis(kinds, 1, 0)
     observed = statistic(groups)
     value = observed.difference
-    if method == "bootstrap":
+    if test == "bootstrap":
         reference = statistic(_with_replacement(groups, rng, draws)).difference - value[:, None]
     else:
-        permuted = statistic(split(kinds.sum(axis=1), list(kinds.sum(axis=2).T), draws, rng))
-        reference = permuted.difference
-        if method == "studentized":
-            value, reference = studentized(observed), studentized(permuted)
-        elif method == "lift":
-            drawn = _with_replacement(kinds.reshape(-1, 6), rng, draws).reshape(-1, draws, 2, 3)
+        drawn = statistic(permuted(groups, draws, rng))
+        reference = drawn.difference
+        if test in ("studentized", SMOOTHED):
+            value, reference = studentized(observed), studentized(drawn)
+        elif test == "lift":
+            pooled = _with_replacement(kinds.reshape(-1, 6), rng, draws).reshape(-1, draws, 2, 3)
             with np.errstate(divide="ignore", invalid="ignore"):
-                scale = np.nanstd(statistic(np.moveaxis(drawn, 2, 0)).difference, axis=-1, ddof=1)
+                scale = np.nanstd(statistic(np.moveaxis(pooled, 2, 0)).difference, axis=-1, ddof=1)
                 value = np.where(value == 0, 0.0, value / scale)
                 scale = np.nanstd(reference, axis=-1, ddof=1, keepdims=True)
                 reference = np.where(reference == 0, 0.0, reference / scale)
-    return monte_carlo_p(extreme(reference, value, "two-sided").sum(axis=-1), draws)
+    return two_sided_p(reference, value)
 
 
 def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Array:
-    """Multinomial samples of the size and shares of each table: (..., U) -> (..., draws, U)."""
+    """Draw multinomial samples of the size and shares of each table: (..., U) -> (..., draws, U)."""
     total = counts.sum(axis=-1)
     share = counts / total[..., None]
     return rng.multinomial(total[..., None], share[..., None, :], size=(*total.shape, draws))
 
 
 def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int) -> dict[str, Array]:
-    """Two-sided p-values (S,) of the difference, ``unstudentized`` and ``studentized`` by DeLong's variance.
+    """Compute the two-sided p-values of a difference of AUCs in S samples of n rows each.
 
-    Of S samples of n rows each, ``label`` and ``group`` (S, n) of 0 and 1 in ascending order of score, no two of which
-    are equal: the tests are those of ``permutation_test`` by the same names. In every sample the groups have the sizes
-    of the first. ``TOGETHER`` samples share their permutations: each p-value has its law, and what they have in common
-    is only the error of their ``draws``. NaN where a group lacks a label or, studentised, where DeLong's variance does
-    not exist or is 0: ``permutation_test`` decides the latter too, and hardly ever rejects with so few rows.
+    The tests are those of ``permutation_test`` by the same names. ``TOGETHER`` samples share their permutations: each
+    p-value has its law, and what they have in common is only the error of their ``draws``.
+
+    Parameters
+    ----------
+    label, group : integer arrays (S, n)
+        0 and 1, in ascending order of score, no two of which are equal. In every sample the groups have the sizes of
+        the first.
+    rng : numpy.random.Generator
+    draws : int
+
+    Returns
+    -------
+    dict
+        p-values (S,) of the tests ``unstudentized`` and ``studentized`` (by DeLong's variance). NaN where a group lacks
+        a label or, studentised, where DeLong's variance does not exist or is 0: ``permutation_test`` decides the latter
+        too, and hardly ever rejects with so few rows.
     """
     sizes = np.bincount(group[0], minlength=2)
     observed = _observed(label, group, sizes)
@@ -112,7 +136,7 @@ def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int) -
 
 
 def _observed(label: Array, group: Array, sizes: Array) -> MetricEstimate:
-    """AUC and variance of both groups, (2, S)."""
+    """Compute AUC and variance of both groups, (2, S)."""
     units, none = (int(sizes[0]), int(sizes[1])), np.empty(0, dtype=bool)
     rows = zip(label.astype(np.uint8), group.astype(np.uint8), strict=True)
     found = [RankedRows(own, codes, none, units, 0).observed for own, codes in rows]
@@ -120,7 +144,7 @@ def _observed(label: Array, group: Array, sizes: Array) -> MetricEstimate:
 
 
 def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: int, seed: int) -> Array:
-    """How many of the draws are as extreme as D and as T: (2, S) for at most ``TOGETHER`` samples."""
+    """Count the draws that are as extreme as D and as T: (2, S) for at most ``TOGETHER`` samples."""
     from fairness_audits.audits.permutation.kernels import permuted_codes, ranked_sums
 
     samples, n = label.shape
@@ -138,19 +162,3 @@ def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: in
         beyond[0] += extreme(estimate.difference, difference, "two-sided").sum(axis=-1)
         beyond[1] += extreme(studentized(estimate), t, "two-sided").sum(axis=-1)
     return beyond
-
-
-def sampled(
-    sizes: tuple[int, int],
-    positives: tuple[float, float],
-    true_positive: tuple[float, float],
-    true_negative: float,
-    simulations: int,
-    rng: np.random.Generator,
-) -> Array:
-    """Tables group x label x prediction, (S, 2, 2, 2), of S = ``simulations`` samples; pairs are of A and B."""
-    n = np.broadcast_to(sizes, (simulations, 2))
-    ones = rng.binomial(n, positives)
-    caught = rng.binomial(ones, true_positive)
-    passed = rng.binomial(n - ones, true_negative)
-    return np.stack([np.stack([passed, n - ones - passed], -1), np.stack([ones - caught, caught], -1)], -2)
