@@ -95,23 +95,58 @@ def carlini_wagner(
     slack: float = 4.0,
     execution: Execution = DEFAULT,
 ) -> Distances:
-    """min_w ||x'(w) - x||_2^2 + c max(z_y - max_{k != y} z_k + confidence, 0),  x'(w) = (tanh(w) + 1) / 2.
+    """Bound distances to the decision boundary by Carlini and Wagner's attack in the Euclidean norm.
 
-    z are the logits at x'. Adam minimises over w for each of ``searches`` values of c: c is multiplied by ten until x'
-    is of another class by ``confidence``, then the interval between the largest c that failed and the least that did
-    not is halved. Of all iterates the closest that fooled is kept.
+    min_w ||x'(w) - x||_2^2 + c max(z_y - max_{k != y} z_k + confidence, 0),  x'(w) = (tanh(w) + 1) / 2.
 
-    A search ends after ``iterations``, or when, for that point alone, the least objective fell by less than the
-    share ``improvement`` over the last ``patience`` iterations; the point then goes on to its next c at once. So a
-    point's result does not depend on what it is batched with. A ``patience`` of ``iterations`` or more never ends
-    a search early.
+    z are the logits at x'. Adam minimises over w for each of several values of c: c is multiplied by ten until x' is of
+    another class by ``confidence``, then the interval between the largest c that failed and the least that did not is
+    halved. Of all iterates the closest that fooled is kept.
 
-    For a linear network c succeeds from 2 z / s^2 on, with z = z_y - max_{k != y} z_k + confidence at x and s the slope
-    of z. A search with ``slack`` c s^2 < 2 z, s the largest slope seen of that point, counts as one that failed, after
-    its first iteration: its c is hopeless by the factor ``slack``. An infinite slack makes every search.
+    Parameters
+    ----------
+    model : callable
+        A classifier that maps pixels (n, c, h, w) in [0, 1] to logits (n, K). A ``torch.nn.Module`` runs in evaluation
+        mode and comes back as it was.
+    images : ndarray or Tensor of shape (n, c, h, w)
+        Pixels in [0, 1].
+    label : ndarray or Tensor of shape (n,)
+        Integer classes. A point of another predicted class has distance 0.
+    iterations : int
+        Adam's iterations for each c, at most.
+    searches : int
+        Values of c.
+    learning_rate : float
+        Adam's.
+    initial_c : float
+        The first c.
+    confidence : float
+        The margin by which x' is of another class, at least 0.
+    patience, improvement : int and float
+        A search ends when, for that point alone, the least objective fell by less than the share ``improvement`` over
+        the last ``patience`` iterations; the point goes on to its next c at once. So a point's result does not depend
+        on what it is batched with. A patience of ``iterations`` or more never ends a search early.
+    slack : float
+        At least 1. For a linear network c succeeds from 2 z / s^2 on, with z = z_y - max_{k != y} z_k + confidence at x
+        and s the slope of z. A search with slack c s^2 < 2 z, s the largest slope seen of that point, counts as one
+        that failed, after its first iteration. An infinite slack makes every search.
+    execution : Execution
+        How the attack runs. It does not change the result, but for rounding.
 
-    Raises ValueError for settings out of range, and for images or labels as
-    :func:`fairness_audits.attacks.distances.measured` says.
+    Returns
+    -------
+    Distances
+        L2 distances in pixels in [0, 1], upper bounds of those to the decision boundary.
+
+    Raises
+    ------
+    ValueError
+        For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
+
+    References
+    ----------
+    Carlini and Wagner 2017, "Towards evaluating the robustness of neural networks", section VI.
+
     """
     settings = Settings(iterations, searches, learning_rate, initial_c, confidence, patience, improvement, slack)
     search = partial(minimised, settings=settings)

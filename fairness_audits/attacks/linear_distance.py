@@ -10,14 +10,39 @@ BLOCK_NUMBERS = 1 << 22
 
 
 def linear_distance(weight: Array, bias: Array, images: Array, label: Array) -> Distances:
-    """d(x) = min_{k != y} (z_y - z_k) / ||w_y - w_k||_2  for z = W x + b, where z_y is the largest; 0 where it is not.
+    """Compute the exact distance of each point to the decision boundary of a linear classifier.
+
+    d(x) = min_{k != y} (z_y - z_k) / ||w_y - w_k||_2  for z = W x + b, where z_y is the largest; 0 where it is not.
 
     The box [0, 1]^d is ignored: the closest point of another class may lie outside it.
 
-    Parameters: ``weight`` (K, d) and ``bias`` (K,) act on flattened pixels; ``images`` (n, ...) with d pixels each;
-    ``label`` (n,). Computed in float64. Classes of equal weights have no boundary between them; a point whose class has
-    none with any other has failed.
-    Source: Nanda et al. 2021, section 4.1.
+    Parameters
+    ----------
+    weight, bias : ndarray of shape (K, d) and (K,)
+        W and b, which act on flattened pixels.
+    images : ndarray of shape (n, ...)
+        d pixels each.
+    label : ndarray of shape (n,)
+        Integer classes y.
+
+    Returns
+    -------
+    Distances
+        Computed in float64. Classes of equal weights have no boundary between them; a point whose class has none with
+        any other has failed.
+
+    References
+    ----------
+    Nanda et al. 2021, section 4.1.
+
+    Examples
+    --------
+    The boundary of z = (3 a + 4 b - 2, 0) is 3 a + 4 b = 2:
+
+    >>> weight, bias = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([-2.0, 0.0])
+    >>> linear_distance(weight, bias, np.array([[0.5, 0.5], [0.1, 0.1]]), np.array([0, 1])).distance
+    array([0.3 , 0.26])
+
     """
     w, b, y = np.asarray(weight, dtype=float), np.asarray(bias, dtype=float), np.asarray(label)
     steep = np.stack([np.linalg.norm(w - own, axis=1) for own in w])

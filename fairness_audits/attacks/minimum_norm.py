@@ -42,18 +42,57 @@ def deepfool(
     slack: float = 3.0,
     execution: Execution = DEFAULT,
 ) -> Distances:
-    """x <- clip(x + (1 + overshoot) (d_k + 1e-4) w_k / ||w_k||_2),  k = argmin_k d_k,  d_k = (z_y - z_k) / ||w_k||_2.
+    """Bound distances to the decision boundary by DeepFool.
+
+    x <- clip(x + (1 + overshoot) (d_k + 1e-4) w_k / ||w_k||_2),  k = argmin_k d_k,  d_k = (z_y - z_k) / ||w_k||_2.
 
     z are the logits at x, w_k = grad (z_k - z_y), and k runs over the ``candidates`` - 1 other classes of largest logit
-    at x; a point stops at the first x that is not of class y, at most ``steps`` steps. Without overshoot this is exact
-    for a linear network; for others it is an upper bound.
+    at x; a point stops at the first x that is not of class y. Without overshoot this is exact for a linear network.
 
-    A class k whose gradient is unknown is left out while (z_y - z_k) / (slack m) is no less than the least d_j seen, m
-    the largest ||w_j|| of that point so far: it would have to be ``slack`` times as steep as any to be the argmin. No
-    such bound holds for every network, so a slack that is too small may miss the nearest class, and overstate the
-    distance. An infinite slack computes every gradient.
+    Parameters
+    ----------
+    model : callable
+        A classifier that maps pixels (n, c, h, w) in [0, 1] to logits (n, K). A ``torch.nn.Module`` runs in evaluation
+        mode and comes back as it was.
+    images : ndarray or Tensor of shape (n, c, h, w)
+        Pixels in [0, 1].
+    label : ndarray or Tensor of shape (n,)
+        Integer classes. A point of another predicted class has distance 0.
+    steps : int
+        Steps at most.
+    candidates : int
+        Classes that are looked at, the label with them; at least 2.
+    overshoot : float
+        How much further than to the nearest plane a step leads, as a share.
+    slack : float
+        At least 1. A class k whose gradient is unknown is left out while (z_y - z_k) / (slack m) is no less than the
+        least d_j seen, m the largest ||w_j|| of that point so far: it would have to be ``slack`` times as steep as any
+        to be the argmin. No such bound holds for every network, so a slack that is too small may miss the nearest class
+        and overstate the distance. An infinite slack computes every gradient.
+    execution : Execution
+        How the attack runs. It does not change the result, but for rounding.
 
-    Raises ValueError for settings out of range, and for images or labels as :func:`measured` says.
+    Returns
+    -------
+    Distances
+        L2 distances in pixels in [0, 1], upper bounds of those to the decision boundary.
+
+    Raises
+    ------
+    ValueError
+        For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
+
+    References
+    ----------
+    Moosavi-Dezfooli et al. 2016, "DeepFool: a simple and accurate method to fool deep neural networks", algorithm 2.
+
+    Examples
+    --------
+    >>> model = lambda x: torch.stack([x.flatten(1).sum(1), torch.ones(len(x))], dim=1)
+    >>> found = deepfool(model, torch.full((1, 1, 2, 2), 0.5), torch.tensor([0]), overshoot=0.0)
+    >>> round(float(found.distance[0]), 3)
+    0.5
+
     """
     if steps < 1 or candidates < 2 or overshoot < 0 or slack < 1:
         raise ValueError(
@@ -156,18 +195,52 @@ def fmn(
     last_radius_change: float = 0.001,
     execution: Execution = DEFAULT,
 ) -> Distances:
-    """delta <- clip(P_eps(delta - a_t D grad g / ||grad g||_2)),  eps <- eps (1 - c_t) where x + delta fools, else
+    """Bound distances to the decision boundary by the fast minimum-norm attack, from DeepFool's image on.
+
+    delta <- clip(P_eps(delta - a_t D grad g / ||grad g||_2)),  eps <- eps (1 - c_t) where x + delta fools, else
     eps (1 + c_t).
 
     g = z_y - max_{k != y} z_k is the margin at x + delta, P_eps the projection onto the L2 ball of radius eps, clip
-    that onto the box x + delta in [0, 1]. D is the norm of the start, DeepFool's after ``start_steps`` steps, eps
-    begins at D and never exceeds the least norm that fooled; a_t falls from ``step_size`` to a hundredth of it, c_t
-    from ``radius_change`` to ``last_radius_change``, both along a half cosine over ``steps``. Steps in units of D, not
-    of the pixel scale, are what lets twenty of them do the work of a hundred. The closest image that fooled is kept, so
-    no distance is above DeepFool's with the same start.
+    that onto the box x + delta in [0, 1]. D is the norm of the start, DeepFool's; eps begins at D and never exceeds the
+    least norm that fooled. Steps in units of D, not of the pixel scale, are what lets twenty of them do the work of a
+    hundred. The closest image that fooled is kept, so no distance is above DeepFool's with the same start. A point that
+    DeepFool fails on has failed.
 
-    A point that DeepFool fails on has failed. Raises ValueError for settings out of range, and for images or labels as
-    :func:`fairness_audits.attacks.distances.measured` says.
+    Parameters
+    ----------
+    model : callable
+        A classifier that maps pixels (n, c, h, w) in [0, 1] to logits (n, K). A ``torch.nn.Module`` runs in evaluation
+        mode and comes back as it was.
+    images : ndarray or Tensor of shape (n, c, h, w)
+        Pixels in [0, 1].
+    label : ndarray or Tensor of shape (n,)
+        Integer classes. A point of another predicted class has distance 0.
+    steps : int
+        Steps around the boundary.
+    start_steps : int
+        Steps of DeepFool at most.
+    step_size : float
+        a_t falls from it to a hundredth of it, along a half cosine over ``steps``.
+    radius_change, last_radius_change : float
+        c_t falls from the first to the second, along the same cosine.
+    execution : Execution
+        How the attack runs. It does not change the result, but for rounding.
+
+    Returns
+    -------
+    Distances
+        L2 distances in pixels in [0, 1], upper bounds of those to the decision boundary.
+
+    Raises
+    ------
+    ValueError
+        For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
+
+    References
+    ----------
+    Pintor et al. 2021, "Fast minimum-norm adversarial attacks through adaptive norm constraints", algorithm 1, with an
+    adversarial starting point.
+
     """
     if steps < 1 or start_steps < 1 or step_size <= 0:
         raise ValueError(

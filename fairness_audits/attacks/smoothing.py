@@ -80,7 +80,9 @@ def certify(
     channel_scale: Sequence[float] | None = None,
     execution: Execution = DEFAULT,
 ) -> Distances:
-    """R = sigma Phi^-1(p),  p a lower confidence limit of P(f(x + sigma eps) = c),  eps ~ N(0, I); 0 where p <= 1/2.
+    """Certify radii by randomized smoothing: lower bounds of distances to the smoothed network's boundary.
+
+    R = sigma Phi^-1(p),  p a lower confidence limit of P(f(x + sigma eps) = c),  eps ~ N(0, I); 0 where p <= 1/2.
 
     f is the network's class, c the class that it gives most of ``selection_samples`` noisy copies of x. No point
     within R of x (L2) is of another class for the smoothed network g(x) = argmax_k P(f(x + sigma eps) = k), with
@@ -90,19 +92,46 @@ def certify(
     Clopper-Pearson limit of its k_s hits in n_s samples at level alpha / S; all S limits hold together with probability
     1 - alpha (union bound), so the largest so far is a certificate whenever one stops, by whatever rule. One stops when
     R can grow by no more than ``tolerance`` times the larger of sigma and what it can grow to: the R that a share of
-    hits at its upper 95 % limit would give at n_S. ``first_samples`` of ``samples`` or more is the fixed-size rule of
-    the source.
+    hits at its upper 95 % limit would give at n_S. A point whose c is not its label has radius 0, and no more of it is
+    drawn: 0 is a valid certificate, so nothing has failed.
 
-    ``channel_scale`` s (c,) makes the noise sigma s_j in channel j: with a network's standard deviations it is sigma in
-    normalised units. R is then certified in the norm ||delta / s||, and R min_j s_j, which is returned, in pixels. The
-    noise is not clipped to the box.
+    Parameters
+    ----------
+    model, images, label
+        As in :func:`fairness_audits.attacks.distances.measured`.
+    sigma : float
+        Standard deviation of the noise, in pixels in [0, 1].
+    selection_samples, samples, first_samples : int
+        Noisy copies that choose c, of the largest sample and of the first; multiples of BLOCK. ``first_samples`` of
+        ``samples`` or more is the fixed-size rule of the source.
+    alpha, growth, tolerance : float
+        As above.
+    seed : int
+        Seed of the noise.
+    rows : ndarray of shape (n,), optional
+        Numbers of the points, by default 0, 1, ...: point i has the stream of noise (``seed``, rows[i]), whatever it is
+        computed with. A GPU has other streams than a processor.
+    channel_scale : sequence of float, optional
+        s (c,) makes the noise sigma s_j in channel j: with a network's standard deviations it is sigma in normalised
+        units. R is then certified in the norm ||delta / s||, and R min_j s_j, which is returned, in pixels. The noise
+        is not clipped to the box.
+    execution : Execution
+        How the attack runs.
 
-    A point whose c is not its label has radius 0, and no more of it is drawn: 0 is a valid certificate, so nothing has
-    failed. ``rows`` (n,) numbers the points (0, 1, ...): point i's noise is the stream of (``seed``, rows[i]), whatever
-    it is computed with; a GPU has other streams than a processor.
+    Returns
+    -------
+    Distances
+        The radii, L2 in pixels in [0, 1].
 
-    Raises ValueError for settings out of range, and for images or labels as
-    :func:`fairness_audits.attacks.distances.measured` says.
+    Raises
+    ------
+    ValueError
+        For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
+
+    References
+    ----------
+    Cohen et al. 2019, "Certified adversarial robustness via randomized smoothing", section 3.2.
+
     """
     plan = SamplePlan(sigma, selection_samples, samples, alpha, first_samples, growth, tolerance, seed)
     x, y = checked(images, label)

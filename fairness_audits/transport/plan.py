@@ -81,9 +81,35 @@ class TransportPlan:
 
 
 def best_plan(x: Array, y: Array, cost: str = "squared_l1") -> TransportPlan:
-    """A plan of least cost from x (n, d) to y (m, d).
+    """Compute a transport plan of least mean cost from n points to m, each set of equal weights.
 
-    Raises ValueError for points that are not finite, and where the solver stops before its end.
+    Parameters
+    ----------
+    x, y : ndarray of shape (n, d) and (m, d)
+        Source and target points.
+    cost : str
+        A name of :data:`fairness_audits.transport.cost.COSTS`.
+
+    Returns
+    -------
+    TransportPlan
+        The plan, its mean cost, and by how much a plan could be cheaper at most.
+
+    Raises
+    ------
+    ValueError
+        For points that are not finite, and where the solver stops before its end.
+
+    References
+    ----------
+    Dantzig and Wolfe 1960, column generation.
+
+    Examples
+    --------
+    >>> plan = best_plan(np.array([[0.0], [2.0]]), np.array([[3.0], [1.0]]))
+    >>> plan.cost, plan.gap
+    (1.0, 0.0)
+
     """
     if bad := int((~np.isfinite(x)).any(axis=1).sum() + (~np.isfinite(y)).any(axis=1).sum()):
         raise ValueError(
@@ -281,16 +307,33 @@ def _finite(costs: Array) -> Array:
 
 
 def levels_in_shares(weights: Array, shares: Array) -> Array:
-    r"""The level of each person (n,), for weights (n, L) and the target group's shares of the levels (L,).
+    r"""Give each person one level of a category, so that every level keeps the target group's share.
 
-    So soft indicators of a category become hard, and every category keeps the target group's share. A smooth map gives
-    each person i a weight w_il of each level l, the mean of indicators. The level of the largest weight would make
-    common levels more common: who is at (.6, .4) becomes the first. Instead
+    A smooth map gives each person i a weight w_il of each level l, the mean of indicators. The level of the largest
+    weight would make common levels more common: who is at (.6, .4) becomes the first. Instead
 
     .. math:: \max_{l(1), \dots, l(n)} \sum_i w_{i\,l(i)} \quad \text{with} \quad \#\{i : l(i) = l\} = n_l,
 
     a transport problem whose counts n_l have the shares of the target group, up to rounding. It has a solution in whole
     people, which the network simplex finds.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n, L)
+        How much of each level a person has.
+    shares : ndarray of shape (L,)
+        The target group's shares.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The number of each person's level.
+
+    Examples
+    --------
+    >>> levels_in_shares(np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.7, 0.3]]), np.array([0.5, 0.5]))
+    array([0, 1, 0, 1])
+
     """
     from fairness_audits.transport.pot import ot
 

@@ -23,7 +23,29 @@ SMALL_ERROR = 1e-3
 
 
 def ks(real: Array, generated: Array) -> Array:
-    """The two-sample Kolmogorov-Smirnov statistic of each feature, (m, d) and (n, d) to (d,)."""
+    """Compute the two-sample Kolmogorov-Smirnov statistic of each feature.
+
+    Parameters
+    ----------
+    real, generated : ndarray of shape (m, d) and (n, d)
+        Finite rows of the target group, and images of the source group.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The largest difference of the two empirical distribution functions.
+
+    Raises
+    ------
+    ValueError
+        For rows that are not finite.
+
+    Examples
+    --------
+    >>> ks(np.array([[0.0], [1.0]]), np.array([[0.5], [1.0]]))
+    array([0.5])
+
+    """
     _finite(real, generated)
     return np.array([_largest_gap(a, b) for a, b in zip(real.T, generated.T, strict=True)])
 

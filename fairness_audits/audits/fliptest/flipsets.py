@@ -98,14 +98,34 @@ class Flipsets:
 
 
 def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None = None) -> tuple[Array, Array]:
-    """Scores and decisions h(x) of rows x (n, d), whatever the architecture: (n,) and (n,) int64.
+    """Compute scores and decisions h(x) of a classifier, whatever its architecture.
 
-    A score is P(y = 1 | x) for an architecture with probabilities, and for the others what their decision compares with
-    a threshold: a predicted outcome, or the decision value of a support vector machine. One evaluation gives both where
-    scores say decisions.
+    Parameters
+    ----------
+    classifier : Classifier
+        The classifiers of all repetitions.
+    repetition : int
+        Which of them decides.
+    x : ndarray of shape (n, d)
+        Rows of features.
+    coin : ndarray of shape (n,), optional
+        Uniform in [0, 1). With it h(x) = 1 with probability P(y = 1 | x); without it h(x) is the classifier's own
+        decision.
 
-    With a ``coin`` (n,) for each row, uniform in [0, 1), h(x) = 1 with probability P(y = 1 | x); else h(x) is
-    the classifier's own decision. Raises ValueError for coins where scores are no probabilities.
+    Returns
+    -------
+    score : ndarray of shape (n,)
+        P(y = 1 | x) for an architecture with probabilities, and for the others what their decision compares with a
+        threshold: a predicted outcome, or the decision value of a support vector machine. One evaluation gives scores
+        and decisions where scores say decisions.
+    decision : ndarray of shape (n,)
+        In {0, 1}, int64.
+
+    Raises
+    ------
+    ValueError
+        For coins where scores are no probabilities.
+
     """
     model = architecture(classifier.architecture)
     own = {name: values[repetition : repetition + 1] for name, values in classifier.parameters.items()}
@@ -180,7 +200,25 @@ def halves(people: int, most: int, draws: int, rng: np.random.Generator) -> list
 
 
 def upper(sizes: Array, alpha: float) -> float:
-    """What one more deal goes beyond with probability at most alpha, by those of B deals (B,); NaN if B is too few."""
+    """Compute what the flipset of one more deal goes beyond with probability at most alpha.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (B,)
+        Sizes of the flipsets of B deals.
+    alpha : float
+
+    Returns
+    -------
+    float
+        NaN where B deals are too few.
+
+    Examples
+    --------
+    >>> upper(np.arange(19), 0.05), upper(np.arange(18), 0.05)
+    (18.0, nan)
+
+    """
     place = math.ceil((1 - alpha) * (len(sizes) + 1) - 1e-9)
     return float(np.sort(sizes)[place - 1]) if place <= len(sizes) else float("nan")
 

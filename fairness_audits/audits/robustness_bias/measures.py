@@ -119,10 +119,31 @@ class Lengths:
 
 
 def counted(distance: Array, correct: Array, denominator: str) -> Lengths:
-    """The lengths of points with distances (n,), NaN where none is known, that are ``correct`` (n,) or not.
+    """Turn distances into the lengths that a denominator counts.
 
-    A ``correct`` point without a distance counts in neither denominator.
-    Raises ValueError for an unknown denominator, arrays of unequal length, and distances that are negative or infinite.
+    Parameters
+    ----------
+    distance : ndarray of shape (n,)
+        Distances to the decision boundary, NaN where none is known.
+    correct : ndarray of shape (n,), bool
+        Which points are classified correctly. Such a point without a distance counts in neither denominator.
+    denominator : {"paper", "correct"}
+        Whether misclassified points count with length 0, or not at all.
+
+    Returns
+    -------
+    Lengths
+
+    Raises
+    ------
+    ValueError
+        For an unknown denominator, arrays of unequal length, and distances that are negative or infinite.
+
+    Examples
+    --------
+    >>> counted(np.array([0.2, np.nan]), np.array([True, False]), "paper").length
+    array([0.2, 0. ])
+
     """
     if denominator not in DENOMINATORS:
         raise ValueError(f"expected a denominator among {', '.join(DENOMINATORS)}; found {denominator!r}")
@@ -137,7 +158,33 @@ def counted(distance: Array, correct: Array, denominator: str) -> Lengths:
 
 
 def survival(lengths: Lengths, member: Array, tau: Array) -> Array:
-    """I_P(tau), (t,) at each tau (t,); P are the ``member`` (n,) bool. NaN where no point of P counts."""
+    """Compute I_P(tau), the share of a group whose length exceeds tau.
+
+    Parameters
+    ----------
+    lengths : Lengths
+        Of all n points.
+    member : ndarray of shape (n,), bool
+        The points of P.
+    tau : ndarray of shape (t,)
+        Sizes of perturbations, in the unit of the lengths.
+
+    Returns
+    -------
+    ndarray of shape (t,)
+        NaN where no point of P counts.
+
+    References
+    ----------
+    Nanda et al. 2021, (2).
+
+    Examples
+    --------
+    >>> lengths = counted(np.array([0.1, 0.3]), np.array([True, True]), "paper")
+    >>> survival(lengths, np.array([True, True]), np.array([0.0, 0.2, 0.4]))
+    array([1. , 0.5, 0. ])
+
+    """
     own = np.sort(lengths.length[member & lengths.counts])
     if not len(own):
         return np.full(np.shape(tau), np.nan)
@@ -157,7 +204,32 @@ class ByLevel:
 
 
 def by_level(lengths: Lengths, partition: Partition, budget: float) -> ByLevel:
-    """The measures of every level, for perturbations up to ``budget``."""
+    """Compute the measures of every level of a partition.
+
+    Parameters
+    ----------
+    lengths : Lengths
+        Of all points.
+    partition : Partition
+        Parts the same points into L levels.
+    budget : float
+        T, the largest perturbation that counts.
+
+    Returns
+    -------
+    ByLevel
+
+    References
+    ----------
+    Nanda et al. 2021, (4)-(6).
+
+    Examples
+    --------
+    >>> lengths = counted(np.array([1.0, 2.0]), np.array([True, True]), "correct")
+    >>> by_level(lengths, Partition("sex", ("f", "m"), np.array([0, 1])), 5.0).sigma
+    array([-0.5,  1. ])
+
+    """
     total, n = level_sums(np.ones((1, len(lengths.length))), lengths, partition, budget)
     with np.errstate(invalid="ignore"):
         return ByLevel(n[0].astype(np.int64), (total / n)[0], sigma(total, n)[0])
