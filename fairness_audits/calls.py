@@ -19,8 +19,9 @@ Audit = TypeVar("Audit", bound=Callable[..., Result])
 def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
     """Give a function ``(arrays, **settings)`` the options of ``kind`` as keywords, in its signature and docstring.
 
-    It raises TypeError for a keyword that is missing or does not exist, and ValueError for whatever else can be mended.
-    What the command line calls ``--step-size`` is ``step_size`` in its messages and in those of the result.
+    The function raises TypeError for a keyword that is missing or does not exist, and ValueError for any other input
+    that the caller can correct. Its messages, and those of the result, name the keyword ``step_size`` instead of the
+    option ``--step-size``.
     """
 
     def decorate(function: Audit) -> Audit:

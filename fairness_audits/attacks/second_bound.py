@@ -1,9 +1,9 @@
-"""A second upper bound of the distance, by ways that do not lean on the gradient at the image.
+"""A second upper bound of the distance to the boundary, which does not rely on the gradient at the image.
 
-An attack follows gradients. Where a network rounds, saturates or has an infinite slope, they vanish or mislead, and the
-attack's distance is far too long or missing. The search here compares decisions: it halves ways from the image into
-other classes, and walks along the boundary by the classes of random images near it. It is weaker than an attack whose
-gradients are sound, and so tells one whose gradients are not.
+An attack follows gradients. If a network rounds, saturates or has an infinite slope, gradients vanish or mislead, and
+the attack's distance is far too long or missing. The search here compares decisions. It bisects line segments from the
+image to images of other classes, and then walks along the boundary by the classes of random images near it. This search
+is weaker than an attack with sound gradients. An attack that it beats by far has lost its gradients.
 
 Sources: Athalye, Carlini and Wagner 2018, "Obfuscated gradients give a false sense of security" (why, and gradients
 averaged over noise); Chen, Jordan and Wainwright 2020, "HopSkipJumpAttack: a query-efficient decision-based attack"
@@ -37,26 +37,29 @@ from fairness_audits.attacks.distances import (
 from fairness_audits.values import Array
 
 HALVINGS = 7
-"""Of a way: it is known to a 128th of its length."""
+"""Bisections of a segment. They locate the boundary to a 128th of the segment's length."""
 NOISES = (0.05, 0.2)
-"""Of the images whose gradients are averaged, in pixels."""
+"""Standard deviations of the noise, in pixels, on the copies of an image whose gradients are averaged."""
 COPIES = 8
+"""Noisy copies of an image for each standard deviation."""
 SHARED = 3
-"""Ways that points of a class take over from those of them that are nearest to the boundary."""
+"""Directions that all points of a class try: those of its points that are nearest to the boundary."""
 ROUNDS = 3
+"""Steps along the boundary."""
 DRAWS = 16
+"""Random images from which each step estimates the boundary's normal."""
 RADIUS = 0.2
-"""Random images around a point of the boundary are so far from it, as a share of its distance."""
+"""Distance of these random images from the boundary point, as a share of that point's distance from the image."""
 COARSE = 16
-"""The noise has at most so many rows and columns, and is stretched to the image."""
+"""Largest number of rows and columns of the noise, which is then interpolated to the size of the image."""
 STEPS = 4
-"""How often the step along the boundary's normal is halved."""
+"""Halvings of the step along the boundary's normal."""
 TINY = 1e-12
 NUMBERS_AT_ONCE = 1 << 24
-"""Of random images held in memory."""
+"""Largest number of values of the random images that are in memory together."""
 
 Targets = Callable[[Array], Array]
-"""Numbers of points (m,) -> images (m, k, c, h, w) that may be of other classes."""
+"""Indices of points (m,) -> k candidate images of other classes for each, (m, k, c, h, w)."""
 
 
 def lost_gradient(
@@ -66,9 +69,9 @@ def lost_gradient(
     *,
     execution: Execution = DEFAULT,
 ) -> Array:
-    """The share of its pixels along which an image has no gradient of the margin to follow, (n,).
+    """Return the share of pixels along which each image has no usable gradient of the margin, (n,).
 
-    These are the pixels whose component is infinite or NaN; and all of them, 1, where every other component is 0.
+    A pixel is counted if its component is infinite or NaN. All pixels are counted if every other component is 0.
     """
     x, y = checked(images, label)
     device = device_of(model, x, execution.device)
@@ -97,17 +100,17 @@ def second_bound(
     streams: Array | None = None,
     execution: Execution = DEFAULT,
 ) -> Distances:
-    """The nearest image of another class that these searches find, each going on from the one before:
+    """Find the nearest image of another class by four searches, each of which starts from the result of the one before.
 
-    1. on the ways to the ``targets``, images that may be of other classes: all that is done unless ``refined``;
-    2. against the gradient of the margin at the image, and against its mean over noisy copies;
-    3. along the directions that served those points of the same class that came nearest to the boundary;
-    4. ``ROUNDS`` steps along the boundary, whose normal is estimated from the classes of ``DRAWS`` random images.
+    1. Bisect the segments to the ``targets``, candidate images of other classes. Without ``refined`` this is all.
+    2. Go against the gradient of the margin at the image, and against its mean over noisy copies.
+    3. Try the directions of the points of the same class that came nearest to the boundary.
+    4. Take ``ROUNDS`` steps along the boundary, with a normal estimated from the classes of ``DRAWS`` random images.
 
-    About 140 passes forward an image, 30 unless ``refined``. A point fails where no way leads into another class.
-    ``images`` (n, c, h, w), ``label`` (n,) and what is raised are as in
-    :func:`fairness_audits.attacks.distances.measured`. A point's noise is the stream of (``seed``, ``streams`` (n,)),
-    whatever the point is computed with.
+    This costs about 140 forward passes for each image, and 30 without ``refined``. A point fails if no segment reaches
+    another class. ``images`` (n, c, h, w), ``label`` (n,) and the errors are those of
+    :func:`fairness_audits.attacks.distances.measured`. The noise of a point depends on (``seed``, ``streams`` (n,))
+    alone, not on the other points of its batch.
     """
     x, y = checked(images, label)
     device = device_of(model, x, execution.device)
@@ -142,7 +145,7 @@ def second_bound(
 
 @dataclass(frozen=True)
 class Batch:
-    """Points that are searched together, with the closest images found so far and their streams of ``noise``."""
+    """Points that are searched together: their closest images so far, and a generator of ``noise`` for each."""
 
     network: CountedNetwork
     closest: Closest
@@ -156,12 +159,12 @@ class Batch:
 
     @property
     def distance(self) -> Array:
-        """Of the closest images found, in float64, NaN where there is none, (m,)."""
+        """The distance (m,) of the closest image found for each point, in float64; NaN if there is none."""
         length = norms(self.closest.adversarial.double() - self.x.double())
         return np.asarray(length.where(self.closest.found, torch.nan).cpu())
 
     def search(self, way: Tensor) -> None:
-        """Halve the ways x + t ``way``, t in [0, 1], whose point at the closest distance so far is of another class."""
+        """Bisect x + t ``way``, t from 0 to 1 or to the closest distance so far, if the end is of another class."""
         length = norms(way)
         high = (self.closest.distance / length.clamp_min(TINY)).clamp(max=1)
         low = torch.zeros_like(high)
@@ -176,25 +179,25 @@ class Batch:
             low, high = low.where(fooled, middle), middle.where(fooled, high)
 
     def _offered(self, way: Tensor, t: Tensor, rows: Tensor) -> Tensor:
-        """Which of x + t ``way`` of these points are of another class; the closest images take them up."""
+        """Return which of the images x + t ``way`` are of another class, and offer them as closest images."""
         image = (self.x[rows] + spread(t[rows]) * way[rows]).clamp(0, 1)
         fooled = fooled_by(self.network.logits(image), self.label[rows])
         self.closest.offer(rows, image, fooled)
         return fooled
 
     def ray(self, direction: Tensor) -> None:
-        """Search along directions (m, c, h, w) of any length, to the closest distance so far or through the box."""
+        """Search along directions (m, c, h, w), as far as the closest distance so far or the diagonal of the box."""
         through = self.x[0].numel() ** 0.5
         self.search(unit(direction) * spread(self.closest.distance.clamp(max=through)))
 
     def drawn(self, count: int, shape: tuple[int, ...]) -> Tensor:
-        """Standard normal numbers (m, count, *shape), of each point's own stream."""
+        """Draw standard normal numbers (m, count, *shape) from the generator of each point."""
         numbers = [one.standard_normal((count, *shape), dtype=np.float32) for one in self.noise]
         return torch.from_numpy(np.stack(numbers)).to(self.x.device)
 
 
 def unit(x: Tensor) -> Tensor:
-    """x_i / ||x_i||_2, 0 for 0."""
+    """Return x_i / ||x_i||_2, and 0 for x_i = 0."""
     return x / spread(norms(x).clamp_min(TINY))
 
 
@@ -211,7 +214,7 @@ def descended(batch: Batch) -> None:
 
 
 def shared_directions(batches: list[Batch]) -> dict[int, list[Tensor]]:
-    """By class the directions of the ``SHARED`` points that have the nearest images of another class."""
+    """Return, for each class, the directions of its ``SHARED`` points that are nearest to the boundary."""
     known = [
         (float(distance), label, way)
         for batch in batches
@@ -227,12 +230,12 @@ def shared_directions(batches: list[Batch]) -> dict[int, list[Tensor]]:
 
 
 def walked(batch: Batch) -> None:
-    """Steps along the boundary: from the closest image on along the normal, and back towards the image."""
+    """Walk along the boundary: step from the closest image along the normal, then go back towards the image."""
     m, (channels, height, width) = len(batch.x), batch.x.shape[1:]
     grid = (channels, min(height, COARSE), min(width, COARSE))
     normals = torch.zeros_like(batch.x)
     for number in range(1, ROUNDS + 1):
-        # A point that no way led out of stays where it is.
+        # A point without an image of another class stays where it is.
         start, reach = batch.closest.adversarial.clone(), batch.closest.distance.nan_to_num(0.0, 0.0, 0.0)
         random = batch.drawn(DRAWS, grid).flatten(0, 1)
         if grid[1:] != (height, width):

@@ -1,4 +1,4 @@
-"""An option as a keyword in Python: the values that it takes there, and how messages call it."""
+"""Convert options of the command line to keywords of a Python call: their values, and their names in messages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 SPOKEN = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?:=('[^']*'|[^\s']*[^\s',;:.)]))?")
 """An option in a message, with its value where it has one."""
 DATA = ("facts", "of")
-"""What is no text for people in a part of a result."""
+"""Fields of a result's parts that hold data, not text."""
 
 
 def settled(value: Any, hint: Any) -> Any:
-    """A value given in Python as this type has it: a scalar of NumPy as Python's, any scalar as the text of a level.
+    """Convert a keyword's value to the type of its option.
 
-    One value may stand for a list of one. What does not fit comes back as it is, for a message about it.
+    NumPy scalars become Python's, a scalar becomes the text of a level, and one value a list of one. A value that does
+    not fit is returned unchanged, so that the error can show it.
     """
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()
@@ -42,7 +43,7 @@ def settled(value: Any, hint: Any) -> Any:
 
 
 def _level(value: Any) -> Any:
-    """What a value of a column is called; what is missing or no scalar stays."""
+    """Return the text of a column's value; a missing value or a non-scalar is returned unchanged."""
     from pandas.api.types import is_scalar
 
     from fairness_audits.tables.levels import is_missing, level_name
@@ -51,7 +52,7 @@ def _level(value: Any) -> Any:
 
 
 def in_python(text: str, kind: type[Options]) -> str:
-    """A message that names options, ``--step-size=0.1``, in the words of a call: ``step_size=0.1``."""
+    """Replace the options in a message, such as ``--step-size=0.1``, by keywords: ``step_size=0.1``."""
     known = {one.name: (one, hint) for _, one, hint in option_fields(kind)}
 
     def said(found: re.Match[str]) -> str:
@@ -73,12 +74,12 @@ def in_python(text: str, kind: type[Options]) -> str:
 
 
 def unquoted(value: str) -> str:
-    """What :func:`fairness_audits.messages.advised` made a shell's word of."""
+    """Undo the shell quoting of :func:`fairness_audits.messages.advised`."""
     return next(iter(shlex.split(value)), "")
 
 
 def _as_code(text: str, hint: Any) -> str:
-    """The value of an option as Python has it: what stands for one, such as H,W, stays."""
+    """Return an option's value as Python code; a placeholder such as H,W is kept."""
     try:
         value = read(text, hint)
     except ValueError:
@@ -89,13 +90,13 @@ def _as_code(text: str, hint: Any) -> str:
 
 
 def told_in_python(result: Result, kind: type[Options]) -> Result:
-    """The result with its sentences in the words of a call."""
+    """Return the result with keywords instead of options in its sentences."""
     parts = {name: _said(getattr(result, name), kind) for name in ("verdict", "caveats", "sections")}
     return replace(result, **parts)
 
 
 def _said(part: Any, kind: type[Options]) -> Any:
-    """A part of a result, the texts in it in the words of a call."""
+    """Return a part of a result with keywords instead of options in its texts."""
     if isinstance(part, str):
         return in_python(part, kind)
     if isinstance(part, tuple):

@@ -30,11 +30,12 @@ difference of the AUCs has the variance
           X \sim U(\mathrm{low}, 1) \;\text{("uncorrelated")} \quad\text{or}\quad
           X \sim 1 + \mathrm{Exp}(1) \;\text{("independent", the published name)}.
 
-E(Y | X) = 0, so the correlation is 0; the variance of Y depends on X, so a test of r that takes them for independent
-does not have its level (DiCiccio et al. 2020, section 4.1 and table 1; the distributions, which the text does not give,
-are those of the authors' scripts).
+E(Y | X) = 0, so the correlation is 0. The variance of Y depends on X, so a test of r that assumes independence does
+not have its level (DiCiccio et al. 2020, section 4.1 and table 1). The paper does not give the distributions; they are
+those of the authors' scripts.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -51,7 +52,7 @@ from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.values import AuditResult
 
 NUMBERS_AT_ONCE = 2**20
-"""Numbers of samples in memory at a time."""
+"""Largest number of values of the samples that are in memory together."""
 
 Row = dict[str, Any]
 Sizes = tuple[int, int]
@@ -73,7 +74,7 @@ class Population:
 
 
 @dataclass(frozen=True)
-class Simulation(Checked, of="audit"):
+class Simulation(ABC, Checked, of="audit"):
     """``simulations`` samples of each population; tests at level ``alpha`` with ``draws`` permutations each.
 
     ``columns`` are the settings that stand in every row, ``statistic`` the name of the share of rejected samples.
@@ -87,9 +88,9 @@ class Simulation(Checked, of="audit"):
     simulations: Count
     alpha: Share
 
+    @abstractmethod
     def populations(self) -> Iterator[Population]:
         """Yield the populations in the order in which they are drawn."""
-        raise NotImplementedError
 
     def rows(self, test: str, p: Array) -> Iterator[Row]:
         """Yield the share of p-values (S,) of at most ``alpha``, and ``undefined``: that of NaN, not rejected."""

@@ -86,8 +86,8 @@ numbers_as_text: Column {column!r} is text, and so a category, but {numbers} loo
   numbers; or, if its values are codes, name it by --categorical.
 unread_label: The label holds {values}, not 0 and 1, so the accuracy is not known: --positive=VALUE says which counts
   as 1.
-no_noise_floor: The intervals take the map as given. How many flips the map makes by itself is seen with
-  --null-draws=39, at the price of so many more fits.
+no_noise_floor: The intervals take the map as given. --null-draws=39 shows how many flips the map makes by itself; it
+  fits 39 more maps.
 predict_decides: The model's own predict decides. It differs from {cut} in {count:,} of {rows:,} rows. Scores rank
   people, and decide nothing; --threshold=T makes them decide.
 threshold_decides: --threshold={threshold:g} decides. The model's own predict decides otherwise about {count:,} of

@@ -62,7 +62,7 @@ max_t: --correct=max-t is a two-sided test: leave --alternative out, or take ano
 
 @dataclass(frozen=True)
 class Plan:
-    """The ``metrics`` that compare groups, with so many draws; ``correction`` has the name that the audits use."""
+    """The ``metrics`` to compare, the number of ``draws``, and the ``correction`` by its name in ``inference``."""
 
     settings: Settings
     metrics: tuple[Metric, ...]

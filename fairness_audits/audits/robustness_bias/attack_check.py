@@ -1,13 +1,12 @@
-"""Is an attack equally good for all groups? Its distances beside a second upper bound on a sample of every group.
+"""Is an attack equally good for all groups? Compare it with a second upper bound on a sample of each group.
 
-A distance is an upper bound. Where gradients vanish or mislead, it is far too long, and a group whose images lose them
-looks farther from the boundary than it is. On the images of the sample a second search
-(:mod:`fairness_audits.attacks.second_bound`) gives another upper bound. An attack is *worse* at an image where its
-distance is more than ``FACTOR`` times the second one and more than ``LEAST`` above it. Images where it failed are
-counted apart.
+An attack's distance is an upper bound. If gradients vanish or mislead, it is far too long, and the affected group looks
+farther from the boundary than it is. A second search (:mod:`fairness_audits.attacks.second_bound`) gives another upper
+bound for a sample of images. The attack is *worse* at an image if its distance is more than ``FACTOR`` times the second
+bound and more than ``LEAST`` above it. Images on which the attack failed are counted separately.
 
-The second bound judges the attack and does not replace its distances: groups of different sizes have samples of
-different shares, and the smaller sample's group would look farther than it is.
+The second bound judges the attack. It does not replace distances, because the share of images in the sample differs by
+group, and the group with the smaller share would look farther from the boundary than it is.
 """
 
 from collections.abc import Sequence
@@ -20,19 +19,18 @@ from fairness_audits.values import Array
 
 FACTOR = 1.5
 LEAST = 1e-3
-"""A quarter of a grey level in one pixel: closer to the boundary, distances are rounding."""
+"""A quarter of a grey level in one pixel. Smaller differences are rounding."""
 SAMPLE = 16
-"""Images of each group that are checked."""
+"""Largest number of images of a group that are checked."""
 MOST = 320
-"""Images checked, where there are many groups; each has at least ``FEWEST``."""
+"""Largest number of images checked in all groups together, but for ``FEWEST`` of each group."""
 FEWEST = 4
 
 
 def sampled(correct: Array, partitions: Sequence[Partition], rng: np.random.Generator) -> Array:
-    """The numbers of the points to check, ascending: of each level the first ``SAMPLE`` of a random order.
+    """Return the indices of the points to check: the first ``SAMPLE`` of each level in a random order.
 
-    ``correct`` (n,): the points that have a distance to be checked. Partitions share their samples, since each takes
-    the same order.
+    Only points that are ``correct`` (n,) are drawn. All partitions use the same order, so that their samples overlap.
     """
     order = rng.permutation(np.flatnonzero(correct))
     levels = [(one, level) for one in partitions for level in range(len(one))]
@@ -43,11 +41,11 @@ def sampled(correct: Array, partitions: Sequence[Partition], rng: np.random.Gene
 
 @dataclass(frozen=True)
 class Checked:
-    """What the check found of the L levels of a partition; everything is (L,).
+    """The check of an attack in the L levels of a partition; each array is (L,).
 
-    ``checked`` images have a distance and a second bound, of the means ``attack_mean`` and ``second_mean``, NaN without
-    any; at ``worse`` of them the attack is worse. Of the ``n`` images ``lost`` have no gradient along some of their
-    pixels.
+    ``checked`` counts the images with a distance and a second bound. Their means are ``attack_mean`` and
+    ``second_mean``, NaN without such images. The attack is worse at ``worse`` of them. ``lost`` of the ``n`` correct
+    images have no gradient along some of their pixels.
     """
 
     n: Array
@@ -59,27 +57,27 @@ class Checked:
 
     @property
     def worse_share(self) -> Array:
-        """``worse`` of ``checked``, 0 of none; a single image is no share."""
+        """The share of checked images at which the attack is worse; 0 if there is at most one."""
         return np.where(self.worse > 1, self.worse / np.maximum(self.checked, 1), 0.0)
 
     @property
     def lost_apart(self) -> Array:
-        """The difference between the share of lost gradients in the level and in all others."""
+        """The absolute difference of the shares of lost gradients in the level and in all other levels."""
         own, others = self.lost / np.maximum(self.n, 1), self.lost.sum() - self.lost
         rest = others / np.maximum(self.n.sum() - self.n, 1)
         return np.abs(own - rest)
 
 
 def is_worse(distance: Array, second: Array) -> Array:
-    """Where the attack is worse than the second bound; nowhere where a search found nothing, which is NaN."""
+    """Return where the attack is worse than the second bound. NaN, from a search that failed, is never worse."""
     return distance > np.maximum(FACTOR * second, second + LEAST)
 
 
 def checked(distance: Array, second: Array, tried: Array, lost: Array, correct: Array, partition: Partition) -> Checked:
-    """Compare by level the ``distance`` (n,) of an attack with the ``second`` (n,) bound of the points ``tried`` (n,).
+    """Compare an attack's ``distance`` (n,) with the ``second`` bound (n,) of the points ``tried`` (n,), by level.
 
-    NaN stands for a search that found nothing. ``lost`` (n,) is the share of a point's pixels without a gradient. All
-    is of the points that are ``correct`` (n,).
+    NaN means that a search failed. ``lost`` (n,) is the share of a point's pixels without a gradient. Only points that
+    are ``correct`` (n,) count.
     """
     both = tried & ~np.isnan(distance) & ~np.isnan(second)
     worse = both & is_worse(distance, second)

@@ -1,7 +1,7 @@
 """The audit's check of its own attacks: lost gradients of all images, a second upper bound of a sample of each group.
 
-Only attacks that follow gradients are checked. What a second bound costs, and when an attack is worse than it, is said
-in :mod:`fairness_audits.attacks.second_bound` and :mod:`fairness_audits.audits.robustness_bias.attack_check`.
+Only attacks that follow gradients are checked. :mod:`fairness_audits.attacks.second_bound` describes the second bound
+and its cost, and :mod:`fairness_audits.audits.robustness_bias.attack_check` defines when an attack is worse.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 
 NEIGHBOURS = 3
-"""Ways lead to so many of the nearest images of other classes, and to the mean of the nearest one's class."""
+"""Nearest images of other classes that serve as targets. The mean of the nearest one's class is another target."""
 POOL, POOL_NUMBERS = 1000, 2**25
-"""Neighbours are looked for among so many images, and so many numbers of theirs."""
+"""Largest number of images, and of pixel values, among which neighbours are searched."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What the check found of the n points.
+    """The check of the attacks on n points.
 
-    ``lost`` (n,) is the share of its pixels along which a point has no gradient. ``second`` (n,) is the second bound of
-    the points ``tried`` (n,), NaN where it found nothing. ``line`` (n,) is the bound of points without any gradient.
-    ``passes`` counts the images that went forward through the model.
+    ``lost`` (n,) is the share of pixels along which a point has no gradient. ``second`` (n,) is the second bound of the
+    points ``tried`` (n,), NaN if the search failed. ``line`` (n,) is the bound of points without any gradient.
+    ``passes`` counts forward passes of single images.
     """
 
     lost: Array
@@ -46,16 +46,16 @@ class Check:
     passes: int
 
     def completed(self, distance: Array) -> Array:
-        """The distances (n,) of an attack; where it failed for want of a gradient, those of the second search."""
+        """Return an attack's distances (n,), with the second search's where the attack failed without a gradient."""
         return np.where(np.isnan(distance), self.line, distance)
 
     def of(self, distance: Array, subjects: Subjects) -> list[Checked]:
-        """The attack's distances (n,) beside the second bounds, by partition."""
+        """Compare the attack's distances (n,) with the second bounds, for each partition."""
         known = self.second, self.tried, self.lost, subjects.correct
         return [checked(distance, *known, one) for one in subjects.points.partitions]
 
     def entry(self, found: list[Checked], subjects: Subjects) -> Mapping[str, Any]:
-        """The check of an attack under the keys of the JSON."""
+        """Return the check of an attack as the JSON has it."""
         groups = []
         for partition, one in zip(subjects.points.partitions, found, strict=True):
             for level, name in enumerate(partition.levels):

@@ -24,11 +24,11 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """What one attack says of the n ``points``, which have their distances.
+    """The measurements of one attack on n ``points``.
 
-    ``groups`` has a row for each denominator, partition and level; ``entry`` has its rows, and what is known of all
-    images, as the JSON does. ``failed`` (n,) is where the attack found nothing, and ``checked`` what its check found,
-    None where it follows no gradients.
+    ``groups`` has a row for each denominator, partition and level. ``entry`` holds the same rows and the quantities of
+    all images together, as the JSON has them. ``failed`` (n,) says on which images the attack failed. ``checked`` is
+    the check of the attack, None if it does not follow gradients.
     """
 
     chosen: Chosen
@@ -40,10 +40,10 @@ class Measured:
 
 
 def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Subjects, options: Settings) -> Measured:
-    """The measures of all groups by these distances (n,) of an attack, NaN where it found none, and its ``check``.
+    """Measure all groups by the distances (n,) of an attack, NaN where it failed, and add its ``check``.
 
-    Intervals and p-values of all attacks and denominators are of the same resamples and permutations of the seed. What
-    does not exist is null.
+    All attacks and denominators share the resamples and permutations of the seed. A quantity that does not exist is
+    null.
     """
     failed = subjects.correct & np.isnan(distance)
     compared = None

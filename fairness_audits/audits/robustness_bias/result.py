@@ -336,7 +336,7 @@ def _sections(
 
 
 def _check_section(found: Entry) -> Section:
-    """The distances of an attack beside those of the second search."""
+    """Return the section that compares an attack's distances with the second search's."""
     check = found["check"]
     columns = (
         Column("", cell=under("level")),
