@@ -53,7 +53,8 @@ def stability_rows(inputs: Inputs) -> pd.DataFrame:
 
 @artefact(
     "The image of a person with every feature at zero, under maps between two groups with the same distribution: "
-    "the less it varies with the draw of everyone else, the more stable the map.",
+    "the less it varies with the draw of everyone else, the more stable the map. A map that mirrors a feature leaves "
+    "this person in place as well, and looks stable here.",
     "figure_2",
     point=ZEROS,
     summary=variances,
