@@ -54,7 +54,7 @@ help:
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
 	@echo 'make test-gpu    whatever changes with the device, on a GPU and on the processor; without a GPU it says so'
-	@echo 'make check       all tests, lint and types, as continuous integration runs them'
+	@echo 'make check       before a release: all tests, a short soak, lint and types'
 	@echo 'make lint        ruff: rules and formatting'
 	@echo 'make types       mypy'
 	@echo 'make clean       remove results of the quick scales (PAPER=1: of all scales, RAW=1: downloaded data too)'
@@ -138,7 +138,7 @@ test: $(READY)
 slow: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m slow
 
-# Not part of `test`: an hour, with all studies. Continuous integration runs a tenth of the kills, on one study.
+# Not part of `test`: an hour, with all studies. `make check` runs a tenth of the kills, on one study.
 KILLS   ?= 50
 SEED    ?= 0
 soak: $(READY)
@@ -160,6 +160,7 @@ types: $(READY)
 	@$(BIN)/mypy
 
 check: test slow lint types
+	@$(MAKE) soak KILLS=5 STUDY=individual_fairness
 
 # What takes long to make stands below a folder named by its scale, so one scale goes without touching another. Tables,
 # figures and report are of the last run; they are made again from what is left in a minute.

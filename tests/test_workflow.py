@@ -148,9 +148,11 @@ def test_what_computes_nothing_runs_nothing_again(finished: Path, old: str, new:
 
 
 def test_a_constant_runs_what_computes_with_it_again(finished: Path) -> None:
-    path = finished / "pipeline" / "methods" / "sensr.py"
+    path = finished / "pipeline" / "training" / "sensr_config.py"
     before = path.read_text()
-    path.write_text(before.replace("RATE_DECAY = 0.999", "RATE_DECAY = 0.99"))
+    old = "RATE_DECAY = 0.999"
+    assert old in before
+    path.write_text(before.replace(old, "RATE_DECAY = 0.99"))
     try:
         again, said = planned(finished, study=STUDY)
     finally:
