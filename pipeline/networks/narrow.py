@@ -35,7 +35,7 @@ ONE_BATCH = 2
 def narrowed(
     build: Callable[[], nn.Module], width: float, size: int | None = None, last_bias: float = 0.0
 ) -> nn.Module:
-    """Return the network of ``build`` with ``width`` times the channels and hidden units, for square images of ``size``.
+    """Return the network of ``build`` with ``width`` times the channels and hidden units, for images of side ``size``.
 
     Convolutions have He's initial weights, normal with variance 2 / inputs; hidden linear layers have torch's. The last
     layer's weights are small, so training starts with equal probabilities. Biases are 0, except the last layer's
