@@ -1,4 +1,4 @@
-"""From the settings of the permutation tests to their result. Layout of the JSON: ``docs/permutation.md``."""
+"""From the settings of the permutation tests to their result. Layout of the JSON: ``docs/guide/permutation.md``."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -33,7 +33,7 @@ metrics: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, selection_rate (
 equalized_odds for tpr and fpr; auc, mean_score, mean_error, absolute_error, squared_error, log_loss of scores;
 correlation with --attribute.
 """
-PAGE = "docs/permutation.md explains all options and the JSON."
+PAGE = "docs/guide/permutation.md explains all options and the JSON."
 FILES = "audit.json, the page permutation.html, tests.csv and the figure"
 
 
@@ -59,7 +59,8 @@ class Comparison(Options, title="comparison"):
     pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
     attribute: Sequence[str] = source("columns of numbers, for the metric correlation", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
-        "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/permutation.md has all), or path/to/file.py:name",
+        "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or "
+        "path/to/file.py:name",
         metavar="NAME",
     )
 
