@@ -25,6 +25,8 @@ and pandas' NA are missing values, and so are their texts in a NumPy array of te
 A result has ``.outcome`` (``"rejected"``, ``"not rejected"`` or ``"inconclusive"``), ``.summary()`` in words,
 ``.to_frame()``, ``.to_dict()``, ``.figure()``, and ``.save(folder)``; in a notebook it shows its page. The same audits
 run on files from the shell: ``fairness-audits --help``.
+
+An input that cannot be used raises :class:`InvalidInput`, a ValueError that names the argument, column and row.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSett
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.calls import keyworded
+from fairness_audits.errors import InvalidInput
 from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
 
@@ -47,7 +50,16 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
 
-__all__ = ["Result", "__version__", "fliptest", "join", "loss_ratio", "permutation_test", "robustness_bias"]
+__all__ = [
+    "InvalidInput",
+    "Result",
+    "__version__",
+    "fliptest",
+    "join",
+    "loss_ratio",
+    "permutation_test",
+    "robustness_bias",
+]
 
 
 @keyworded(PermutationSettings)
