@@ -1,4 +1,4 @@
-"""Write docs/figures.md and its pictures from what `make figures` drew: every figure of a reference, on one page."""
+"""Write docs/gallery.md and its pictures from what `make figures` drew: every figure of a reference, on one page."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -51,7 +51,7 @@ def main() -> None:
                 place = Path(study["study"], f"{one['name']}.png")
                 save_smaller(RESULTS / "figures" / place, DOCS / "images" / place)
     paragraphs = [HEAD, *(paragraph for study in studies for paragraph in part(study))]
-    save_text("\n\n".join(paragraphs) + "\n", DOCS / "figures.md")
+    save_text("\n\n".join(paragraphs) + "\n", DOCS / "gallery.md")
 
 
 if __name__ == "__main__":
