@@ -183,5 +183,6 @@ lock: | $(BIN)/uv
 	  $(BIN)/uv pip compile --quiet pyproject.toml --extra dev --extra study --python-version 3.11 --no-annotate \
 	    --no-emit-find-links --no-emit-index-url --custom-compile-command 'make lock' --output-file requirements.lock
 	@# One lock serves machines with and without a GPU: which build of torch, and the CUDA libraries that it pins itself,
-	@# are left to the installer.
-	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d' -e '/^cuda-/d' -e '/^triton==/d' requirements.lock && rm requirements.lock.old
+	@# are left to the installer. The build of XGBoost without CUDA does not exist for macOS.
+	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d' -e '/^cuda-/d' -e '/^triton==/d' \
+	  -e "s/^xgboost-cpu==.*/& ; sys_platform != 'darwin'/" requirements.lock && rm requirements.lock.old

@@ -38,12 +38,13 @@ html_title = "Fairness audits"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_end": [],
 }
+html_sidebars = {page: [] for page in ("getting_started", "tutorial")}
 html_show_sourcelink = False
 html_math_renderer = "mathml"
 

@@ -69,33 +69,35 @@ def test_the_layout_lists_every_folder_at_the_top() -> None:
 # pyproject.toml, requirements.lock and environment.yml describe one environment.
 
 
-CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base", "duckdb": "python-duckdb"}
+CONDA_NAMES = {
+    "torch": "pytorch",
+    "matplotlib": "matplotlib-base",
+    "duckdb": "python-duckdb",
+    "xgboost-cpu": "py-xgboost-cpu",
+}
 """Packages that conda-forge calls otherwise than the Python Package Index."""
 
 CONDA_ONLY = {"python", "pip", "setuptools", "openjdk"}
 """What a virtual environment has or gets by itself, and Java, which pip cannot install."""
 
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = DECLARED["optional-dependencies"]
 
-def project() -> dict[str, str]:
-    """Every dependency of pyproject.toml, development tools included, with its exact version."""
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = declared["optional-dependencies"]
-    texts = [*declared["dependencies"], *extras["study"], *extras["torch"], *extras["dev"]]
-    pins: dict[str, str] = {}
-    for requirement in map(Requirement, texts):
-        (pin,) = requirement.specifier
-        assert pin.operator == "==", f"{requirement} is not pinned"
-        pins[canonicalize_name(requirement.name)] = pin.version
-    return pins
+
+def requirements() -> list[Requirement]:
+    """Return what pyproject.toml declares of the library, its extras, the experiments and development."""
+    return [Requirement(text) for texts in (DECLARED["dependencies"], *EXTRAS.values()) for text in texts]
 
 
 def lock() -> dict[str, str]:
-    """Every package of requirements.lock with its version."""
-    lines = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if not line.startswith("#")]
-    matches = [re.fullmatch(r"([a-z0-9-]+)==([\w.]+)", line) for line in lines]
-    broken = [line for line, match in zip(lines, matches, strict=True) if match is None]
-    assert not broken, f"not of the form name==version: {broken}"
-    return {match[1]: match[2] for match in matches if match}
+    """Return every package of requirements.lock with its version."""
+    pins: dict[str, str] = {}
+    for line in (ROOT / "requirements.lock").read_text().splitlines():
+        if not line.startswith("#"):
+            (pin,) = Requirement(line).specifier
+            assert pin.operator == "==", line
+            pins[canonicalize_name(Requirement(line).name)] = pin.version
+    return pins
 
 
 def conda() -> tuple[dict[str, str], dict[str, str]]:
@@ -106,11 +108,21 @@ def conda() -> tuple[dict[str, str], dict[str, str]]:
     return own, dict(line.split("==") for line in nested if "==" in line)
 
 
-def test_the_lock_holds_every_dependency_at_its_pinned_version_with_and_without_a_gpu() -> None:
-    assert project().items() <= lock().items()
-    names = lock()
-    assert not [version for version in names.values() if "+" in version]
-    assert not [name for name in names if name.startswith(("nvidia-", "cuda-", "triton"))]
+def test_the_lock_satisfies_every_declared_dependency_with_and_without_a_gpu() -> None:
+    pins = lock()
+    for requirement in requirements():
+        assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), requirement
+    assert not [version for version in pins.values() if "+" in version]
+    assert not [name for name in pins if name.startswith(("nvidia-", "cuda-", "triton"))]
+
+
+def test_the_library_declares_ranges_and_the_experiments_exact_versions() -> None:
+    for extra, texts in {"": DECLARED["dependencies"], **EXTRAS}.items():
+        for requirement in map(Requirement, texts):
+            operators = {one.operator for one in requirement.specifier}
+            assert (
+                operators == {"=="} if extra in ("study", "dev") else ">=" in operators and operators <= {">=", "<"}
+            ), requirement
 
 
 def test_the_conda_environment_is_the_same_one_and_installs_the_project_on_a_python_that_is_allowed() -> None:
@@ -118,14 +130,9 @@ def test_the_conda_environment_is_the_same_one_and_installs_the_project_on_a_pyt
     back = {conda_name: name for name, conda_name in CONDA_NAMES.items()}
     named = {back.get(name, name): version for name, version in own.items() if name not in CONDA_ONLY}
     assert not named.keys() & nested.keys()
-    assert named | nested == project()
+    pins = lock()
+    declared = {canonicalize_name(requirement.name) for requirement in requirements()}
+    assert named | nested == {name: pins[name] for name in declared}
     text = (ROOT / "environment.yml").read_text()
     assert "- --editable ." in text
-    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
-    assert Requirement(f"python{required}").specifier.contains(conda()[0]["python"])
-
-
-def test_the_tests_of_spark_run_on_a_version_that_the_extra_allows() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    (spark,) = map(Requirement, extras["spark"])
-    assert spark.specifier.contains(project()[canonicalize_name(spark.name)])
+    assert Requirement(f"python{DECLARED['requires-python']}").specifier.contains(conda()[0]["python"])
