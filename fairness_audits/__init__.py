@@ -3,7 +3,8 @@
 A fifth, :func:`join`, makes one loss-ratio audit of those of parts of the rows.
 
 >>> import fairness_audits as fa
->>> result = fa.permutation_test(y=[0, 1] * 20, prediction=[0, 1] * 20, group=["a", "a", "b", "b"] * 10, metric="tpr")
+>>> y = [0, 1, 0, 1] * 50
+>>> result = fa.permutation_test(y, prediction=y, group=["a", "a", "b", "b"] * 50, metric="tpr")
 >>> result.outcome
 'not rejected'
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.state import lent, networks_in, plain_torch
 from fairness_audits.messages import check_columns, listed, not_installed, reason
 from fairness_audits.options import TAKES
@@ -248,6 +249,13 @@ class Onnx:
         (self.name, *others) = (one.name for one in self.session.get_inputs())
         if others:
             raise ValueError(f"{path}: expected an ONNX program of one input, found {listed([self.name, *others])}")
+        (count, *_) = self.session.get_inputs()[0].shape or [None]
+        if isinstance(count, int):
+            raise InvalidInput(
+                f"{path}: this ONNX program takes batches of {count} only, and an audit gives it any number of rows",
+                source=path,
+                remedy="In torch.onnx.export, mark the first axis of the input as dynamic",
+            )
         first, *more = self.session.get_outputs()
         self.decides = bool(more) and first.type in ("tensor(int64)", "tensor(int32)", "tensor(bool)", "tensor(string)")
 

@@ -29,9 +29,8 @@ from fairness_audits.values import Array
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
-    import pyarrow
 
-FRAME = "rows_in_memory"
+FRAME, GIVEN = "rows_in_memory", "rows_as_given"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
 TEXTS = ("VARCHAR", "ENUM")
 TYPES = {
@@ -94,25 +93,28 @@ def said(error: BaseException) -> str:
     return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
 
 
-def in_arrow(frame: pd.DataFrame) -> pyarrow.Table:
-    """A data frame with its columns :func:`numbered`.
+def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return a data frame that DuckDB reads, its columns :func:`numbered`, and those of them that are text.
 
     Numbers are as they are, but of half precision in single, since DuckDB has none; all else (objects, categories,
     dates) is the text of its values.
     """
-    import pyarrow
+    import pandas as pd
     from pandas.api.types import is_complex_dtype, is_float_dtype, is_numeric_dtype
 
-    columns = []
-    for _, values in frame.items():
+    columns: dict[str, Any] = {}
+    texts = []
+    for name, (_, values) in zip(numbered(frame.columns), frame.items(), strict=True):
         if is_float_dtype(values):
-            plain = values.to_numpy(dtype=np.promote_types(precision_of(values), np.float32), na_value=np.nan)
+            columns[name] = values.to_numpy(dtype=np.promote_types(precision_of(values), np.float32), na_value=np.nan)
         elif is_numeric_dtype(values) and not is_complex_dtype(values):
-            plain = values.to_numpy()
+            columns[name] = values.array
         else:
-            plain = values.astype("string")
-        columns.append(pyarrow.array(plain, from_pandas=True))
-    return pyarrow.table(columns, names=numbered(frame.columns))
+            found = values.astype("string").astype(object).to_numpy(copy=True)
+            found[values.isna().to_numpy()] = None
+            columns[name] = found
+            texts.append(name)
+    return pd.DataFrame(columns), texts
 
 
 class DuckTable:
@@ -150,7 +152,12 @@ class DuckTable:
             self._header = tuple(str(column) for column in source.columns)
             check_distinct(self._header, self.name)
             self._half = half_columns(source)
-            connection.register(FRAME, in_arrow(typed(source, self.name)))
+            rows, texts = plain(typed(source, self.name))
+            connection.register(GIVEN, rows)
+            # DuckDB knows no type of a column in which everything is missing.
+            as_text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
+            replaced = f" REPLACE ({as_text})" if texts else ""
+            connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {GIVEN}")
         known, kinds, *_ = zip(*self._query(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
         if self._files is not None and self._files.kind == "parquet":
             self._half = half_in_parquet(self._files)

@@ -556,7 +556,7 @@ def printed(text: str) -> list[list[str]]:
     return [shlex.split(line.replace("\\\n", " ")) for line in found]
 
 
-@pytest.mark.parametrize(("source", "count"), [("README.md", 1), ("docs/robustness.md", 1), ("", 3)])
+@pytest.mark.parametrize(("source", "count"), [("README.md", 1), ("docs/guide/robustness_bias.md", 1), ("", 3)])
 def test_the_commands_run_as_they_stand(source: str, count: int) -> None:
     commands = printed((ROOT / source).read_text(encoding="utf-8") if source else EXAMPLES)
     assert len(commands) == count

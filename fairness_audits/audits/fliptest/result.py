@@ -1,4 +1,4 @@
-"""From the settings of a FlipTest to its result. Layout of the JSON: ``docs/fliptest.md``."""
+"""From the settings of a FlipTest to its result. Layout of the JSON: ``docs/guide/fliptest.md``."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""From the settings of a loss-ratio audit to its result. Layout of the JSON: ``docs/auditing.md``."""
+"""From the settings of a loss-ratio audit to its result. Layout of the JSON: ``docs/guide/loss_ratio.md``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -33,7 +33,7 @@ examples:
     fairness-audits loss-ratio --data rows.csv --label y \\
         --model nets/credit.py:network --directions directions.npy --json audit.json
 """
-PAGE = "docs/auditing.md explains more, and the JSON."
+PAGE = "docs/guide/loss_ratio.md explains more, and the JSON."
 FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
 
 

@@ -73,13 +73,20 @@ class Predictions:
 
     def counted(self) -> Counts:
         """The table group x label x prediction. Raises ValueError without predictions, or with clusters."""
-        if self.prediction is None:
-            raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")
         if self.cluster is not None:
             raise ValueError("clustered rows are not a table of counts: leave cluster out")
+        return Counts.of_decisions(self.decision_table(), self.groups)
+
+    def decision_table(self) -> Array:
+        """Count rows by group x label x prediction, (G, 2, 2). Raises ValueError without predictions."""
+        if self.prediction is None:
+            raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")
         check_binary("label", self.label)
-        table = tabulated((len(self.groups), 2, 2), self.group, self.label, self.prediction)
-        return Counts.of_decisions(table, self.groups)
+        return tabulated((len(self.groups), 2, 2), self.group, self.label, self.prediction)
+
+    def positives(self) -> Array:
+        """Rows of each group with label 1, (G,)."""
+        return np.bincount(self.group[self.label == 1], minlength=len(self.groups))
 
     @cached_property
     def sizes(self) -> Array:

@@ -1,4 +1,4 @@
-"""From the settings of a robustness audit to its result. Layout of the JSON: ``docs/robustness.md``."""
+"""From the settings of a robustness audit to its result. Layout of the JSON: ``docs/guide/robustness_bias.md``."""
 
 import hashlib
 import math
