@@ -28,6 +28,7 @@ AGREE: Mapping[str, tuple[str, ...]] = {
     ),
     "fair_metric": ("units", "directions"),
     "bounds": ("range",),
+    "search": ("engine",),
 }  # fmt: skip
 """What the JSONs of all parts have alike."""
 ROUNDING = 1e-8
@@ -81,6 +82,7 @@ def _pooled(parts: Sequence[Part]) -> Result:
         "saturated": sum(one["saturated"] for one in found),
         "largest_ratio": max(one["largest_ratio"] for one in found),
     }
+    placebos = [part["placebo"] for part in parts if part.get("placebo")]
     within = None if bounds[0]["within"] is None else _loss_ratio_test([one["within"] for one in bounds], **limits)
     # Three lines an example, which stay together.
     examples = sorted(
@@ -93,9 +95,21 @@ def _pooled(parts: Sequence[Part]) -> Result:
         "options": options,
         "model": {**first["model"], "device": listed(sorted({part["model"]["device"] for part in parts}))},
         "fair_metric": first["fair_metric"],
+        "search": first["search"],
+        "placebo": (
+            placebos
+            and {
+                "rows": sum(one["rows"] for one in placebos),
+                **statistics(_loss_ratio_test(placebos, **limits)),
+            }
+        )
+        or None,
         "bounds": {
             **bounds[0],
             "outside": sum(one["outside"] for one in bounds),
+            "pinned": float(
+                np.average([one["pinned"] for one in bounds], weights=[part["data"]["audited"] for part in parts])
+            ),
             "within": None if within is None else statistics(within),
         },
         "examples": [{**one, "audit_rank": 1 + place // 3} for place, one in enumerate(examples)],

@@ -315,7 +315,7 @@ def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:
     if not shape or shape[-1] < 2:
         raise ValueError(f"expected at least 2 audit points, found shape {shape}: a spread needs more than one point")
     if not delta > 0:
-        raise ValueError(f"expected a tolerance delta > 0, found {delta}: the four-fifths rule corresponds to 1.25")
+        raise ValueError(f"expected a tolerance delta > 0, found {delta}: the paper takes 1.25")
     if not 0 < alpha < 1:
         raise ValueError(f"expected a level alpha between 0 and 1, found {alpha}: 0.05 is usual")
 
