@@ -11,13 +11,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-from fairness_audits.audits.inference import adjusted_p
+from fairness_audits.audits.inference import adjusted_p, wilson_interval
 from fairness_audits.audits.permutation import metrics as known_metrics
 from fairness_audits.audits.permutation import monte_carlo
 from fairness_audits.audits.permutation.correlation import correlation_test
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import ALIASES, METRICS, Auc, Mean, Metric, Rate, UserMetric
-from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative, tails, wilson
+from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative, tails
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.pairs import largest_t
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, independent, tested
@@ -354,7 +354,7 @@ def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan:
     """Estimate a metric in each group, the worst first: the lowest, of errors and losses the highest."""
     rests_on, settings = support(content, metric), plan.testing(metric)
     if isinstance(metric, Rate) and countable(content):
-        ends = [wilson(x or 0, n, 1 - settings.alpha) if n else (math.nan, math.nan) for n, x in rests_on]
+        ends = [wilson_interval(x or 0, n, 1 - settings.alpha) if n else (math.nan, math.nan) for n, x in rests_on]
         values = [(x or 0) / n if n else math.nan for n, x in rests_on]
     else:
         content, moved = near_zero(content) if isinstance(metric, Mean) and metric.moves else (content, 0.0)
