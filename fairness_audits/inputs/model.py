@@ -186,11 +186,15 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
             f"{model.given} predicts {len(known)} outputs a row, and an audit is of one decision: give the model of one"
         )
     classes = tuple(np.asarray(known).tolist())
+    # LightGBM keeps the levels of the categories of its training frame, and recodes those of another frame by them.
+    categories = getattr(getattr(fitted, "_Booster", fitted), "pandas_categorical", None)
     scores = [name for name in SCORES if hasattr(fitted, name)]
 
     def asked(method: str, frame: Any) -> Array:
         own = named_as(columns, frame.columns)
         check_columns(frame, own, "the model", "its input")
+        if coded := [name for name in own if is_text(frame[name])] if categories else []:
+            frame = frame.astype(dict.fromkeys(coded, "category"))
         array = not columns and hasattr(fitted, "n_features_in_")
         return np.asarray(getattr(fitted, method)(frame.to_numpy() if array else frame[own] if columns else frame))
 
@@ -224,6 +228,11 @@ def _columns(fitted: Any) -> tuple[str, ...]:
     if names is None:
         names = getattr(fitted, "feature_names_", ())  # CatBoost's; those of an array are their numbers
     return () if list(names) == numbers else tuple(map(str, names))
+
+
+def is_text(column: Any) -> bool:
+    """Whether a column of a frame holds text, which is no category of pandas yet."""
+    return str(column.dtype) in ("object", "str", "string")
 
 
 def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:

@@ -154,40 +154,46 @@ def kind_of(output: Array) -> Kind:
     return "log-probabilities" if bool((np.abs(logsumexp(output, axis=1)) < ROUNDING).all()) else "logits"
 
 
-def answered(model: Model, encoding: Encoding, features: Array, kind: OutputKind, computing: Computing) -> Answers:
-    """Return the model as a map from points to its answers, after a trial on all rows ``features`` (n, d).
+def given_as(
+    model: Model, encoding: Encoding, some: Array, computing: Computing, tensors: bool
+) -> Callable[[Array], Any]:
+    """Return what makes points (n, d) an input of the model.
 
-    A network is given tensors, an ONNX program arrays, anything else a data frame; a function that fails on one is
-    given an array.
-
-    Raises ValueError where the model fails, returns another shape or values that are not finite, and where rows
-    influence each other or chance decides.
+    A network is given tensors, an ONNX program arrays, anything else a data frame. A function that fails on a data
+    frame of ``some`` points is given an array, and then, where ``tensors`` are wanted, a tensor.
     """
-    form = row_form(encoding.names)
-    if model.kind == "function":
-        try:
-            array_of(lambda x: model.evaluate(encoding.decoded(x)), features[:1], form)
-            arrays = False
-        except ValueError:
-            arrays = True
-    else:
-        arrays = model.kind == "onnx"
 
-    def inputs(x: Array) -> Any:
-        if model.kind in ("network", "quantised"):
-            import torch
-
-            return torch.tensor(x, dtype=computing.dtype, device=computing.device)
-        return np.array(x) if arrays else encoding.decoded(x)
-
-    def outputs(x: Array) -> Array:
-        if model.kind not in ("network", "quantised"):
-            return array_of(lambda x: model.evaluate(inputs(x)), x, form)
+    def tensor(x: Array) -> Any:
         import torch
 
-        with torch.no_grad():
-            blocks = (x[at : at + BLOCK_ROWS] for at in range(0, len(x), BLOCK_ROWS))
-            return np.concatenate([array_of(lambda x: model.evaluate(inputs(x)), one, form) for one in blocks])
+        return torch.tensor(x, dtype=computing.dtype, device=computing.device)
+
+    if model.kind in ("network", "quantised"):
+        return tensor
+    if model.kind == "onnx":
+        return np.array
+    for made in (encoding.decoded, np.array, *([tensor] if tensors else [])) if model.kind == "function" else ():
+        try:
+            array_of(lambda x: model.evaluate(made(x)), some, row_form(encoding.names))  # noqa: B023
+        except ValueError:
+            continue
+        return made
+    return encoding.decoded
+
+
+def answered(
+    model: Model, encoding: Encoding, features: Array, kind: OutputKind, computing: Computing, tensors: bool = False
+) -> Answers:
+    """Return the model as a map from points to its answers, after a trial on all rows ``features`` (n, d).
+
+    It is asked as :func:`given_as` says. Raises ValueError where the model fails, returns another shape or values that
+    are not finite, and where rows influence each other or chance decides.
+    """
+    form, inputs = row_form(encoding.names), given_as(model, encoding, features[:2], computing, tensors)
+
+    def outputs(x: Array) -> Array:
+        blocks = [x[at : at + BLOCK_ROWS] for at in range(0, len(x), BLOCK_ROWS)]
+        return np.concatenate([array_of(lambda x: model.evaluate(inputs(x)), one, form) for one in blocks])
 
     output = outputs(features)
     check_finite(output, range(len(output)), form)

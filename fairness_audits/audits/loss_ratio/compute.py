@@ -12,6 +12,7 @@ from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.settings import Settings
+from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
 from fairness_audits.messages import SHOWN, advised, apart, check_columns, listed, nearest
@@ -66,7 +67,10 @@ def learned(rows: Rows, units: Units) -> tuple[FairMetric, dict[str, float]]:
     from sklearn.metrics import roc_auc_score
 
     if len(rows.sensitive_inputs) == len(rows.names):
-        raise ValueError("expected features beside the sensitive columns to learn the fair metric from, found none")
+        raise InvalidInput(
+            "expected features beside the sensitive columns to learn the fair metric from, found none",
+            option="features",
+        )
     points = units.inward(rows.features)
     metric = learn(points, rows.sensitive, rows.sensitive_inputs)
     pairs = zip(rows.sensitive.items(), metric.directions, strict=False)
@@ -78,9 +82,11 @@ def directions_in(path: Path, d: int) -> Array:
     try:
         return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
     except FileNotFoundError as error:
-        raise ValueError(f"there is no file {path}: --directions takes a .npy file of shape (number, {d})") from error
+        told = f"there is no file {path}: --directions takes a .npy file of shape (number, {d})"
+        raise InvalidInput(told, source=path, option="directions") from error
     except (OSError, ValueError, EOFError, TypeError) as error:
-        raise ValueError(f"{path} does not hold an array of numbers: write it with numpy.save") from error
+        told = f"{path} does not hold an array of numbers"
+        raise InvalidInput(told, source=path, option="directions", remedy="Write it with numpy.save") from error
 
 
 def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Units) -> FairMetric:
@@ -88,30 +94,33 @@ def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Uni
     d = len(names)
     directions = directions[None, :] if directions.ndim == 1 else directions
     if directions.ndim != 2 or directions.shape[1] != d or not len(directions):
-        raise ValueError(
+        raise InvalidInput(
             f"expected --directions of shape (number, {d}), one entry for each feature in the order "
-            f"{', '.join(names)}; found shape {directions.shape} in {source}"
+            f"{', '.join(names)}; found shape {directions.shape} in {source}",
+            source=source,
+            option="directions",
         )
     # A displacement by v in the columns' units is one by v / scale in those of the audit.
     try:
         return from_directions(directions / units.scale)
     except ValueError as error:
-        raise ValueError(f"{source}: {error}") from error
+        raise InvalidInput.within(source, error, source=source, option="directions") from error
 
 
 def people_of(rows: Rows, one_hot: Sequence[str], known: Sequence[tuple[int, ...]] = ()) -> Admissible:
     """Return who could exist: in the range of the rows, whole where they are, of one category by ``one_hot`` prefixes.
 
-    The features of other categories may be ``known``. Raises ValueError for a prefix that fewer than two columns have,
-    and for rows of no or two categories.
+    The features of other categories may be ``known``. Raises InvalidInput for a prefix that fewer than two columns
+    have, and for rows of no or two categories.
     """
     categories = list(known)
     for prefix in one_hot:
         group = tuple(j for j, name in enumerate(rows.names) if name.startswith(prefix))
         if len(group) < 2:
-            raise ValueError(
+            raise InvalidInput(
                 f"{advised('one-hot', prefix)}: expected at least two columns whose names begin so, found "
-                f"{len(group)} among {listed(rows.names, SHOWN)}"
+                f"{len(group)} among {listed(rows.names, SHOWN)}",
+                option="one_hot",
             )
         categories.append(group)
     check_categories(rows.features, categories, rows.names)
@@ -122,30 +131,33 @@ def people_of(rows: Rows, one_hot: Sequence[str], known: Sequence[tuple[int, ...
 def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
     """Return the bounds of the option ``--bounds``, in the columns' own units.
 
-    Raises ValueError for a file that does not say feature, low and high, and for rows beyond what it says.
+    Raises InvalidInput for a file that does not say feature, low and high, and for rows beyond what it says.
     """
     if option in ("data", "none"):
         return people.bounds if option == "data" else None
     path = Path(option)
     if not path.suffix:
-        raise ValueError(
-            f"{advised('bounds', option)}: expected data, none or a file with the columns feature, low and high"
+        raise InvalidInput(
+            f"{advised('bounds', option)}: expected data, none or a file with the columns feature, low and high",
+            option="bounds",
         )
     table = Source.read(path)
     check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
     features = table.table["feature"].tolist()
     if unknown := [str(name) for name in features if name not in rows.names]:
         shown = listed(list(map(repr, unknown)), SHOWN)
-        raise ValueError(f"{path}: there is no feature {shown}{nearest(unknown[0], rows.names)}")
+        told = f"{path}: there is no feature {shown}{nearest(unknown[0], rows.names)}"
+        raise InvalidInput(told, source=path, option="bounds")
     low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
     places = [rows.names.index(name) for name in features]
     low[places], high[places] = numeric(table, ("low", "high")).T
     beyond = (rows.features < low) | (rows.features > high)
     if beyond.any():
         row, j = np.argwhere(beyond)[0]
-        raise ValueError(
-            f"{path}: {rows.names[j]!r} is {rows.features[row, j]:g} in row {row}, outside [{low[j]:g}, {high[j]:g}]: "
-            "widen the bounds, or leave such rows out"
+        raise InvalidInput(
+            f"{path}: {rows.names[j]!r} is {rows.features[row, j]:g} in row {row}, outside [{low[j]:g}, {high[j]:g}]",
+            **{"source": path, "option": "bounds", "column": rows.names[j], "row": int(row)},
+            remedy="Widen the bounds, or leave such rows out",
         )
     return low, high
 

@@ -78,7 +78,8 @@ def trial_of(
         return probed(model, features, everyone.names, settings.output_kind)
 
     def asked(numbers: Array) -> Answers:
-        return answered(model, encoding, everyone.features[numbers], settings.output_kind, computing)
+        explicit = settings.search != "auto"
+        return answered(model, encoding, everyone.features[numbers], settings.output_kind, computing, explicit)
 
     tensors = settings.search in ("auto", "gradient") and model.kind in ("network", "function") and not encoding.levels
     failed = None

@@ -178,3 +178,24 @@ def test_a_jump_is_told_from_a_slope(width: float) -> None:
     assert jumps(lambda z: (z[:, 1:2] > 0).astype(float), x, u) == 1
     assert jumps(lambda z: (z[:, :1] > x[0, 0]).astype(float), x, u) == 1  # at one row alone
     assert jumps(lambda z: z[:, 1:2], x, u) == 0
+
+
+def test_text_read_from_a_file_is_what_a_model_of_categories_was_fitted_on() -> None:
+    library = pytest.importorskip("lightgbm")
+    X, y, sex = people()
+    text = X[["merit"]].assign(town=np.array(["a", "b", "c"])[np.arange(N) % 3], sex=sex)
+    coded = text.astype({"town": "category", "sex": "category"})
+    model = library.LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1).fit(coded, y)
+    made = [fa.loss_ratio(model, inputs, y, sensitive=sex, standardize="none") for inputs in (coded, text)]
+    assert made[0].facts["results"] == made[1].facts["results"]
+
+
+def test_the_labels_name_for_class_1_is_told_to_a_model_of_0_and_1() -> None:
+    X, y, sex = people()
+    tree, label = DecisionTreeClassifier(max_depth=4).fit(X, y), np.where(y == 1, ">50K", "<=50K")
+    same: dict[str, Any] = {"sensitive": sex, "standardize": "continuous"}
+    made = [fa.loss_ratio(tree, X, y, **same), fa.loss_ratio(tree, X, label, positive=">50K", **same)]
+    assert made[0].facts["results"]["loss_ratio"] == made[1].facts["results"]["loss_ratio"]
+    call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0}
+    flips = fa.fliptest(tree, X[:400], sex[:400], y=label[:400], positive=">50K", **call)
+    assert flips.facts["accuracy"] == pytest.approx((tree.predict(X[:400]) == y[:400]).mean())
