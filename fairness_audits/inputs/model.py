@@ -248,7 +248,7 @@ class Onnx:
     """
 
     def __init__(self, path: Path) -> None:
-        onnxruntime = _extra("onnxruntime", path, "onnx")
+        onnxruntime = _extra("onnxruntime", path)
         try:
             self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         except Exception as error:
@@ -304,11 +304,11 @@ def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> ValueError:
     )
 
 
-def _extra(name: str, path: Path, extra: str) -> Any:
+def _extra(name: str, path: Path) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ValueError(not_installed(str(path), name, extra)) from error
+        raise InvalidInput(not_installed(str(path), name.partition(".")[0]), source=path) from error
 
 
 def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:
@@ -328,7 +328,7 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
             ) from error
     if path.suffix != ".skops":
         return _network_in(path, trust_pickle, computing.device)
-    skops = _extra("skops.io", path, "sklearn")
+    skops = _extra("skops.io", path)
     try:
         unknown = skops.get_untrusted_types(file=path)
         if not unknown or trust_pickle:

@@ -58,7 +58,7 @@ def unavailable() -> str | None:
         with _without_its_warnings():
             import pyspark  # noqa: F401
     except ImportError:
-        return f"{not_installed('the engine spark', 'pyspark', 'spark')} (or use the engine duckdb)"
+        return f"{not_installed('the engine spark', 'pyspark')} (or use the engine duckdb)"
     home = os.environ.get("JAVA_HOME")
     if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
         return f"Spark needs {JAVA}, and there is none: {INSTALL}"

@@ -555,7 +555,8 @@ def test_what_is_not_installed_is_named(
     status, _, err = run("loss-ratio", "--sensitive", "sex", "--model", f"model.{kind}")
     assert status == 2
     assert f"needs {needs}" in err
-    assert f"pip install --editable '.[{extra}]'" in err
+    assert f"pip install {needs}" in err
+    assert repr(extra) in err
 
 
 def test_a_threshold_is_of_the_scores_own_precision_in_every_metric() -> None:
