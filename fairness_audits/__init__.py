@@ -72,6 +72,7 @@ def permutation_test(
     group: ArrayLike | pd.DataFrame | None = None,
     attribute: ArrayLike | pd.DataFrame | None = None,
     cluster: ArrayLike | None = None,
+    cross: bool = False,
     **settings: Any,
 ) -> Result:
     r"""Is a metric f the same in all groups, or is the difference more than chance?
@@ -97,12 +98,15 @@ def permutation_test(
         Numbers that scores or errors are correlated with.
     cluster : array-like (n,), optional
         Persons whose rows belong together.
+    cross : bool, default False
+        Compare the crosses of the columns of ``group``, such as "female & black".
     %(settings)s
 
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each test, the strongest evidence first.
+        ``to_frame()`` has a row for each test, the strongest evidence first; ``to_frame("groups")`` one for each group,
+        the worst first.
 
     Examples
     --------
@@ -127,6 +131,8 @@ def permutation_test(
         **{name: columns.one(name) for name in ("score", "prediction", "cluster")},
         **{name: columns.several(name) for name in ("group", "attribute")},
     }
+    if cross:
+        named["group"] = ("*".join(named["group"]),)
     plan = planned(PermutationSettings(predictions="the predictions", **named, **settings))
     with opened(columns.frame(), "duckdb") as table:
         return audited(plan, table)
@@ -187,8 +193,11 @@ def loss_ratio(
     'rejected'
     """
     if (sensitive is None) == (directions is None):
-        raise ValueError(
-            "the fair metric is learned from sensitive attributes, or given by directions: say one of them"
+        raise InvalidInput(
+            "the fair metric is learned from sensitive attributes or given by directions, but you gave "
+            f"{'neither' if sensitive is None else 'both'}",
+            option="directions",
+            remedy="Give one of them",
         )
     from fairness_audits.inputs.columns import Columns
 
