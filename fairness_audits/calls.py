@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.keywords import in_python, settled, told_in_python
-from fairness_audits.messages import listed, nearest, not_installed
+from fairness_audits.messages import listed, missing_package, nearest
 from fairness_audits.options import Options, documented, flag, keywords
 from fairness_audits.results.result import Result
 
@@ -59,7 +59,7 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
                     error.option = error.option and in_python(flag(error.option), kind)
                 raise
             except ModuleNotFoundError as error:
-                told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
+                told = missing_package(error)
                 raise ModuleNotFoundError(told, name=error.name) from error
 
         audit.__signature__ = signature.replace(parameters=[*arrays, *options.values()])  # type: ignore[attr-defined]

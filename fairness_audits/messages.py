@@ -10,6 +10,20 @@ from typing import Any
 SHOWN = 5
 """How many rows, values or columns an error names before it only counts the rest."""
 
+EXTRAS = {
+    "PIL": ("pillow", "torch"),
+    "matplotlib": ("matplotlib", "figures"),
+    "numba": ("numba", "permutation"),
+    "onnxruntime": ("onnxruntime", "onnx"),
+    "ot": ("POT", "fliptest"),
+    "pyarrow": ("pyarrow", "parquet"),
+    "pyspark": ("pyspark", "spark"),
+    "sklearn": ("scikit-learn", "torch"),
+    "skops": ("skops", "sklearn"),
+    "torch": ("torch", "torch"),
+}
+"""The package that brings a module which a plain installation lacks, and the extra that names the package."""
+
 UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but for the line's end, and those that reverse what follows."""
 
@@ -87,9 +101,16 @@ def shown(text: str) -> str:
     return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def not_installed(what: str, name: str, extra: str) -> str:
-    """What to do where a library is missing that an extra of the installation brings."""
-    return f"{what} needs {name}, which is not installed: pip install --editable '.[{extra}]' in the project's folder"
+def not_installed(what: str, module: str) -> str:
+    """Return what to do where a library is missing that an extra of the installation brings."""
+    package, extra = EXTRAS[module]
+    return f"{what} needs {package}, which is not installed: pip install {package} (in the extra {extra!r})"
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """Return what to do about a module that is missing, or the error's own text where no extra brings it."""
+    module = (error.name or "").partition(".")[0]
+    return not_installed("this audit", module) if module in EXTRAS else str(error)
 
 
 def reason(error: BaseException) -> str:

@@ -186,11 +186,15 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
             f"{model.given} predicts {len(known)} outputs a row, and an audit is of one decision: give the model of one"
         )
     classes = tuple(np.asarray(known).tolist())
+    # LightGBM keeps the levels of the categories of its training frame, and recodes those of another frame by them.
+    categories = getattr(getattr(fitted, "_Booster", fitted), "pandas_categorical", None)
     scores = [name for name in SCORES if hasattr(fitted, name)]
 
     def asked(method: str, frame: Any) -> Array:
         own = named_as(columns, frame.columns)
         check_columns(frame, own, "the model", "its input")
+        if coded := [name for name in own if is_text(frame[name])] if categories else []:
+            frame = frame.astype(dict.fromkeys(coded, "category"))
         array = not columns and hasattr(fitted, "n_features_in_")
         return np.asarray(getattr(fitted, method)(frame.to_numpy() if array else frame[own] if columns else frame))
 
@@ -226,6 +230,11 @@ def _columns(fitted: Any) -> tuple[str, ...]:
     return () if list(names) == numbers else tuple(map(str, names))
 
 
+def is_text(column: Any) -> bool:
+    """Whether a column of a frame holds text, which is no category of pandas yet."""
+    return str(column.dtype) in ("object", "str", "string")
+
+
 def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:
     """The names that a table has for an estimator's columns: LightGBM writes a space in them as an underscore."""
     known = {str(name).replace(" ", "_"): str(name) for name in there}
@@ -239,7 +248,7 @@ class Onnx:
     """
 
     def __init__(self, path: Path) -> None:
-        onnxruntime = _extra("onnxruntime", path, "onnx")
+        onnxruntime = _extra("onnxruntime", path)
         try:
             self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         except Exception as error:
@@ -295,11 +304,11 @@ def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> ValueError:
     )
 
 
-def _extra(name: str, path: Path, extra: str) -> Any:
+def _extra(name: str, path: Path) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ValueError(not_installed(str(path), name, extra)) from error
+        raise InvalidInput(not_installed(str(path), name.partition(".")[0]), source=path) from error
 
 
 def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:
@@ -319,7 +328,7 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
             ) from error
     if path.suffix != ".skops":
         return _network_in(path, trust_pickle, computing.device)
-    skops = _extra("skops.io", path, "sklearn")
+    skops = _extra("skops.io", path)
     try:
         unknown = skops.get_untrusted_types(file=path)
         if not unknown or trust_pickle:

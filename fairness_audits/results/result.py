@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +58,10 @@ class Result(Document):
     def __repr__(self) -> str:
         return f"<{self.title} of {self.subject}: {self.outcome}>"
 
-    def _repr_html_(self) -> str:
-        """Return the page in an iframe, for notebooks."""
+    def _repr_html_(self) -> str | None:
+        """Return the page in an iframe, for notebooks; None, which shows the text, where figures cannot be drawn."""
+        if find_spec("matplotlib") is None:
+            return None
         from html import escape
         from tempfile import TemporaryDirectory
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from fairness_audits.messages import SHOWN, not_installed
+from fairness_audits.messages import SHOWN, check_columns, not_installed
 from fairness_audits.tables import sql
+from fairness_audits.tables.groupings import Grouping
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
 from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts
@@ -57,7 +58,7 @@ def unavailable() -> str | None:
         with _without_its_warnings():
             import pyspark  # noqa: F401
     except ImportError:
-        return f"{not_installed('the engine spark', 'pyspark', 'spark')} (or use the engine duckdb)"
+        return f"{not_installed('the engine spark', 'pyspark')} (or use the engine duckdb)"
     home = os.environ.get("JAVA_HOME")
     if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
         return f"Spark needs {JAVA}, and there is none: {INSTALL}"
@@ -146,6 +147,7 @@ class SparkTable:
         self._session, self._missing = session, missing_texts(missing)
         self._texts: tuple[str, ...] = ()
         self._half: frozenset[str] = frozenset()
+        self._made = dict[str, str]()
         self.notes: dict[str, Any] = {}
         self._from_files = isinstance(source, str | Path | list | tuple)
         self.name = "the data frame"
@@ -208,6 +210,13 @@ class SparkTable:
             frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
         return {column: frame[column].to_numpy() for column in columns}
 
+    def add(self, grouping: Grouping) -> None:
+        check_columns(self, grouping.columns, "group", self.name)
+        self._made[grouping.name] = grouping.sql(DIALECT, self._column)
+        self._rows = self._without_missing_texts(self._plain)
+        self._types[grouping.name] = "string"
+        self.columns = (*self.columns, grouping.name)
+
     def _read(self, paths: list[str], separator: str | None) -> DataFrame:
         reader = self._session.read
         if not all(path.lower().endswith(CSV) for path in paths):
@@ -237,7 +246,9 @@ class SparkTable:
         texts = (name(column) for column in self._texts)
         cleaned = [f"CASE WHEN {column} IN ({missing}) THEN NULL ELSE {column} END AS {column}" for column in texts]
         others = [name(column) for column in rows.columns if column not in self._texts]
-        return rows.selectExpr(*cleaned, *others) if self._texts else rows
+        made = [f"{expression} AS {name(column)}" for column, expression in self._made.items()]
+        found = rows.selectExpr(*cleaned, *others) if self._texts else rows
+        return found.selectExpr("*", *made) if made else found
 
     def _placed(self) -> DataFrame:
         return self._without_missing_texts(

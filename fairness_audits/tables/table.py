@@ -18,6 +18,8 @@ from fairness_audits.values import Array
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fairness_audits.tables.groupings import Grouping
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -224,6 +226,9 @@ class Table(Placed, Protocol):
 
     def precision(self, column: str) -> np.dtype:
         """In which type a column's numbers are compared: a floating-point type, or int64 for whole numbers."""
+
+    def add(self, grouping: Grouping) -> None:
+        """Add a column that is made of others."""
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         """Columns in the order of the rows: numbers as they are, text as objects (None for a missing one)."""

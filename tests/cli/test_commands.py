@@ -22,7 +22,7 @@ AUDITS = {
     "loss-ratio": ("--sensitive sex", "examples.csv loss_ratio.pdf loss_ratio.png tests.csv"),
     "permutation": (
         "--score p --threshold 0.5 --group sex --metric auc,tpr",
-        "differences.pdf differences.png tests.csv",
+        "differences.pdf differences.png groups.csv tests.csv",
     ),
     "fliptest": (
         "--reverse --null-draws 3",

@@ -449,8 +449,8 @@ def test_loss_ratio_of_three_classes_is_of_the_own_classs_loss(people: pd.DataFr
 
 def test_a_model_without_a_gradient_is_told_what_it_can_have(people: pd.DataFrame) -> None:
     tree = DecisionTreeClassifier(max_depth=2).fit(people[["income"]], people["paid"])
-    with pytest.raises(ValueError, match=r"DecisionTreeClassifier is a scikit-learn model.* no gradient.*flip"):
-        fa.loss_ratio(tree, people[["income"]], people["paid"], directions=[1.0])
+    with pytest.raises(ValueError, match=r"DecisionTreeClassifier is a scikit-learn model.* no gradient"):
+        fa.loss_ratio(tree, people[["income"]], people["paid"], directions=[1.0], search="gradient")
 
 
 @pytest.mark.parametrize("kind", ["joblib", "pkl", "skops", "onnx"])
@@ -508,7 +508,7 @@ def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataF
     with pytest.raises(ValueError, match=r"fitted on columns by name: it names .*, but X has no such column"):
         positives(model, inputs.to_numpy())
     with pytest.raises(ValueError, match="Classifier is a scikit-learn model, which gives no gradient"):
-        fa.loss_ratio(model, inputs.fillna(0), paid, directions=[1.0, 0.0])
+        fa.loss_ratio(model, inputs.fillna(0), paid, directions=[1.0, 0.0], search="gradient")
     importlib.import_module("joblib").dump(model, "model.joblib")
     inputs.assign(sex=people["sex"], paid=paid).to_parquet("own.parquet")
     given = shlex.split("--data own.parquet --source f --target m --label paid --predict model.joblib --trust-pickle")
@@ -555,7 +555,8 @@ def test_what_is_not_installed_is_named(
     status, _, err = run("loss-ratio", "--sensitive", "sex", "--model", f"model.{kind}")
     assert status == 2
     assert f"needs {needs}" in err
-    assert f"pip install --editable '.[{extra}]'" in err
+    assert f"pip install {needs}" in err
+    assert repr(extra) in err
 
 
 def test_a_threshold_is_of_the_scores_own_precision_in_every_metric() -> None:

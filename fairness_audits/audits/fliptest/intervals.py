@@ -33,7 +33,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import betainccinv, betaincinv, ndtr, ndtri, stdtrit
 
 from fairness_audits.values import Array
 
@@ -72,9 +72,8 @@ def size_intervals(positive: int, negative: int, n: int, alpha: float) -> SizeIn
 
 def count_interval(count: int, n: int, alpha: float) -> Interval:
     """The interval of Clopper and Pearson for the expected count k among n people."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(count, n, alpha, "beta")
+    low = betaincinv(count, n - count + 1, alpha / 2) if count else 0.0
+    high = betainccinv(count + 1, n - count, alpha / 2) if count < n else 1.0
     return n * float(low), n * float(high)
 
 

@@ -259,7 +259,9 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
     if options.positive in names:
         return names.index(options.positive), options.positive
-    if columns > 2 or (names and options.positive is not None):
+    # Of a model of 0 and 1, --positive is about the label, which names them otherwise.
+    of_label = options.label is not None and len(names) == 2 and set(names) <= set(TWO_CLASSES)
+    if columns > 2 or (names and options.positive is not None and not of_label):
         raise ValueError(
             f"the model tells the classes {listed(names, SHOWN)} apart: say by --positive which of them counts as "
             "decided positively, against the rest"

@@ -9,28 +9,31 @@ from itertools import combinations
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.special import expit, logit, ndtri
 
-from fairness_audits.audits.inference import adjusted_p
+from fairness_audits.audits.inference import adjusted_p, wilson_interval
 from fairness_audits.audits.permutation import metrics as known_metrics
 from fairness_audits.audits.permutation import monte_carlo
 from fairness_audits.audits.permutation.correlation import correlation_test
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import ALIASES, METRICS, Auc, Mean, Metric, Rate, UserMetric
 from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative, tails
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.pairs import largest_t
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, independent, tested
+from fairness_audits.audits.permutation.resamplers import countable, resampler
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model import named_object
 from fairness_audits.inputs.table import Attribute, attribute
-from fairness_audits.messages import advised, reason
+from fairness_audits.messages import advised, listed, reason
 from fairness_audits.progress import track
 from fairness_audits.results.formats import plural
 from fairness_audits.results.sentences import caveats
 from fairness_audits.seeds import generators
 from fairness_audits.tables import contingency, numbers, predictions
-from fairness_audits.tables.levels import rest_of
+from fairness_audits.tables.groupings import grouping as grouping_of
+from fairness_audits.tables.levels import level_name, rest_of
 from fairness_audits.tables.table import Table
 
 CORRELATION = "correlation"
@@ -109,7 +112,7 @@ class Plan:
         if self.settings.margin is not None:
             return Bounds.margin(self.settings.margin)
         if self.settings.ratio:
-            return Bounds.at_least(self.settings.at_least or FOUR_FIFTHS, one_sided=False)
+            return Bounds.at_least(self.settings.at_least or FOUR_FIFTHS, one_sided=bool(self.settings.reference))
         return None
 
     def rng(self, *what: str) -> np.random.Generator:
@@ -329,6 +332,57 @@ class Finding:
         return self.adjusted is not None and self.adjusted <= self.test.alpha
 
 
+@dataclass(frozen=True)
+class GroupEstimate:
+    """The metric of one group by itself, with its interval at level 1 - alpha; None where it does not exist.
+
+    The interval is Wilson's for rates of unclustered rows, normal on the scale of log odds for the AUC, else normal.
+    """
+
+    grouping: str
+    metric: str
+    title: str
+    name: str
+    rows: int
+    rests_on: Support
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[GroupEstimate]:
+    """Estimate a metric in each group, the worst first: the lowest, of errors and losses the highest."""
+    rests_on, settings = support(content, metric), plan.testing(metric)
+    if isinstance(metric, Rate) and countable(content):
+        ends = [wilson_interval(x or 0, n, 1 - settings.alpha) if n else (math.nan, math.nan) for n, x in rests_on]
+        values = [(x or 0) / n if n else math.nan for n, x in rests_on]
+    else:
+        content, moved = near_zero(content) if isinstance(metric, Mean) and metric.moves else (content, 0.0)
+        observed = resampler(content, metric, 0, settings.smoothing, settings.bootstraps).observed
+        values = (observed.value + moved).tolist()
+        reach = float(ndtri(1 - settings.alpha / 2)) * np.sqrt(
+            np.where(observed.variance > 0, observed.variance, np.nan)
+        )
+        low, high = observed.value - reach, observed.value + reach
+        if isinstance(metric, Auc):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                odds, wide = logit(observed.value), reach / (observed.value * (1 - observed.value))
+            low, high = expit(odds - wide), expit(odds + wide)
+        ends = list(zip((low + moved).tolist(), (high + moved).tolist(), strict=True))
+
+    def known(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    found = [
+        GroupEstimate(grouping, metric.name, metric.title, name, int(rows), of, known(value), known(low), known(high))
+        for name, rows, of, value, (low, high) in zip(
+            content.groups, content.sizes, rests_on, values, ends, strict=True
+        )
+    ]
+    sign = -1 if metric.name in known_metrics.HIGH_IS_WORSE else 1
+    return sorted(found, key=lambda one: math.inf if one.estimate is None else sign * one.estimate)
+
+
 def hypotheses(findings: Sequence[Finding]) -> int:
     """Return the number of hypotheses of the tests that are defined."""
     return len({finding.hypothesis for finding in findings if finding.test.p_value is not None})
@@ -343,16 +397,23 @@ class Job:
     drawn: bool
 
 
-def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
-    """Read, test and correct; return the metrics of each pair of groups together, and the plan with its final draws.
+def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEstimate, ...], Plan]:
+    """Read, test and correct; return the tests, the metrics of each group, and the plan with its final draws.
+
+    The metrics of each pair of groups are together.
 
     Raises ValueError for whatever the user can mend.
     """
     jobs: list[Job] = []
+    groups: list[GroupEstimate] = []
+    references = References(plan.settings.reference, every=plan.settings.ratio)
     for text in dict.fromkeys(plan.settings.group):
-        grouping = attribute(text, table.columns)
-        for metric, data in read(table, plan, grouping):
-            jobs += _group_jobs(plan, grouping.name, metric, *data)
+        grouping = _grouping(text, table)
+        for metric, (content, basis) in read(table, plan, grouping):
+            content, reference = references.last(content, grouping.name)
+            jobs += _group_jobs(plan, grouping.name, metric, content, basis, reference)
+            groups += by_group(content, metric, grouping.name, plan)
+    references.check()
     for column in dict.fromkeys(plan.settings.attribute):
         jobs.append(Job(_correlation(table, plan, column), ((column, CORRELATION),), drawn=True))
     several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
@@ -367,7 +428,52 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
         for finding in job.tests(plan):
             together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
     findings = [finding for pair in together.values() for finding in pair]
-    return _corrected(findings, plan.correction), plan
+    return _corrected(findings, plan.correction), tuple(groups), plan
+
+
+def _grouping(text: str, table: Table) -> Attribute:
+    """Return the column, or the level of one, to group by; a cross or a cut is added to the table."""
+    made = grouping_of(text, table.columns)
+    if made is None:
+        return attribute(text, table.columns)
+    table.add(made)
+    return Attribute(made.name)
+
+
+class References:
+    """The groups that others are compared with, and which of them were found."""
+
+    def __init__(self, names: Sequence[str], every: bool) -> None:
+        self._names, self._every = [level_name(name) for name in names], every
+        self._seen: dict[str, tuple[str, ...]] = {}
+        self._found: set[str] = set()
+
+    def last(self, content: Counts | Predictions, grouping: str) -> tuple[Counts | Predictions, bool]:
+        """Return the data with the reference as the last group, and whether there is one.
+
+        Raises InvalidInput where none of the references is a group, if each grouping needs one.
+        """
+        self._seen[grouping] = content.groups
+        here = [name for name in content.groups if level_name(name) in self._names]
+        self._found.update(map(level_name, here))
+        if len(here) > 1 or (self._names and self._every and not here):
+            raise InvalidInput(
+                f"--reference names {len(here)} groups of {grouping!r}, which are {listed(content.groups)}",
+                option="reference",
+                column=grouping,
+                remedy="Name one of them",
+            )
+        if not here:
+            return content, False
+        return content.ordered((*(name for name in content.groups if name != here[0]), here[0])), True
+
+    def check(self) -> None:
+        """Raise InvalidInput for a reference that is no group."""
+        if lost := [name for name in self._names if name not in self._found]:
+            known = "; ".join(f"{grouping}: {listed(groups)}" for grouping, groups in self._seen.items())
+            raise InvalidInput(
+                f"--reference names {lost[0]!r}, which is no group", option="reference", remedy=f"There are {known}"
+            )
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
@@ -392,8 +498,13 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     return replace(plan, draws=max(plan.draws, least))
 
 
-def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str) -> Iterator[Job]:
-    """Yield one job for each group against the others, or for each pair; with max-T, one for all pairs."""
+def _group_jobs(
+    plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str, reference: bool
+) -> Iterator[Job]:
+    """Yield one job for each group against the others, or for each pair; with max-T, one for all pairs.
+
+    With a ``reference``, the last group, each of the others is compared with it alone.
+    """
     settings, known = plan.settings, content.groups
     # One-sided, the hypotheses of complementary rates are opposite ones.
     what = metric.name if settings.alternative in SIDED else known_metrics.hypothesis(metric)
@@ -418,7 +529,9 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Pre
     if plan.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    if len(known) > 2 and not settings.pairs:
+    if reference and not settings.pairs:
+        parts = (content.pair(place, len(known) - 1) for place in range(len(known) - 1))
+    elif len(known) > 2 and not settings.pairs:
         parts = (against_rest(content, place) for place in range(len(known)))
     else:
         parts = (content.pair(a, b) for a, b in places)

@@ -71,6 +71,11 @@ class Predictions:
         group, names = (self.group[rows] == b).astype(np.int64), (self.groups[a], self.groups[b])
         return Predictions(self.label[rows], self.score[rows], group, names, prediction, cluster)
 
+    def ordered(self, groups: tuple[str, ...]) -> Predictions:
+        """The rows with the groups in another order."""
+        codes = np.array([groups.index(name) for name in self.groups])
+        return replace(self, group=codes[self.group], groups=groups)
+
     def counted(self) -> Counts:
         """The table group x label x prediction. Raises ValueError without predictions, or with clusters."""
         if self.cluster is not None:
@@ -139,6 +144,10 @@ class Counts:
     def sizes(self) -> Array:
         """Rows of each group, (G,)."""
         return self.table.sum(axis=(1, 2))
+
+    def ordered(self, groups: tuple[str, ...]) -> Counts:
+        """The counts with the groups in another order."""
+        return replace(self, table=self.table[[self.groups.index(name) for name in groups]], groups=groups)
 
     def pair(self, a: int, b: int) -> Counts:
         """Groups a and b alone, as groups 0 and 1."""

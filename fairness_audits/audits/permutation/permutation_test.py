@@ -110,7 +110,7 @@ def permutation_test(
     *,
     rng: np.random.Generator,
     groups: tuple[str, str] | None = None,
-    bounds: Bounds | None = None,  # noqa: PT028
+    bounds: Bounds | None = None,
     **settings: Any,
 ) -> PermutationTest:
     r"""Test whether a metric is equal in groups A and B.
@@ -173,7 +173,7 @@ def tested(
     metric: Metric,
     settings: Settings,
     rng: np.random.Generator,
-    bounds: Bounds | None = None,
+    bounds: Bounds | None = None,  # noqa: PT028
 ) -> PermutationTest:
     """Test groups 0 and 1 of data with two groups, and whether the comparison of the metrics lies within ``bounds``."""
     exact = isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact")

@@ -12,6 +12,7 @@ from fairness_audits.audits.permutation.compute import (
     CORRELATION,
     WIDTH,
     Finding,
+    GroupEstimate,
     Plan,
     gather,
     hypotheses,
@@ -68,7 +69,7 @@ wide <= 0 unless rejected: In {value} of {tests} tests equality is not rejected,
 unshown <= 0 unless rejected: {bound} is not shown in {value} of {tests} tests.
 varied >= 1: The model says the same of everybody, so that nothing can differ between groups.
 """
-SHOWN_TESTS = 20
+SHOWN_TESTS, SHOWN_GROUPS = 20, 12
 Entry = Mapping[str, Any]
 
 
@@ -86,11 +87,16 @@ def from_files(settings: Settings) -> Result:
 
 def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None = None) -> Result:
     """Count, test, say what follows; ``files`` are those that the rows are from."""
-    findings, plan = gather(table, plan)
+    findings, groups, plan = gather(table, plan)
     settings = plan.settings
     results = [result(finding) for finding in findings]
     found = verdict(results, findings, plan)
-    facts = {"data": {"files": files, "rows": table.size()}, "correction": plan.correction, "results": results}
+    facts = {
+        "data": {"files": files, "rows": table.size()},
+        "correction": plan.correction,
+        "results": results,
+        "groups": [group_entry(group) for group in groups],
+    }
     return Result(
         audit="permutation",
         title="Permutation audit",
@@ -99,7 +105,10 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
-        tables={"tests": frame_of(by_evidence(results))},
+        tables={
+            "tests": frame_of(by_evidence(results)),
+            **({"groups": groups_frame(facts["groups"])} if groups else {}),
+        },
         settings=settings,
     )
 
@@ -136,6 +145,18 @@ def result(finding: Finding) -> dict[str, Any]:
             "bounds": bounds_of(finding),
         }
     )
+
+
+def group_entry(group: GroupEstimate) -> dict[str, Any]:
+    """A group's metric by itself."""
+    named = {name: getattr(group, name) for name in ("grouping", "metric", "title", "name", "rows")}
+    return plain({**named, **group.rests_on._asdict(), "estimate": group.estimate, "interval": [group.low, group.high]})
+
+
+def groups_frame(entries: Sequence[Entry]) -> pd.DataFrame:
+    keys = ("grouping", "metric", "name", "rows", "n", "events", "estimate")
+    ends = [dict(zip(("ci_low", "ci_high"), entry["interval"], strict=True)) for entry in entries]
+    return pd.DataFrame([{**{key: one[key] for key in keys}, **two} for one, two in zip(entries, ends, strict=True)])
 
 
 def bounds_of(finding: Finding) -> dict[str, Any] | None:
@@ -334,6 +355,8 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
     if plan.shown is not None and found.facts["undefined"] < len(results):
         yield Section(f"Is {bound_text(plan.shown)} shown?", (_bounds(ordered, plan),))
     yield Section(title, (_tests(ordered, len(pairs) > 1, plan), *undefined, *figures))
+    if facts["groups"]:
+        yield Section("Groups, the worst first", (_groups(facts["groups"], plan),))
 
 
 def _place(entry: Entry) -> tuple[str, ...]:
@@ -401,6 +424,24 @@ def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
         )
     ]
     return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")
+
+
+def _groups(entries: Sequence[Entry], plan: Plan) -> Table:
+    """A line for each group and metric, with what the metric rests on."""
+    columns = (
+        Column("", cell=under("name")),
+        Column("estimate", cell=under("estimate", decimal)),
+        Column(f"{level(plan.settings.alpha)} interval", cell=under("interval", partial(span, without_ends="-"))),
+        Column("n", cell=under("n", "{:,}".format)),
+        Column("events", cell=under("events", "{:,}".format)),
+    )
+    titles = dict.fromkeys(f"{entry['title']}, {entry['grouping']}" for entry in entries)
+    rows = [
+        row
+        for title in titles
+        for row in rows_of(columns, [e for e in entries if f"{e['title']}, {e['grouping']}" == title], title)
+    ]
+    return Table(columns, tuple(rows), SHOWN_GROUPS, "groups.csv")
 
 
 def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:

@@ -33,12 +33,16 @@ examples:
     fairness-audits permutation --predictions preds.csv --label y --prediction d --group sex --metric tpr,fpr \\
         --margin 0.02 --gate
 
+  Each cross of sex and race with white men, and people from 40 with those below:
+    fairness-audits permutation --predictions preds.csv --label y --prediction d --group 'sex*race,age>=40' \\
+        --reference 'male & white,age < 40' --metric selection_rate --ratio
+
 metrics: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, selection_rate (demographic_parity), f1 of decisions,
 equalized_odds for tpr and fpr; auc, mean_score, mean_error, absolute_error, squared_error, log_loss of scores;
 correlation with --attribute.
 """
 PAGE = "docs/guide/permutation.md explains all options and the JSON."
-FILES = "audit.json, the page permutation.html, tests.csv and the figure"
+FILES = "audit.json, the page permutation.html, tests.csv, groups.csv and the figure"
 
 
 class Data(Options, title="data"):
@@ -55,10 +59,16 @@ class Data(Options, title="data"):
 
 class Comparison(Options, title="comparison"):
     group: Sequence[str] = source(
-        "columns whose groups are compared, or one level with all the rest",
+        "columns whose groups are compared: A, one level with all the rest A=LEVEL, a cross 'A*B', a cut 'A>=40'",
         (),
         "A,B=LEVEL",
         python=("group", "group=({column} == {level})"),
+    )
+    reference: Sequence[str] = option(
+        "groups that the others are compared with, the second of each comparison (default: each group with all the "
+        "others; of two groups, the second by name)",
+        (),
+        "A,B",
     )
     pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
     attribute: Sequence[str] = source("columns of numbers, for the metric correlation", (), "A,B")
