@@ -114,8 +114,7 @@ def newcombe_interval(rates: Rates, alpha: float, alternative: Alternative) -> t
     """
     both = 2 * alpha if alternative in SIDED else alpha
     (low_a, high_a), (low_b, high_b) = (
-        wilson_interval(events, rows, 1 - both)
-        for events, rows in ((rates.x_a, rates.m_a), (rates.x_b, rates.m_b))
+        wilson_interval(events, rows, 1 - both) for events, rows in ((rates.x_a, rates.m_a), (rates.x_b, rates.m_b))
     )
     rate_a, rate_b = rates.x_a / rates.m_a, rates.x_b / rates.m_b
     low = rates.difference - math.hypot(rate_a - low_a, high_b - rate_b)

@@ -217,7 +217,11 @@ class MonteCarlo:
     def p_interval(self, settings: Settings) -> tuple[float, float]:
         """Where the p-value of infinitely many draws lies: Wilson's interval, or one for every stopping time."""
         extremes, draws = self.extremes(settings.alternative), len(self.reference)
-        low, high = settings.stop.interval(extremes, draws) if settings.stop else wilson_interval(extremes, draws, MONTE_CARLO_LEVEL)
+        low, high = (
+            settings.stop.interval(extremes, draws)
+            if settings.stop
+            else wilson_interval(extremes, draws, MONTE_CARLO_LEVEL)
+        )
         return min(1.0, tails(settings.alternative) * low), min(1.0, tails(settings.alternative) * high)
 
 
