@@ -35,7 +35,7 @@ UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce unlock sweep report reference figures gallery fetch test slow soak test-cluster lint types docs check resume clean lock
+.PHONY: help reproduce unlock sweep report reference figures gallery fetch test slow soak test-cluster lint types docs check resume clean lock dist test-lowest
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
@@ -60,6 +60,8 @@ help:
 	@echo 'make docs        the documentation, with warnings as errors: docs/_build/html/index.html'
 	@echo 'make clean       remove results of the quick scales (PAPER=1: of all scales, RAW=1: downloaded data too)'
 	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
+	@echo 'make dist        build the wheel and the sdist of the library in dist/; the same commit gives the same bytes'
+	@echo 'make test-lowest the tests of the library on the lowest versions that pyproject.toml allows'
 	@echo
 	@echo 'Variables: SCALE=name (laptop; conf/scale/)  STUDY=name (all)  DATASETS="name name" (all)'
 	@echo '           FINISHED=yes (what a stopped run has made)  CORES=n (all)'
@@ -186,3 +188,13 @@ lock: | $(BIN)/uv
 	@# are left to the installer. The build of XGBoost without CUDA does not exist for macOS.
 	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d' -e '/^cuda-/d' -e '/^triton==/d' \
 	  -e "s/^xgboost-cpu==.*/& ; sys_platform != 'darwin'/" requirements.lock && rm requirements.lock.old
+
+# The same bytes from the same commit: times are those of the commit, owners and modes are nobody's. setuptools does not do
+# that for an sdist, so we pack it again. The installed setuptools builds, because each version writes its name into the wheel.
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: $(READY)
+	@rm -rf dist build
+	@umask 022; export VIRTUAL_ENV="$(CURDIR)/.venv"; $(BIN)/uv build --quiet --no-build-isolation --out-dir dist
+	@set -e; cd dist; sdist=$$(basename *.tar.gz .tar.gz); tar -xzf "$$sdist.tar.gz"; \
+	  tar --sort=name --mtime="@$$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=ustar \
+	    -cf - "$$sdist" | gzip -9n > "$$sdist.tar.gz"; rm -r "$$sdist"; sha256sum *

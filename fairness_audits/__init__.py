@@ -297,30 +297,35 @@ def loss_ratio(
     *,
     sensitive: ArrayLike | pd.DataFrame | None = None,
     directions: ArrayLike | None = None,
+    reference: pd.DataFrame | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Does a network treat comparable individuals alike?
+    r"""Does a model treat comparable individuals alike?
 
     .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
 
-    where \Phi(x) is the end of a gradient flow of the loss that is penalised for every difference but the sensitive
-    ones: a comparable individual that the network treats worse.
+    where \Phi(x) is a comparable individual that the model treats worse. For a smooth model it is the end of a gradient
+    flow of the loss that is penalised for every difference but the sensitive ones. For a model whose outputs jump, such
+    as trees, it is the worst among whole people who differ in columns that the fair metric permits.
 
     Source: Maity et al., "Statistical inference for individual fairness", ICLR 2021.
 
     Parameters
     ----------
-    model : torch.nn.Module or function of a tensor (n, d)
-        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1, differentiable in its input.
+    model : torch.nn.Module, fitted scikit-learn model, or function of a tensor, data frame or array (n, d)
+        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1.
     X : array-like or data frame (n, d)
-        The network's inputs, which had no part in making it.
+        The model's inputs, which had no part in making it. Text columns are categories.
     y : array-like (n,)
-        True classes: 0 and 1, two values of which ``positive`` names the network's class 1, or ``classes`` of them.
+        True classes: 0 and 1, two values of which ``positive`` names the model's class 1, or ``classes`` of them.
     sensitive : array-like (n,) or data frame (n, k)
         Attributes of two levels that should make no difference; the fair metric is learned from them.
     directions : array-like (m, d), optional
         In place of ``sensitive``: displacements of X that should make no difference. A frame is read by the names of
         its columns, an array in the order of the columns of X.
+    reference : data frame, optional
+        Rows that are not audited, with the columns of X and of ``sensitive``. The metric is learned from them, and
+        whole people take their values.
     %(settings)s
 
     Returns
@@ -339,8 +344,11 @@ def loss_ratio(
     'rejected'
     """
     if (sensitive is None) == (directions is None):
-        raise ValueError(
-            "the fair metric is learned from sensitive attributes, or given by directions: say one of them"
+        raise InvalidInput(
+            "the fair metric is learned from sensitive attributes or given by directions, but you gave "
+            f"{'neither' if sensitive is None else 'both'}",
+            option="directions",
+            remedy="Give one of them",
         )
     from fairness_audits.inputs.columns import Columns
 
@@ -351,7 +359,12 @@ def loss_ratio(
         "sensitive": columns.several("sensitive"),
     }
     asked = {"data": "X", "model": "", **named, **settings}
-    return columns.audited("loss_ratio", "X", model, asked, directions=columns.directions(directions))
+    others: dict[str, Any] = {"directions": columns.directions(directions)}
+    if reference is not None:
+        from fairness_audits.inputs.table import Source
+
+        others["reference"] = Source("reference", Columns({}, {}, X=reference).frame())
+    return columns.audited("loss_ratio", "X", model, asked, **others)
 
 
 @keyworded(JoinSettings)

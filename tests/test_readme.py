@@ -1,5 +1,6 @@
 """What README.md and ARCHITECTURE.md point to is there, and the files that describe the environment agree."""
 
+import json
 import re
 import subprocess
 import tomllib
@@ -8,8 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from fairness_audits import __version__, messages
 from pipeline.workflow.config import CONF
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,9 +87,10 @@ DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 EXTRAS = DECLARED["optional-dependencies"]
 
 
-def requirements() -> list[Requirement]:
-    """Return what pyproject.toml declares of the library, its extras, the experiments and development."""
-    return [Requirement(text) for texts in (DECLARED["dependencies"], *EXTRAS.values()) for text in texts]
+def requirements(*extras: str) -> list[Requirement]:
+    """Return what pyproject.toml declares of the library and of these extras."""
+    texts = [*DECLARED["dependencies"], *(text for extra in extras for text in EXTRAS[extra])]
+    return [one for one in map(Requirement, texts) if one.name != DECLARED["name"]]
 
 
 def lock() -> dict[str, str]:
@@ -110,19 +114,21 @@ def conda() -> tuple[dict[str, str], dict[str, str]]:
 
 def test_the_lock_satisfies_every_declared_dependency_with_and_without_a_gpu() -> None:
     pins = lock()
-    for requirement in requirements():
+    for requirement in requirements(*EXTRAS):
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), requirement
     assert not [version for version in pins.values() if "+" in version]
     assert not [name for name in pins if name.startswith(("nvidia-", "cuda-", "triton"))]
 
 
-def test_the_library_declares_ranges_and_the_experiments_exact_versions() -> None:
-    for extra, texts in {"": DECLARED["dependencies"], **EXTRAS}.items():
-        for requirement in map(Requirement, texts):
-            operators = {one.operator for one in requirement.specifier}
-            assert (
-                operators == {"=="} if extra in ("study", "dev") else ">=" in operators and operators <= {">=", "<"}
-            ), requirement
+def test_the_library_declares_ranges() -> None:
+    for requirement in requirements(*EXTRAS.keys() - {"study", "dev"}):
+        operators = {one.operator for one in requirement.specifier}
+        assert operators in ({">="}, {">=", "<"}), requirement
+
+
+def test_a_message_about_a_missing_package_names_an_extra_that_brings_it() -> None:
+    for package, extra in messages.EXTRAS.values():
+        assert package in {Requirement(text).name for text in EXTRAS[extra]}
 
 
 def test_the_conda_environment_is_the_same_one_and_installs_the_project_on_a_python_that_is_allowed() -> None:
@@ -131,8 +137,24 @@ def test_the_conda_environment_is_the_same_one_and_installs_the_project_on_a_pyt
     named = {back.get(name, name): version for name, version in own.items() if name not in CONDA_ONLY}
     assert not named.keys() & nested.keys()
     pins = lock()
-    declared = {canonicalize_name(requirement.name) for requirement in requirements()}
+    declared = {canonicalize_name(requirement.name) for requirement in requirements(*EXTRAS)}
     assert named | nested == {name: pins[name] for name in declared}
     text = (ROOT / "environment.yml").read_text()
     assert "- --editable ." in text
     assert Requirement(f"python{DECLARED['requires-python']}").specifier.contains(conda()[0]["python"])
+
+
+def test_every_description_of_the_project_has_its_version() -> None:
+    recipe = re.search(r'set version = "(.+)"', (ROOT / "deploy/conda-forge/meta.yaml").read_text())
+    assert recipe
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]
+    archive = json.loads((ROOT / ".zenodo.json").read_text())["version"]
+    assert {recipe[1], citation, archive} == {__version__}
+
+
+def test_the_recipe_has_the_ranges_of_the_library() -> None:
+    recipe = (ROOT / "deploy/conda-forge/meta.yaml").read_text()
+    for requirement in requirements(*EXTRAS.keys() - {"study", "dev"}):
+        name = canonicalize_name(requirement.name)
+        (listed,) = re.findall(rf"^    - {re.escape(CONDA_NAMES.get(name, name))} (.+)$", recipe, re.MULTILINE)
+        assert SpecifierSet(listed) == requirement.specifier, name
