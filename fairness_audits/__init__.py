@@ -193,8 +193,11 @@ def loss_ratio(
     'rejected'
     """
     if (sensitive is None) == (directions is None):
-        raise ValueError(
-            "the fair metric is learned from sensitive attributes, or given by directions: say one of them"
+        raise InvalidInput(
+            "the fair metric is learned from sensitive attributes or given by directions, but you gave "
+            f"{'neither' if sensitive is None else 'both'}",
+            option="directions",
+            remedy="Give one of them",
         )
     from fairness_audits.inputs.columns import Columns
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.keywords import in_python, settled, told_in_python
-from fairness_audits.messages import listed, missing_package, nearest
+from fairness_audits.messages import listed, missing_package, nearest, option_in
 from fairness_audits.options import Options, documented, flag, keywords
 from fairness_audits.results.result import Result
 
@@ -56,7 +56,7 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
                     error.args = (in_python(str(error), kind),)
                 if isinstance(error, InvalidInput):
                     error.remedy = in_python(error.remedy, kind)
-                    error.option = error.option and in_python(flag(error.option), kind)
+                    error.option = (error.option and option_in(in_python(flag(error.option), kind))) or error.option
                 raise
             except ModuleNotFoundError as error:
                 told = missing_package(error)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.table import FILL, Source, missing_in
+from fairness_audits.inputs.table import FILL, Source, check_complete
 from fairness_audits.messages import advised, apart
 from fairness_audits.tables.levels import place_of
 from fairness_audits.tables.rows import Values
@@ -45,8 +45,7 @@ class Encoding:
         if not self.levels:
             return source
         table, coded = source.table, dict[str, Array]()
-        if told := missing_in(replace(source, table=table[list(self.levels)])):
-            raise InvalidInput(f"{source.name}: {told}: {FILL}", source=source.name, column=next(iter(self.levels)))
+        check_complete(replace(source, table=table[list(self.levels)]), source.name, FILL.capitalize())
         for name, group in zip(self.columns, self.groups, strict=True):
             if name not in self.levels:
                 continue
@@ -56,7 +55,9 @@ class Encoding:
                 row = int(np.isnan(code).argmax())
                 raise InvalidInput(
                     f"{source.name}: column {name!r} holds {table[name].iloc[row]!r}, which the audited rows do not",
-                    **{"source": source.name, "column": name, "row": row},
+                    source=source.name,
+                    column=name,
+                    row=row,
                     remedy="Leave such rows out",
                 )
             block = code[:, None] == np.arange(len(levels)) if len(group) > 1 else code[:, None]
@@ -111,7 +112,8 @@ def _levels(source: Source, name: str) -> pd.Series:
         raise InvalidInput(
             f"{source.name}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
             "category",
-            **{"source": source.name, "column": name},
+            source=source.name,
+            column=name,
             remedy=f"If it is a name or an identifier leave it out, {advised('drop', name)}; else group its values",
         )
     return pd.Series(levels, dtype=column.dtype)

@@ -172,7 +172,8 @@ def given_as(
         return tensor
     if model.kind == "onnx":
         return np.array
-    for made in (encoding.decoded, np.array, *([tensor] if tensors else [])) if model.kind == "function" else ():
+    forms: list[Callable[[Array], Any]] = [encoding.decoded, np.array, *([tensor] if tensors else [])]
+    for made in forms if model.kind == "function" else ():
         try:
             array_of(lambda x: model.evaluate(made(x)), some, row_form(encoding.names))  # noqa: B023
         except ValueError:
@@ -214,7 +215,7 @@ def answered(
         outputs=outputs,
         itself=itself if own else None,
         kind=read_as,
-        detected=kind == "auto",
+        detected=kind == "auto" and model.kind != "estimator",  # whose methods say what they return
         columns=output.shape[1] if output.ndim == 2 else 1,
         trial=trial,
         prediction=itself(features) if own else trial.argmax(axis=1),

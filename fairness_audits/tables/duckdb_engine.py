@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, check_distinct, listed
 from fairness_audits.tables import sql
 from fairness_audits.tables.groupings import Grouping
@@ -69,7 +70,9 @@ def opened(
                 try:
                     connection.execute(f"SET {name} = {text(str(value))}")
                 except duckdb.Error as error:
-                    raise ValueError(f"DuckDB does not take {value!r} as {name}: {said(error)}") from error
+                    option = "memory" if name == "memory_limit" else name
+                    problem = f"DuckDB does not take {value!r} as {name}: {said(error)}"
+                    raise InvalidInput(problem, option=option) from error
         yield DuckTable(connection, source, missing, separator, text_columns)
 
 
@@ -305,9 +308,12 @@ class DuckTable:
         try:
             return self._connection.execute(statement)
         except duckdb.OutOfMemoryException as error:
-            raise ValueError(
-                f"{self.name} needs more memory than is allowed ({said(error)}): allow more, or count fewer distinct "
-                "scores with bins or a threshold"
+            raise InvalidInput(
+                f"{self.name} needs more memory than is allowed ({said(error)})",
+                source=self.name,
+                option="memory",
+                remedy="Allow more, or count fewer distinct scores with bins or a threshold",
             ) from error
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
-            raise ValueError(f"{self.name} cannot be read ({said(error)}): mend the file or write it again") from error
+            problem = f"{self.name} cannot be read ({said(error)})"
+            raise InvalidInput(problem, source=self.name, remedy="Correct the file or write it again") from error

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, not_installed
 from fairness_audits.tables import sql
 from fairness_audits.tables.groupings import Grouping
@@ -78,10 +79,10 @@ def opened(
     ``source``: paths or globs with any scheme that the session knows, a Spark data frame, or a pandas one. ``threads``
     and ``memory`` ("4GB") are for the local session; an active one has limits of its own. In CSV files ``missing``
     stands for a missing value, and ``separator`` names what is between columns.
-    Raises ValueError where pyspark or Java is missing, or Spark does not start.
+    Raises InvalidInput where pyspark or Java is missing, or Spark does not start.
     """
     if reason := unavailable():
-        raise ValueError(reason)
+        raise InvalidInput(reason, option="engine")
     with _without_its_warnings():
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
@@ -99,7 +100,8 @@ def opened(
         with _without_its_warnings():
             session = builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise ValueError(f"Spark does not start ({_message_of(error)}). It needs {JAVA}: {INSTALL}") from error
+        problem = f"Spark does not start ({_message_of(error)})"
+        raise InvalidInput(problem, option="engine", remedy=f"It needs {JAVA}: {INSTALL}") from error
     try:
         yield SparkTable(session, source, missing, separator)
     finally:
@@ -232,9 +234,12 @@ class SparkTable:
         plain = self._done(lambda: strict.csv(paths, header=True))
         if repeated:
             if len(plain.inputFiles()) > 1:
-                raise ValueError(
+                raise InvalidInput(
                     f"{self.name}: more than one column is called {repeated[0]['name']}, which Spark reads in a single "
-                    "file alone: rename them"
+                    "file only",
+                    source=self.name,
+                    column=repeated[0]["name"],
+                    remedy="Rename them",
                 )
             plain, self.notes["repeated_names"] = plain.toDF(*own), repeated
         self._texts = tuple(plain.columns)
@@ -280,6 +285,5 @@ class SparkTable:
         try:
             return work()
         except (PySparkException, Py4JError) as error:
-            raise ValueError(
-                f"{self.name} cannot be read ({_message_of(error)}): mend the source or write it again"
-            ) from error
+            problem = f"{self.name} cannot be read ({_message_of(error)})"
+            raise InvalidInput(problem, source=self.name, remedy="Correct the source or write it again") from error

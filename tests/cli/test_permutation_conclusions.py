@@ -71,7 +71,8 @@ def test_events_of_other_metrics_are_positives_or_none() -> None:
     rng = np.random.default_rng(0)
     y, group, person = rng.integers(0, 2, 400), np.repeat(["a", "b"], 200), np.arange(400) // 2
     call: dict[str, Any] = {"group": group, "draws": 199, "metric": ["auc", "mean_score", "tpr"], "threshold": 0.5}
-    for more in ({}, {"cluster": person}):
+    clustered: dict[str, Any] = {"cluster": person}
+    for more in ({}, clustered):
         results = fa.permutation_test(y, rng.random(400), **call, **more).facts["results"]
         assert [group["events"] for group in results[0]["groups"]] == [y[:200].sum(), y[200:].sum()]
         assert [(group["n"], group["events"]) for group in results[1]["groups"]] == [(200, None)] * 2

@@ -36,6 +36,8 @@ ROUNDING = 1e-8
 """What machines learn from the same rows differs by less."""
 MOMENTS = {"S_n": float, "V_n": float, **dict.fromkeys(("n", "non_finite", "clipped", "below_one"), int)}
 """Of a loss-ratio test, what is pooled; null, where a part has no number, is NaN."""
+WRITTEN = "Give what --json or --output wrote"
+"""What to do about a file that holds no result."""
 ERROR_COUNTS = ("n", "wrong_before", "wrong_after", "below_one", "non_finite")
 
 
@@ -48,23 +50,25 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
     """One test of all rows from the ``results`` of their parts: Results, their dictionaries, files or folders."""
     named = [_read(one, number) for number, one in enumerate(results, start=1)]
     if not named:
-        raise InvalidInput("expected the results of the parts of an audit, found none")
+        raise InvalidInput("expected the results of the parts of an audit, found none", option="parts")
     for name, part in named:
         if part["audit"] != "loss-ratio":
-            raise InvalidInput(
-                f"{name} is of the audit {part['audit']}: only parts of a loss-ratio audit can be joined"
-            )
+            problem = f"{name} is of the audit {part['audit']}. Only parts of a loss-ratio audit can be joined"
+            raise InvalidInput(problem, source=name, option="parts")
         for group, keys in AGREE.items():
             for key in keys:
                 if not _alike(part.get(group, {}).get(key), named[0][1].get(group, {}).get(key)):
                     raise InvalidInput(
-                        f"{name} and {named[0][0]} differ in {group}.{key}: join the parts of one file, audited with "
-                        "the same options"
+                        f"{name} and {named[0][0]} differ in {group}.{key}",
+                        source=name,
+                        option="parts",
+                        remedy="Join the parts of one file, audited with the same options",
                     )
     wanted = [f"{place}/{len(named)}" for place in range(1, len(named) + 1)]
     found = [str(part["data"]["part"]) for _, part in named]
     if sorted(found) != sorted(wanted):
-        raise InvalidInput(f"expected the parts {listed(wanted)} of a file (--part), each once, found {listed(found)}")
+        problem = f"expected the parts {listed(wanted)} of a file (--part), each once, found {listed(found)}"
+        raise InvalidInput(problem, option="parts")
     return _pooled([part for _, part in named])
 
 
@@ -140,11 +144,10 @@ def _read(result: Result | Part | str | Path, number: int) -> tuple[str, Part]:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise InvalidInput(
-                f"{name} cannot be read ({reason(error)}): give what --json or --output wrote"
-            ) from error
+            problem = f"{name} cannot be read ({reason(error)})"
+            raise InvalidInput(problem, source=name, option="parts", remedy=WRITTEN) from error
     if not isinstance(found, Mapping) or "audit" not in found:
-        raise InvalidInput(f"{name} is no result of an audit: give what --json or --output wrote")
+        raise InvalidInput(f"{name} is no result of an audit", source=name, option="parts", remedy=WRITTEN)
     return name, found
 
 

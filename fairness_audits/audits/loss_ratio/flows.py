@@ -80,8 +80,7 @@ def by_gradient(
                 step()
                 return scores(units.network_input(z))
 
-            own = {"device": device, "dtype": settings.dtype, "bounds": bounds}
-            return attack(evaluate, points[rows], label[rows], plan, **own)
+            return attack(evaluate, points[rows], label[rows], plan, device=device, dtype=settings.dtype, bounds=bounds)
 
     def scored(x: Array) -> torch.Tensor:
         with torch.no_grad():

@@ -152,7 +152,8 @@ def audited(
         if others.levels != everyone.levels:
             raise InvalidInput(
                 f"{reference.name} and {source.name} have other levels of the sensitive columns",
-                **{"source": reference.name, "option": "reference"},
+                source=reference.name,
+                option="reference",
                 remedy="Give reference rows with the same levels",
             )
     learned_from = (everyone, source) if others is None or reference is None else (others, reference)

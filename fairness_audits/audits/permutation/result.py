@@ -91,7 +91,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
     settings = plan.settings
     results = [result(finding) for finding in findings]
     found = verdict(results, findings, plan)
-    facts = {
+    facts: dict[str, Any] = {
         "data": {"files": files, "rows": table.size()},
         "correction": plan.correction,
         "results": results,
