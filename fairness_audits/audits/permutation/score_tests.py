@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from scipy.stats import binom
 
 from fairness_audits.audits.permutation.exact import Rates
 from fairness_audits.values import Array
@@ -137,6 +136,8 @@ def nuisance(at: float, comparison: Comparison) -> tuple[Array, Array]:
 
 def chances(outcomes: Array, f_a: Array, f_b: Array) -> Array:
     """Compute the chance of a set of outcomes (m_a + 1, m_b + 1), booleans, for pairs of rates (k,): (k,)."""
+    from scipy.stats import binom
+
     m_a, m_b = outcomes.shape[0] - 1, outcomes.shape[1] - 1
     p_a = binom.pmf(np.arange(m_a + 1), m_a, np.asarray(f_a)[:, None])
     p_b = binom.pmf(np.arange(m_b + 1), m_b, np.asarray(f_b)[:, None])
