@@ -202,8 +202,8 @@ dist: $(READY)
 # The lowest version of every range, but torch and what the tests themselves import: those are the versions of the lock.
 # Tests that import the experiments are left out.
 LOWEST  = .venv/lowest
-LIBRARY = $(shell grep -rLE '(from|import) (pipeline|tests\.(builders|report|audits\.fliptest\.builders))' --include='test_*.py' \
-  tests/attacks tests/audits tests/cli tests/models tests/tables tests/test_plain_install.py tests/transport)
+LIBRARY = $(shell grep -rLE '(from|import) (pipeline|tests\.builders)' --include='test_*.py' \
+  tests/audits/permutation tests/audits/test_correction.py tests/cli tests/tables tests/test_plain_install.py)
 test-lowest: | $(BIN)/uv
 	@set -e; $(LIKE_PIP); unset VIRTUAL_ENV; mkdir -p $(LOWEST); \
 	  grep -E '^(torch|hypothesis|polars|pytest|pytest-xdist|statsmodels)==' requirements.lock > $(LOWEST)/tests.txt; \
