@@ -3,7 +3,8 @@
 A fifth, :func:`join`, makes one loss-ratio audit of those of parts of the rows.
 
 >>> import fairness_audits as fa
->>> result = fa.permutation_test(y=[0, 1] * 20, prediction=[0, 1] * 20, group=["a", "a", "b", "b"] * 10, metric="tpr")
+>>> y = [0, 1, 0, 1] * 50
+>>> result = fa.permutation_test(y, prediction=y, group=["a", "a", "b", "b"] * 50, metric="tpr")
 >>> result.outcome
 'not rejected'
 
@@ -25,18 +26,24 @@ and pandas' NA are missing values, and so are their texts in a NumPy array of te
 A result has ``.outcome`` (``"rejected"``, ``"not rejected"`` or ``"inconclusive"``), ``.summary()`` in words,
 ``.to_frame()``, ``.to_dict()``, ``.figure()``, and ``.save(folder)``; in a notebook it shows its page. The same audits
 run on files from the shell: ``fairness-audits --help``.
+
+An input that cannot be used raises :class:`InvalidInput`, a ValueError that names the argument, column and row.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairness_audits.audits.compare.settings import Settings as CompareSettings
 from fairness_audits.audits.fliptest.settings import Settings as FlipTestSettings
 from fairness_audits.audits.join.settings import Settings as JoinSettings
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
+from fairness_audits.audits.plan.settings import Settings as PlanSettings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
+from fairness_audits.audits.subgroups.settings import Settings as SubgroupSettings
 from fairness_audits.calls import keyworded
+from fairness_audits.errors import InvalidInput
 from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
 
@@ -47,18 +54,28 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
 
-__all__ = ["Result", "__version__", "fliptest", "join", "loss_ratio", "permutation_test", "robustness_bias"]
+__all__ = [
+    "InvalidInput",
+    "Result",
+    "__version__",
+    "fliptest",
+    "join",
+    "loss_ratio",
+    "permutation_test",
+    "robustness_bias",
+]
 
 
 @keyworded(PermutationSettings)
 def permutation_test(
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     score: ArrayLike | None = None,
     prediction: ArrayLike | None = None,
     *,
     group: ArrayLike | pd.DataFrame | None = None,
     attribute: ArrayLike | pd.DataFrame | None = None,
     cluster: ArrayLike | None = None,
+    cross: bool = False,
     **settings: Any,
 ) -> Result:
     r"""Is a metric f the same in all groups, or is the difference more than chance?
@@ -72,8 +89,8 @@ def permutation_test(
 
     Parameters
     ----------
-    y : array-like (n,)
-        True classes: 0 and 1, or two values of which ``positive`` names one.
+    y : array-like (n,), optional
+        True classes: 0 and 1, or two values of which ``positive`` names one. Selection rates need none.
     score : array-like (n,), optional
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional
@@ -84,12 +101,15 @@ def permutation_test(
         Numbers that scores or errors are correlated with.
     cluster : array-like (n,), optional
         Persons whose rows belong together.
+    cross : bool, default False
+        Compare the crosses of the columns of ``group``, such as "female & black".
     %(settings)s
 
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each test, the strongest evidence first.
+        ``to_frame()`` has a row for each test, the strongest evidence first; ``to_frame("groups")`` one for each group,
+        the worst first.
 
     Examples
     --------
@@ -114,9 +134,159 @@ def permutation_test(
         **{name: columns.one(name) for name in ("score", "prediction", "cluster")},
         **{name: columns.several(name) for name in ("group", "attribute")},
     }
+    if cross:
+        named["group"] = ("*".join(named["group"]),)
     plan = planned(PermutationSettings(predictions="the predictions", **named, **settings))
     with opened(columns.frame(), "duckdb") as table:
         return audited(plan, table)
+
+
+@keyworded(CompareSettings)
+def compare(
+    first: ArrayLike,
+    second: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    group: ArrayLike | pd.DataFrame,
+    cross: bool = False,
+    **settings: Any,
+) -> Result:
+    r"""How much do a metric of each group and its gap change from one version of a model to another, on the same rows?
+
+    .. math:: \Delta_g = f_g^{(2)} - f_g^{(1)}, \qquad \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}
+
+    Rates are tested by McNemar's exact test, other means by random signs of the rows' changes, and gaps by permutations
+    of these changes between groups.
+
+    Parameters
+    ----------
+    first, second : array-like (n,)
+        Decisions of both versions, 0 and 1 or the two values of ``y``; or scores.
+    y : array-like (n,), optional
+        True classes: 0 and 1, or two values of which ``positive`` names one.
+    group : array-like (n,) or data frame (n, k)
+        Whose metric is compared: each column's groups.
+    cross : bool, default False
+        Compare the crosses of the columns of ``group``.
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``to_frame()`` has a row for each group and each gap.
+
+    Examples
+    --------
+    >>> y, group = [1] * 400, ["f", "m"] * 200
+    >>> old = [0, 1, 1, 1] * 100
+    >>> changes = compare(old, [1] * 400, y, group=group, metric="tpr", draws=199).to_frame()
+    >>> print(changes[["what", "first", "second", "rejected"]].to_string(index=False))
+        what  first  second  rejected
+           f    0.5     1.0      True
+           m    1.0     1.0     False
+     gap f - m   -0.5     0.0      True
+    """
+    from fairness_audits.audits.compare.result import audited
+    from fairness_audits.inputs.columns import Columns
+    from fairness_audits.tables import opened
+
+    found = Columns({"y": y, "first": first, "second": second}, several={"group": group})
+    groups = found.several("group")
+    named: dict[str, Any] = {
+        "label": found.one("y"),
+        "versions": (found.one("first"), found.one("second")),
+        "group": ("*".join(groups),) if cross else groups,
+    }
+    with opened(found.frame(), "duckdb") as table:
+        return audited(CompareSettings(predictions="the predictions", **named, **settings), table)
+
+
+@keyworded(SubgroupSettings)
+def worst_subgroups(
+    columns: ArrayLike | pd.DataFrame,
+    y: ArrayLike | None = None,
+    score: ArrayLike | None = None,
+    prediction: ArrayLike | None = None,
+    **settings: Any,
+) -> Result:
+    r"""Is a rate different in any intersection of columns?
+
+    Each subgroup S is compared with all other rows by the standardised number of its events, and the largest of all
+    subgroups by joint permutations,
+
+    .. math:: p_S = \frac{1 + \#\{b : \max_{S'} |T^*_{S'}| \ge |T_S|\}}{B + 1},
+
+    in the step-down form, so the chance of any false rejection is at most alpha if the rate is the same everywhere.
+
+    Source: Westfall and Young, "Resampling-based multiple testing", 1993, algorithm 4.1.
+
+    Parameters
+    ----------
+    columns : array-like (n,) or data frame (n, k)
+        Columns whose levels are crossed; numbers with many values are cut.
+    y : array-like (n,), optional
+        True classes: 0 and 1, or two values of which ``positive`` names one.
+    score : array-like (n,), optional
+        Scores of class 1, which ``threshold`` cuts.
+    prediction : array-like (n,), optional
+        Decisions, 0 and 1 or the two values of ``y``.
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``to_frame()`` has a row for each subgroup, the strongest evidence first.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rows = pd.DataFrame({"sex": np.arange(800) % 2, "town": np.arange(800) // 2 % 2})
+    >>> decision = np.where((rows["sex"] == 1) & (rows["town"] == 1), 0, np.arange(800) // 4 % 2)
+    >>> worst_subgroups(rows, prediction=decision, draws=199).to_frame()["subgroup"][0]
+    'sex 1, town 1'
+    """
+    from fairness_audits.audits.subgroups.result import audited
+    from fairness_audits.inputs.columns import Columns
+    from fairness_audits.tables import opened
+
+    found = Columns({"y": y, "score": score, "prediction": prediction}, several={"columns": columns})
+    named: dict[str, Any] = {
+        "label": found.one("y"),
+        **{name: found.one(name) for name in ("score", "prediction")},
+        "columns": found.several("columns"),
+    }
+    with opened(found.frame(), "duckdb") as table:
+        return audited(SubgroupSettings(predictions="the predictions", **named, **settings), table)
+
+
+@keyworded(PlanSettings)
+def plan(**settings: Any) -> Result:
+    r"""How many rows does a comparison of two groups need, and what does it detect?
+
+    Give two of the gap, the rows and the power, and get the third. Rates are exact where outcomes are few, by the test
+    that :func:`permutation_test` makes,
+
+    .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}],
+
+    the AUC and means take the normal law.
+
+    Parameters
+    ----------
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``facts`` has ``rows``, ``power`` and ``gap``, or ``gap_below`` and ``gap_above``.
+
+    Examples
+    --------
+    >>> plan(metric="tpr", value=0.8, gap=-0.2).facts["rows"]
+    179
+    """
+    from fairness_audits.audits.plan.result import planned
+
+    return planned(PlanSettings(**settings))
 
 
 @keyworded(LossRatioSettings)
@@ -127,30 +297,35 @@ def loss_ratio(
     *,
     sensitive: ArrayLike | pd.DataFrame | None = None,
     directions: ArrayLike | None = None,
+    reference: pd.DataFrame | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Does a network treat comparable individuals alike?
+    r"""Does a model treat comparable individuals alike?
 
     .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
 
-    where \Phi(x) is the end of a gradient flow of the loss that is penalised for every difference but the sensitive
-    ones: a comparable individual that the network treats worse.
+    where \Phi(x) is a comparable individual that the model treats worse. For a smooth model it is the end of a gradient
+    flow of the loss that is penalised for every difference but the sensitive ones. For a model whose outputs jump, such
+    as trees, it is the worst among whole people who differ in columns that the fair metric permits.
 
     Source: Maity et al., "Statistical inference for individual fairness", ICLR 2021.
 
     Parameters
     ----------
-    model : torch.nn.Module or function of a tensor (n, d)
-        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1, differentiable in its input.
+    model : torch.nn.Module, fitted scikit-learn model, or function of a tensor, data frame or array (n, d)
+        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1.
     X : array-like or data frame (n, d)
-        The network's inputs, which had no part in making it.
+        The model's inputs, which had no part in making it. Text columns are categories.
     y : array-like (n,)
-        True classes: 0 and 1, two values of which ``positive`` names the network's class 1, or ``classes`` of them.
+        True classes: 0 and 1, two values of which ``positive`` names the model's class 1, or ``classes`` of them.
     sensitive : array-like (n,) or data frame (n, k)
         Attributes of two levels that should make no difference; the fair metric is learned from them.
     directions : array-like (m, d), optional
         In place of ``sensitive``: displacements of X that should make no difference. A frame is read by the names of
         its columns, an array in the order of the columns of X.
+    reference : data frame, optional
+        Rows that are not audited, with the columns of X and of ``sensitive``. The metric is learned from them, and
+        whole people take their values.
     %(settings)s
 
     Returns
@@ -169,8 +344,11 @@ def loss_ratio(
     'rejected'
     """
     if (sensitive is None) == (directions is None):
-        raise ValueError(
-            "the fair metric is learned from sensitive attributes, or given by directions: say one of them"
+        raise InvalidInput(
+            "the fair metric is learned from sensitive attributes or given by directions, but you gave "
+            f"{'neither' if sensitive is None else 'both'}",
+            option="directions",
+            remedy="Give one of them",
         )
     from fairness_audits.inputs.columns import Columns
 
@@ -181,7 +359,12 @@ def loss_ratio(
         "sensitive": columns.several("sensitive"),
     }
     asked = {"data": "X", "model": "", **named, **settings}
-    return columns.audited("loss_ratio", "X", model, asked, directions=columns.directions(directions))
+    others: dict[str, Any] = {"directions": columns.directions(directions)}
+    if reference is not None:
+        from fairness_audits.inputs.table import Source
+
+        others["reference"] = Source("reference", Columns({}, {}, X=reference).frame())
+    return columns.audited("loss_ratio", "X", model, asked, **others)
 
 
 @keyworded(JoinSettings)
