@@ -37,13 +37,19 @@ def claims(study: str) -> Iterator[str]:
     sources = {claim["says"]: claim["source"] for claim in listed}
     yield f"{tally(study)}.".capitalize()
     yield "| claim | in the paper | outcome |\n|---|---|---|\n" + "\n".join(
-        f"| {plain(row['claim'])} | {plain(sources[row['claim']])} | {row['outcome']} |"
+        f"| {plain(row['claim'])} | {plain(sources[row['claim']])} | {'check: ' * (row['of'] == 'check')}{row['outcome']} |"
         for row in read("claims.csv", study)
     )
     yield "The numbers behind each outcome:"
     for row in read("claims.csv", study):
         parts = "\n".join(f"- {plain(part)}" for part in row["numbers"].split("; "))
-        yield f"**{plain(row['claim'])}** *{row['outcome'].capitalize()}.*\n\n{parts}"
+        yield f"**{plain(row['claim'])}** *{row['outcome'].capitalize()}.*\n\n{said(row)}\n\n{parts}"
+
+
+def said(row: dict[str, str]) -> str:
+    """Return what a claim is about, and which settings are ours: "About the method ...."."""
+    text = "; ".join(filter(None, (row["about"], row["settings"])))
+    return f"{plain(text[0].upper() + text[1:])}."
 
 
 def counts(study: str) -> Iterator[str]:
