@@ -24,6 +24,7 @@ from fairness_audits.tables.table import (
     Score,
     Table,
 )
+from fairness_audits.tables.typed import number_of
 
 WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
 """A whole number with decimals, which is the same one without; 01 is none."""
@@ -192,15 +193,6 @@ def _binary(value: Any) -> int | None:
 def _amount(value: Any) -> float | None:
     """The finite number that a value or its text is, true being 1 and false 0."""
     return {"true": 1.0, "false": 0.0}.get(str(value).strip().lower(), number_of(str(value)))
-
-
-def number_of(value: Any) -> float | None:
-    """The finite number that a value or its text is, None where it is none, such as 1_000."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) and "_" not in str(value) else None
 
 
 def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, not_installed
 from fairness_audits.tables import sql
+from fairness_audits.tables.dialect import Column, Dialect
 from fairness_audits.tables.groupings import Grouping
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
@@ -118,7 +119,7 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-DIALECT = sql.Dialect(name, text)
+DIALECT = Dialect(name, text)
 
 
 @contextmanager
@@ -272,11 +273,11 @@ class SparkTable:
             counted[record[file]] += record["count(1)"]
         return before
 
-    def _column(self, column: str) -> sql.Column:
+    def _column(self, column: str) -> Column:
         kind, raw = self._types[column], name(column)
         if kind == "string":
-            return sql.Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return sql.Column(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
+            return Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
+        return Column(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
 
     def _done(self, work: Callable[[], Result]) -> Result:
         from py4j.protocol import Py4JError
