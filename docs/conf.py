@@ -49,15 +49,20 @@ html_show_sourcelink = False
 html_math_renderer = "mathml"
 
 
+def mathml(formula: str, as_block: bool = False) -> str:
+    """Return a formula as MathML. The converter takes an apostrophe for a letter, TeX for a raised prime."""
+    return str(tex2mathml(formula.replace("'", r"^\prime "), as_block=as_block))
+
+
 def inline_math(translator: HTML5Translator, node: nodes.math) -> None:
     """Write a formula as MathML, which needs neither scripts nor a network."""
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def display_math(translator: HTML5Translator, node: nodes.math_block) -> None:
     """Write a displayed formula as MathML."""
-    formula = tex2mathml(node.astext(), as_block=True)
+    formula = mathml(node.astext(), as_block=True)
     translator.body.append(f'<div class="math notranslate nohighlight">{formula}</div>\n')
     raise nodes.SkipNode
 

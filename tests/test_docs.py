@@ -137,6 +137,30 @@ def test_the_loss_ratio_commands_run_as_they_stand(
             assert names == {"audit.json", "audit.yaml", "tests.csv", "examples.csv", *figure}
 
 
+@pytest.mark.parametrize(
+    ("page", "count"),
+    [("README.md", 2), ("docs/getting_started.md", 2), ("docs/guide/permutation.md", 1), ("docs/guide/fliptest.md", 1)],
+)
+def test_the_commands_on_groups_run_as_they_stand(
+    page: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [arguments for arguments in commands(PAGES[page]) if arguments[0] in ("permutation", "fliptest")]
+    assert len(found) == count
+    rng = np.random.default_rng(0)
+    skill, group = rng.standard_normal(200), rng.integers(0, 2, 200)
+    score = 1 / (1 + np.exp(-skill))
+    likes = (rng.random(200) < score).astype(int)
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"y": likes, "p": score, "sex": np.where(group, "Male", "Female")}).to_parquet("preds.parquet")
+    rows = {"skill": skill + group, "hours": rng.standard_normal(200), "race": np.where(group, "White", "Black")}
+    pd.DataFrame(rows).to_parquet("rows.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript, which the guide offers
+        torch.jit.script(torch.nn.Linear(2, 2).eval()).save("model.pt")
+    for arguments in found:
+        assert main(arguments) == 0, capsys.readouterr().err
+
+
 def test_the_page_of_figures_has_each_figure_of_a_study_with_a_reference() -> None:
     page = PAGES["docs/gallery.md"]
     shown = re.findall(r"^!\[.+\]\(images/(\w+)/(\w+)\.png\)$", page, re.MULTILINE)

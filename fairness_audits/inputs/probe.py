@@ -215,7 +215,7 @@ def answered(
         outputs=outputs,
         itself=itself if own else None,
         kind=read_as,
-        detected=kind == "auto",
+        detected=kind == "auto" and model.kind != "estimator",  # whose methods say what they return
         columns=output.shape[1] if output.ndim == 2 else 1,
         trial=trial,
         prediction=itself(features) if own else trial.argmax(axis=1),

@@ -160,7 +160,8 @@ def test_a_call_that_lacks_something_says_what() -> None:
     with invalid(option="model"):
         fa.fliptest(fa.Result, np.zeros((4, 2)), [0, 1, 0, 1], source="0", target="1")
     with invalid(option="X", column="z"):
-        fa.loss_ratio(len, pd.DataFrame({"a": [1, 2], "z": "q"}), [0, 1], directions=[1, 0])
+        table = pd.DataFrame({"a": [1, 2], "z": "q"})
+        fa.loss_ratio(len, table, [0, 1], directions=[1, 0], search="gradient")
     with invalid(column="a"):
         fa.loss_ratio(len, pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), [0, 1], directions=[1, 0])
 
@@ -455,7 +456,7 @@ def test_loss_ratio_of_three_classes_is_of_the_own_classs_loss(people: pd.DataFr
 
 def test_a_model_without_a_gradient_is_told_what_it_can_have(people: pd.DataFrame) -> None:
     tree = DecisionTreeClassifier(max_depth=2).fit(people[["income"]], people["paid"])
-    with invalid(option="search"):
+    with invalid(option="model"):
         fa.loss_ratio(tree, people[["income"]], people["paid"], directions=[1.0], search="gradient")
 
 
