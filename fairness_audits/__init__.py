@@ -416,7 +416,7 @@ def fliptest(
     ids: ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Who would be decided otherwise, had they been of the other group?
+    r"""Who is decided otherwise than their statistical counterpart in the other group?
 
     .. math:: F^+ = \{x : h(x) = 1, h(G(x)) = 0\}, \qquad F^- = \{x : h(x) = 0, h(G(x)) = 1\},
 

@@ -306,11 +306,14 @@ def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Fo
 
 
 def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
-    """One evaluation of a function or a network: float64 numbers of the form. Raises ValueError for anything else."""
+    """One evaluation of a function or a network: floating-point numbers of the form, those of float32 as they are.
+
+    Raises ValueError for anything else.
+    """
     output = _output(lambda given: np.asarray(_plain(evaluate(given))), inputs, form)
     _check_shape(output.shape, len(inputs), form)  # type: ignore[arg-type]
     try:
-        return np.asarray(output, dtype=np.float64)
+        return np.asarray(output, dtype=output.dtype if output.dtype.kind == "f" else np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"expected the model to return numbers, found values such as {output.ravel()[0]!r}: return 1 for the "
