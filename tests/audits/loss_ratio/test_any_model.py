@@ -208,5 +208,5 @@ def test_the_pinned_share_is_that_of_the_directions_in_columns_that_a_bound_hold
     start = np.array([[0.0, 1.0, 0.5], [0.5, 1.0, 0.5]])
     box = np.zeros(3), np.ones(3)
     assert pinned_share(start, start, metric, box) == pytest.approx((1 + 0.64) / 2)
-    assert pinned_share(start, start + [0.1, 0, 0], metric, box) == pytest.approx(0.64)
+    assert pinned_share(start, start + np.array([0.1, 0, 0]), metric, box) == pytest.approx(0.64)
     assert pinned_share(start, start, metric, None) == 0
