@@ -121,10 +121,10 @@ def _versions(
             table,
             frame,
             label=settings.label,
+            positive=settings.positive,
+            threshold=settings.threshold if decided else None,
             score=version if scored else None,
             prediction=None if scored else version,
-            threshold=settings.threshold if decided else None,
-            positive=settings.positive,
         )
         output = decision if decided else score
         assert output is not None
