@@ -14,7 +14,6 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, check_distinct, listed
 from fairness_audits.tables import sql
 from fairness_audits.tables.dialect import Column, Dialect
-from fairness_audits.tables.groupings import Grouping
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import (
     Files,
@@ -25,7 +24,17 @@ from fairness_audits.tables.source import (
     renamed,
     unique_names,
 )
-from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts, precision_of
+from fairness_audits.tables.table import (
+    HALF,
+    Cell,
+    Derived,
+    Faulty,
+    Place,
+    Request,
+    half_columns,
+    missing_texts,
+    precision_of,
+)
 from fairness_audits.tables.typed import typed
 from fairness_audits.values import Array
 
@@ -217,7 +226,7 @@ class DuckTable:
         frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
         return {column: frame[name].to_numpy() for column, name in zip(columns, own, strict=True)}
 
-    def add(self, grouping: Grouping) -> None:
+    def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
         self._made[grouping.name] = grouping.sql(self._dialect, self._column)
         self.columns = (*self.columns, grouping.name)

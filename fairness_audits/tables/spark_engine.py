@@ -19,10 +19,9 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, not_installed
 from fairness_audits.tables import sql
 from fairness_audits.tables.dialect import Column, Dialect
-from fairness_audits.tables.groupings import Grouping
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
-from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts
+from fairness_audits.tables.table import HALF, Cell, Derived, Faulty, Place, Request, half_columns, missing_texts
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -213,7 +212,7 @@ class SparkTable:
             frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
         return {column: frame[column].to_numpy() for column in columns}
 
-    def add(self, grouping: Grouping) -> None:
+    def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
         self._made[grouping.name] = grouping.sql(DIALECT, self._column)
         self._rows = self._without_missing_texts(self._plain)
