@@ -4,6 +4,7 @@
 #   a finished run -> data/reference/<study>                   rule reference_<study>
 #     of a part of it: the rest stays as it is there
 #   data/reference/<study> -> tables, figures                  rule figures_<study>
+#   data/reference/<study> -> its verdicts and claims          rule verdicts_<study>
 
 # What stands below shell: is read when a job starts, after the loops: of a study it knows params alone.
 # The cores are for artefacts side by side; each sums on one, so that no digit depends on how many there are.
@@ -107,3 +108,19 @@ for study in workflow_config.referenced:
             draw + " --drawn-from data/reference/{params.study} --tables results/reference/tables/{params.study}"
             " --figures results/reference/figures/{params.study}"
             " --index {output.index} --processes {threads} > {log} 2>&1"
+
+    rule:
+        name:
+            f"verdicts_{study}"
+        message:
+            f"verdicts and claims of {study} from its reference"
+        input:
+            reference=workflow_config.reference_files(study),
+            published=published(study),
+        params:
+            study=study,
+        log:
+            f"results/logs/reference/{study}_verdicts.log",
+        shell:
+            draw + " --drawn-from data/reference/{params.study} --verdicts data/reference"
+            " --tables results/reference --figures results/reference > {log} 2>&1"
