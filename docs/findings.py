@@ -37,7 +37,8 @@ def claims(study: str) -> Iterator[str]:
     sources = {claim["says"]: claim["source"] for claim in listed}
     yield f"{tally(study)}.".capitalize()
     yield "| claim | in the paper | outcome |\n|---|---|---|\n" + "\n".join(
-        f"| {plain(row['claim'])} | {plain(sources[row['claim']])} | {'check: ' * (row['of'] == 'check')}{row['outcome']} |"
+        f"| {plain(row['claim'])} | {plain(sources[row['claim']])} "
+        f"| {'check: ' * (row['of'] == 'check')}{row['outcome']} |"
         for row in read("claims.csv", study)
     )
     yield "The numbers behind each outcome:"
