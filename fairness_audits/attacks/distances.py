@@ -182,7 +182,7 @@ def margin(logits: Tensor, label: Tensor) -> Tensor:
 
 
 def fooled_by(logits: Tensor, label: Tensor) -> Tensor:
-    """Return a mask of points whose predicted class (the first of the largest logits) is not the label; NaN is False."""
+    """Return a mask of points whose predicted class (the first largest logit) is not the label; NaN is False."""
     return (logits.argmax(1) != label) & ~logits.isnan().any(1)
 
 

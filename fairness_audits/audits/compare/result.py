@@ -117,10 +117,14 @@ def _versions(
     each = []
     for version in settings.versions:
         scored = not decided or settings.threshold is not None
-        named = {"score": version if scored else None, "prediction": None if scored else version}
-        threshold = settings.threshold if decided else None
         label, score, decision = outcomes(
-            table, frame, label=settings.label, positive=settings.positive, threshold=threshold, **named
+            table,
+            frame,
+            label=settings.label,
+            positive=settings.positive,
+            threshold=settings.threshold if decided else None,
+            score=version if scored else None,
+            prediction=None if scored else version,
         )
         output = decision if decided else score
         assert output is not None
