@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, at_least, made
 from fairness_audits.values import Array, Checkpoint, Dataset, Split, TransportMap
 
@@ -84,18 +85,22 @@ class Mapped:
 def levels(dataset: Dataset, attribute: str, source: str | None) -> tuple[int, int]:
     """Return the codes of the source group and of the target group.
 
-    Raises ValueError for an attribute or a group that the data set does not have.
+    Raises InvalidInput for an attribute or a group that the data set does not have.
     """
     if attribute not in dataset.levels:
-        raise ValueError(
+        problem = (
             f"expected transport.attribute among {sorted(dataset.levels)} of {dataset.name!r}, found {attribute!r}"
         )
+        raise InvalidInput(problem, source=dataset.name, option="attribute")
     names = dataset.levels[attribute]
     if source is None:
         return 0, 1
     if source not in names:
-        raise ValueError(
-            f"expected transport.source among {', '.join(names)} ({attribute} of {dataset.name!r}), found {source!r}"
+        raise InvalidInput(
+            f"expected transport.source among {', '.join(names)} ({attribute} of {dataset.name!r}), found {source!r}",
+            source=dataset.name,
+            option="source",
+            column=attribute,
         )
     code = names.index(source)
     return code, 1 - code
@@ -123,9 +128,11 @@ def groups(dataset: Dataset, between: Between, trials: int) -> Groups:
     for t, members in enumerate(picked):
         for code, member in zip(codes, members, strict=True):
             if len(member) < 2:
-                raise ValueError(
+                raise InvalidInput(
                     f"group {dataset.levels[between.attribute][code]!r} of {dataset.name!r} has {len(member)} rows in "
-                    f"the {between.split} rows of repetition {t}, true label {between.given_label}: at least 2 needed"
+                    f"the {between.split} rows of repetition {t}, true label {between.given_label}: at least 2 needed",
+                    source=dataset.name,
+                    column=between.attribute,
                 )
     source, target = ([features[t][members[side]][:, columns] for t, members in enumerate(picked)] for side in (0, 1))
     return Groups(source, target, columns)
@@ -208,9 +215,11 @@ def mapped(
     """
     parameters = maps.parameters if direction == "forward" else maps.reverse
     if not parameters:
-        raise ValueError(f"transport {maps.transport!r} was fitted in one direction: set transport.both=true")
+        problem = f"transport {maps.transport!r} was fitted in one direction"
+        raise InvalidInput(problem, source=maps.transport, option="both", remedy="Set transport.both=true")
     if trials > maps.trials:
-        raise ValueError(f"transport {maps.transport!r} has {maps.trials} trials, {trials} were asked for")
+        problem = f"transport {maps.transport!r} has {maps.trials} trials, but {trials} are needed"
+        raise InvalidInput(problem, source=maps.transport, option="trials")
     code, other = levels(dataset, maps.attribute, maps.source if direction == "forward" else maps.target)
     features, rows = _split(dataset, split, trials)
     module = map_module(maps.kind)
@@ -224,9 +233,12 @@ def mapped(
     )
     if not all(map(len, [*members, *others])):
         note = "" if maps.given_label is None else f" with true label {maps.given_label}"
-        raise ValueError(
-            f"{maps.source} or {maps.target} ({maps.attribute} of {dataset.name!r}) has no {split} rows{note}: there "
-            "is no one to map; audit the other split, or prepare more rows"
+        raise InvalidInput(
+            f"{maps.source} or {maps.target} ({maps.attribute} of {dataset.name!r}) has no {split} rows{note}",
+            source=dataset.name,
+            option="split",
+            column=maps.attribute,
+            remedy="Audit the other split, or prepare more rows",
         )
     moved = module.images(
         {name: array[:trials] for name, array in parameters.items()},

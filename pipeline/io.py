@@ -17,6 +17,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import save_text, written
 from fairness_audits.values import Classifier, Dataset, ImageDataset, TransportMap
 from pipeline.values import AuditResult, DatasetSummary, MissingData
@@ -176,13 +177,14 @@ def _stored(path: Path | str, *wanted: str, weights: bool = True) -> Stored:
             if left != "header":
                 header["mappings"]["parameters"] = []
     except (OSError, ValueError, KeyError, BadZipFile) as error:
-        raise ValueError(
-            f"{path} cannot be read as a {' or '.join(wanted)}: {error}. Delete it and run again"
-        ) from error
+        problem = f"{path} cannot be read as a {' or '.join(wanted)}: {error}"
+        raise InvalidInput(problem, source=path, remedy="Delete it and run again") from error
     if header.get("format") != FORMAT or header.get("type") not in wanted:
-        raise ValueError(
+        raise InvalidInput(
             f"{path} holds a {header.get('type')} of format {header.get('format')}, "
-            f"expected a {' or '.join(wanted)} of format {FORMAT}: delete it and run again"
+            f"expected a {' or '.join(wanted)} of format {FORMAT}",
+            source=path,
+            remedy="Delete it and run again",
         )
     content: dict[str, Any] = dict(header.get("values", {}))
     for name, keys in header.get("mappings", {}).items():

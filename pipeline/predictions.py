@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairness_audits.audits.permutation.outcomes import in_precision, tabulated
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import architecture
 from fairness_audits.values import Array, Batch, Classifier, Dataset, Split
 
@@ -27,9 +28,10 @@ def scores_of(dataset: Dataset, classifier: Classifier, side: Split) -> tuple[Ba
         return batch, np.asarray(np.exp(-np.asarray(loss, dtype=float)))
     score = np.asarray(model.score(classifier.parameters, batch.features))
     if score.min() < 0 or score.max() > 1:
-        raise ValueError(
+        raise InvalidInput(
             f"the scores of {classifier.method!r} (architecture {classifier.architecture!r}) are no probabilities: "
-            f"expected numbers in [0, 1], found {score.min():g} to {score.max():g}"
+            f"expected numbers in [0, 1], found {score.min():g} to {score.max():g}",
+            option="classifier",
         )
     return batch, score
 
@@ -38,7 +40,8 @@ def named_attributes(dataset: Dataset, names: Sequence[str] | None) -> list[str]
     """Return the protected attributes with these names, None for all. Raises ValueError for an unknown name."""
     chosen = list(dataset.protected) if names is None else list(names)
     if missing := [name for name in chosen if name not in dataset.protected]:
-        raise ValueError(f"expected audit.attributes among {sorted(dataset.protected)}, found {missing}")
+        problem = f"expected audit.attributes among {sorted(dataset.protected)}, found {missing}"
+        raise InvalidInput(problem, source=dataset.name, option="attributes", column=missing[0])
     return chosen
 
 

@@ -47,6 +47,7 @@ from scipy.special import ndtri
 from fairness_audits.audits.permutation.correlation import correlation_p, pooled_shuffle_p
 from fairness_audits.audits.permutation.power import power_of, rate_variance
 from fairness_audits.audits.permutation.samples import TESTS, auc_p, table_p
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Count, Counts, Share, Shares, at_least, not_empty, one_of, some_of
 from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.values import AuditResult
@@ -170,7 +171,8 @@ class Power(_OfRates):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not all(0 <= self.rate + value <= 1 for value in self.differences):
-            raise ValueError(f"expected audit.rate + each of audit.differences in [0, 1], found {self.differences}")
+            problem = f"expected audit.rate + each of audit.differences in [0, 1], found {self.differences}"
+            raise InvalidInput(problem, option="differences")
 
     def populations(self) -> Iterator[Population]:
         for n in self.n:

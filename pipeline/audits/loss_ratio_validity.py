@@ -24,6 +24,7 @@ from fairness_audits.audits.loss_ratio.ratio_tests import (
     loss_ratio_test,
     misclassified,
 )
+from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import rotated
 from fairness_audits.validation import Checked, Count, Positive, Share, at_least, not_empty
 from fairness_audits.values import Array, Classifier, Dataset
@@ -94,9 +95,11 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
             population = original[r], attacked[r]
             truth = float(TESTS[name](*population, 1.0, config.alpha).mean)
             if not np.isfinite(truth):
-                raise ValueError(
-                    f"the classifier misclassifies none of the {len(label[r])} points of the population: the "
-                    "error-rate ratio does not exist; take a larger population or another classifier"
+                raise InvalidInput(
+                    f"the classifier misclassifies none of the {len(label[r])} points of the population, so the "
+                    "error-rate ratio does not exist",
+                    option="classifier",
+                    remedy="Take a larger population or another classifier",
                 )
             place = {"repetition": r, "test": name, "alpha": config.alpha, "draws": config.draws}
             rows.append({**place, "statistic": "truth", "value": truth})

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.transport.quality import ks, orientation
 from fairness_audits.values import Classifier, Dataset, TransportMap
 from pipeline.counterparts import mapped
@@ -45,9 +46,12 @@ def run(
     for r, pair in enumerate(mapped(transport, dataset, "train", count)):
         fixed = pair.features[: len(POINTS)]
         if not np.array_equal(fixed, np.outer(list(POINTS.values()), np.ones(fixed.shape[1]))):
-            raise ValueError(
+            raise InvalidInput(
                 f"expected the first people of {transport.source!r} in repetition {r} of {dataset.name!r} to be "
-                f"{' and '.join(POINTS)}: map_stability is an audit of the dataset gaussian"
+                f"{' and '.join(POINTS)}",
+                source=dataset.name,
+                option="dataset",
+                remedy="Audit the data set gaussian",
             )
         for point, image in zip(POINTS, pair.images[: len(POINTS)], strict=True):
             rows += [

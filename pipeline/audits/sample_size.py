@@ -19,6 +19,7 @@ from fairness_audits.audits.inference import corrected
 from fairness_audits.audits.permutation.metrics import RATES
 from fairness_audits.audits.permutation.power import detectable
 from fairness_audits.audits.permutation.samples import TESTS, table_p
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Count, Counts, Probability, Share, some_of
 from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.predictions import named_attributes, scores_of, threshold_tables
@@ -51,7 +52,7 @@ class Config(Checked, of="audit"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.low > self.high:
-            raise ValueError(f"expected audit.low <= audit.high, found {self.low} and {self.high}")
+            raise InvalidInput(f"expected audit.low <= audit.high, found {self.low} and {self.high}", option="low")
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -64,9 +65,12 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     batch, score = scores_of(dataset, classifier, config.split)  # type: ignore[arg-type]
     available = batch.label.shape[1]
     if max(config.sizes) > available:
-        raise ValueError(
+        raise InvalidInput(
             f"expected audit.sizes of at most {available}, the {config.split} rows of {dataset.name!r}; "
-            f"found {max(config.sizes)}: take smaller samples, or the other split"
+            f"found {max(config.sizes)}",
+            source=dataset.name,
+            option="sizes",
+            remedy="Take smaller samples, or the other split",
         )
     thresholds = np.linspace(config.low, config.high, config.points)
     rows: list[dict[str, Any]] = []

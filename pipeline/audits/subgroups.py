@@ -24,6 +24,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fairness_audits.audits.fliptest.flipsets import judged
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Share, Size, at_least, one_of
 from fairness_audits.values import Array, Classifier, Dataset, Split
 from pipeline.values import AuditResult
@@ -199,11 +200,12 @@ class Searched(NamedTuple):
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
     """Search every repetition's rows; contexts are ordered by their effect on the held-out rows.
 
-    Rows in neither group of the attribute are left out. Raises ValueError for an attribute that the data set does not
+    Rows in neither group of the attribute are left out. Raises InvalidInput for an attribute that the data set does not
     have, and if the two halves are too small for a test.
     """
     if config.attribute not in dataset.protected:
-        raise ValueError(f"expected audit.attribute among {sorted(dataset.protected)}, found {config.attribute!r}")
+        problem = f"expected audit.attribute among {sorted(dataset.protected)}, found {config.attribute!r}"
+        raise InvalidInput(problem, source=dataset.name, option="attribute", column=config.attribute)
     batch = dataset.batch(cast(Split, config.split), classifier.repetitions)
     numbers = {"train": dataset.train, "test": dataset.test}[config.split]
     pairs = two_valued(dataset.features)
@@ -222,9 +224,12 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         )
         cut = len(order) - round(config.held_out * len(order))
         if min(cut, len(order) - cut) < config.minimum_leaf:
-            raise ValueError(
+            raise InvalidInput(
                 f"expected at least audit.minimum_leaf={config.minimum_leaf} rows in each half, found {cut} and "
-                f"{len(order) - cut} in repetition {r}: search more rows, or smaller leaves"
+                f"{len(order) - cut} in repetition {r}",
+                source=dataset.name,
+                option="minimum_leaf",
+                remedy="Search more rows, or smaller leaves",
             )
         grew, held_out = (Searched(*(array[part] for array in searched)) for part in (slice(cut), slice(cut, None)))
         contexts = grown(*grew, config)

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 Rows = tuple[Any, Any, Any, Any]
@@ -190,9 +191,10 @@ def most_probable(rows: Rows, first: Array) -> tuple[Array, dict[str, float]]:
     options = {"maxiter": MAXIMUM_ITERATIONS, "maxfun": 2 * MAXIMUM_ITERATIONS, "ftol": 0.0, "gtol": STEEPEST}
     found = minimize(per_student, first, jac=True, method="L-BFGS-B", options=options)
     if not np.abs(found.jac).max() <= STEEPEST:
-        raise ValueError(
-            f"L-BFGS finds no mode of the causal model in {found.nit} iterations ({found.message}): expected grades, "
-            "whole-number scores and outcomes that vary, and finite"
+        raise InvalidInput(
+            f"L-BFGS finds no mode of the causal model in {found.nit} iterations ({found.message})",
+            option="rows",
+            remedy="Give finite grades, whole-number scores and outcomes that vary",
         )
     return found.x, {"log_density": -float(found.fun) * n, "iterations": float(found.nit)}
 

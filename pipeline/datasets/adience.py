@@ -21,6 +21,7 @@ from typing import Literal
 
 import pandas as pd
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Share
 from fairness_audits.values import Generators, ImageDataset, Provenance
 from pipeline.raw_data import image_files, image_sets
@@ -92,17 +93,19 @@ def _faces(path: Path) -> pd.DataFrame:
 
 
 def check_table(path: Path, fold: int) -> None:
-    """Raise ValueError unless the file at ``path`` has the published properties of a fold's table."""
+    """Raise InvalidInput unless the file at ``path`` has the published properties of a fold's table."""
     found = len(_faces(path))
     if found < AT_LEAST[fold]:
-        raise ValueError(f"expected at least {AT_LEAST[fold]:,} faces in fold {fold}, found {found:,}")
+        problem = f"expected at least {AT_LEAST[fold]:,} faces in fold {fold}, found {found:,}"
+        raise InvalidInput(problem, source=path)
 
 
 def check_archive(path: Path) -> None:
-    """Raise ValueError unless the archive at ``path`` is complete and holds at least the published number of faces."""
+    """Raise InvalidInput unless the archive at ``path`` is complete and holds all published faces."""
     found = sum("/landmark_aligned_face." in name for name in image_files.names(path))
     if found < USED:
-        raise ValueError(f"expected at least {USED:,} images aligned/*/landmark_aligned_face.*, found {found:,}")
+        problem = f"expected at least {USED:,} images aligned/*/landmark_aligned_face.*, found {found:,}"
+        raise InvalidInput(problem, source=path)
 
 
 def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:

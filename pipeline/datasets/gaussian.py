@@ -14,6 +14,7 @@ from typing import Annotated
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Count, above
 from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
@@ -35,10 +36,8 @@ class Config(Checked, of="dataset"):
         super().__post_init__()
         lowest = -1 / (self.dimension - 1) if self.dimension > 1 else -1.0
         if not lowest <= self.correlation <= 1:
-            raise ValueError(
-                f"dataset.correlation of {self.dimension} features must lie in [{lowest:.4g}, 1], "
-                f"found {self.correlation}"
-            )
+            problem = f"dataset.correlation of {self.dimension} features must lie in [{lowest:.4g}, 1]"
+            raise InvalidInput(f"{problem}, found {self.correlation}", option="correlation")
 
 
 def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) -> Dataset:

@@ -24,6 +24,7 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import interval
 from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
@@ -89,7 +90,8 @@ def check(path: Path) -> None:
         published[f"people of race {race} with a score of {HIGH} or more"] = high, own[own["score"] >= HIGH]
     for what, (count, found) in published.items():
         if abs(len(found) - count) > UNCOUNTED:
-            raise ValueError(f"expected {count:,} {what}, give or take {UNCOUNTED}, found {len(found):,}")
+            problem = f"expected {count:,} {what}, give or take {UNCOUNTED}, found {len(found):,}"
+            raise InvalidInput(problem, source=path)
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -107,7 +109,8 @@ def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
     inputs = known[list(FEATURES)].assign(age=known["age"].map(AGES)).astype(float)
     constant = inputs.max() == inputs.min()
     if constant.any():
-        raise ValueError(f"ssl: inputs {list(inputs.columns[constant])} are the same for everybody")
+        same = list(inputs.columns[constant])
+        raise InvalidInput(f"ssl: inputs {same} are the same for everybody", source="ssl", column=same[0])
     scaled = known.assign(**((inputs - inputs.mean()) / inputs.std(ddof=0)))
     kept, others = tabular.filtered(scaled, {"race neither BLK nor WHI": lambda r: r["race"].isin(LEVELS)})
     return kept, {**unknown, **others}

@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Share
 from fairness_audits.values import Generators, ImageDataset, Provenance
 from pipeline.raw_data import image_files, image_sets
@@ -53,10 +54,11 @@ def parse(folder: Path, filename: str = ARCHIVE) -> Labelled:
 
 
 def check(path: Path) -> None:
-    """Raise ValueError unless the archive at ``path`` holds the published number of faces, or one fewer."""
+    """Raise InvalidInput unless the archive at ``path`` holds the published number of faces, or one fewer."""
     found = len(_read(path).label)
     if not FACES - 1 <= found <= FACES:
-        raise ValueError(f"expected {FACES:,} faces, or one fewer, with age and gender in their names, found {found:,}")
+        problem = f"expected {FACES:,} faces, or one fewer, with age and gender in their names, found {found:,}"
+        raise InvalidInput(problem, source=path)
 
 
 def _read(path: Path) -> Labelled:

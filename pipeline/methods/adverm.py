@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import NonNegative, one_of
 from fairness_audits.values import Array, Checkpoint, Classifier, Generators, ImageDataset
 from pipeline.methods import sgd
@@ -79,15 +80,16 @@ def sides(dataset: ImageDataset, partition: str | None, level: str | None) -> tu
     """Return two masks (n,): rows in the group, and rows in another group."""
     name = dataset.label_name if partition is None else partition
     if name not in dataset.partitions:
-        raise ValueError(
+        raise InvalidInput(
             f"expected method.penalised_partition among those of {dataset.name!r}, {', '.join(dataset.partitions)}; "
-            f"found {name!r}"
+            f"found {name!r}",
+            source=dataset.name,
+            option="penalised_partition",
         )
     levels = dataset.levels[name]
     if level not in levels:
-        raise ValueError(
-            f"expected method.penalised_level among those of {name!r}, {', '.join(levels)}; found {level!r}"
-        )
+        problem = f"expected method.penalised_level among those of {name!r}, {', '.join(levels)}; found {level!r}"
+        raise InvalidInput(problem, source=dataset.name, option="penalised_level", column=name)
     codes = dataset.partitions[name]
     inside = codes == levels.index(level)
     return inside, ~inside & (codes >= 0)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.group_metrics import balanced_accuracy
 from fairness_audits.models import mlp
 from fairness_audits.models.device import arrays, visible_device
@@ -66,7 +67,8 @@ def balanced_rows(label: Array, batch_size: int, steps: int, rng: np.random.Gene
     classes = [np.flatnonzero(label == y) for y in (0, 1)]
     for y, rows in enumerate(classes):
         if len(rows) == 0:
-            raise ValueError(f"expected training rows of both classes, found none with label {y}: cannot balance them")
+            problem = f"expected training rows of both classes, found none with label {y}"
+            raise InvalidInput(problem, option="label", remedy="Train on rows of both classes")
     for start in range(0, steps, CHUNK):
         size = (min(CHUNK, steps - start), batch_size // 2)
         yield np.concatenate([rows[rng.integers(0, len(rows), size)] for rows in classes], axis=1)

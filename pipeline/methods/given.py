@@ -12,6 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import logistic_mixture
 from fairness_audits.validation import Checked, above, finite
 from fairness_audits.values import Classifier, Dataset, Generators
@@ -28,22 +29,22 @@ class Config(Checked, of="method"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.weights:
-            raise ValueError(
-                "expected method.weights by feature name, found none: give this dataset's under per_dataset "
-                "in the method's YAML"
+            raise InvalidInput(
+                "expected method.weights by feature name, found none",
+                option="weights",
+                remedy="Give this data set's under per_dataset in the method's YAML",
             )
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """Return the rule, identical in each of the len(rngs) repetitions.
 
-    Raises ValueError for a weight on a feature that the data set does not have.
+    Raises InvalidInput for a weight on a feature that the data set does not have.
     """
     names = dataset.feature_names
     if unknown := sorted(set(config.weights) - set(names)):
-        raise ValueError(
-            f"expected method.weights among the features of {dataset.name!r}, {', '.join(names)}; found {unknown}"
-        )
+        problem = f"expected method.weights among the features of {dataset.name!r}, {', '.join(names)}; found {unknown}"
+        raise InvalidInput(problem, source=dataset.name, option="weights", column=unknown[0])
     coef = np.tile([float(config.weights.get(name, 0.0)) for name in names], (len(rngs), 1))
     threshold = np.full(len(rngs), float(config.threshold))
     if config.slope is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array, Classifier, Dataset, Generators
 
 SMALLEST_EIGENVALUE = 1e-10
@@ -30,7 +31,8 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     Raises ValueError for a data set without an outcome, or with several.
     """
     if len(dataset.outcomes) != 1:
-        raise ValueError(f"expected one outcome of {dataset.name!r} to predict, found {sorted(dataset.outcomes)}")
+        problem = f"expected one outcome of {dataset.name!r} to predict, found {sorted(dataset.outcomes)}"
+        raise InvalidInput(problem, source=dataset.name, option="dataset")
     (outcome,) = dataset.outcomes.values()
     t = outcome[dataset.train[: len(rngs)]]
     coef, intercept = least_squares(dataset.batch("train", len(rngs)).features, t)

@@ -15,6 +15,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import logistic_mixture
 from fairness_audits.validation import Checked, Positive, Share, not_empty
 from fairness_audits.values import Array, Batch, Classifier, Dataset, Generators
@@ -33,7 +34,8 @@ class Config(Checked, of="method"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if sorted(set(self.inverse_penalties)) != list(self.inverse_penalties):
-            raise ValueError(f"expected method.inverse_penalties in ascending order; found {self.inverse_penalties}")
+            problem = f"expected method.inverse_penalties in ascending order; found {self.inverse_penalties}"
+            raise InvalidInput(problem, option="inverse_penalties")
 
 
 class Fit(NamedTuple):

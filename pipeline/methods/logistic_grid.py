@@ -12,6 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import logistic_mixture
 from fairness_audits.validation import Checked, Count, one_of
 from fairness_audits.values import Array, Classifier, Dataset, Generators
@@ -32,7 +33,7 @@ class Config(Checked, of="method"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.low > self.high:
-            raise ValueError(f"expected method.low <= method.high, found {self.low} and {self.high}")
+            raise InvalidInput(f"expected method.low <= method.high, found {self.low} and {self.high}", option="low")
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
@@ -42,11 +43,11 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     a data set that does not have two features.
     """
     if len(rngs) != 1:
-        raise ValueError(
-            f"expected 1 repetition of the grid, found {len(rngs)}: its classifiers are the repetition axis"
-        )
+        problem = f"expected 1 repetition of the grid, found {len(rngs)}: its classifiers are the repetition axis"
+        raise InvalidInput(problem, option="repetitions")
     if dataset.features.shape[1] != 2:
-        raise ValueError(f"expected a dataset of two features, found {list(dataset.feature_names)}")
+        problem = f"expected a data set of two features, found {list(dataset.feature_names)}"
+        raise InvalidInput(problem, source=dataset.name, option="dataset")
     data = dataset.batch("train", 1)
     axis = np.linspace(config.low, config.high, config.points_per_axis)
     theta = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -67,9 +68,10 @@ def best_intercepts(margins: Array, label: Array) -> Array:
 
     share = float(label.mean())
     if share in (0.0, 1.0):
-        raise ValueError(
-            f"all {label.size} labels are {share:.0f}, so no finite intercept minimises the loss: "
-            "use intercept=zero or labels of both classes"
+        raise InvalidInput(
+            f"all {label.size} labels are {share:.0f}, so no finite intercept minimises the loss",
+            option="intercept",
+            remedy="Use intercept=zero or labels of both classes",
         )
     low, high = logit(share) - margins.max(axis=1), logit(share) - margins.min(axis=1)
     for _ in range(HALVINGS):

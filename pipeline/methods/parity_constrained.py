@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import logistic_mixture
 from fairness_audits.values import Array, Classifier, Dataset, Generators
 from pipeline.methods.linear_regression import SMALLEST_EIGENVALUE
@@ -83,7 +84,7 @@ def unpenalised(x: Array, y: Array) -> tuple[Array, float]:
     from sklearn.linear_model import LogisticRegression
 
     if y.min() == y.max():
-        raise ValueError(f"expected training rows of both labels, found label {y[0]} alone")
+        raise InvalidInput(f"expected training rows of both labels, found label {y[0]} alone", option="label")
     if x.shape[1] == 0:
         return np.zeros(0), float(logit(y.mean()))
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=TOLERANCE, max_iter=MAXIMUM_ITERATIONS)
@@ -91,9 +92,10 @@ def unpenalised(x: Array, y: Array) -> tuple[Array, float]:
         warnings.simplefilter("error", ConvergenceWarning)
         model.fit(x, y)
     if ((2 * y - 1) * model.decision_function(x) > 0).all():
-        raise ValueError(
-            "the training rows can be told apart without error, so larger weights are always better ones: "
-            "train on more rows, or leave out the feature that decides the label"
+        raise InvalidInput(
+            "the training rows can be separated without error, so the weights grow without limit",
+            option="features",
+            remedy="Train on more rows, or leave out the feature that decides the label",
         )
     return model.coef_[0], float(model.intercept_[0])
 

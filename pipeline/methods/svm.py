@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import stacked
 from fairness_audits.validation import Checked, Names, Positive
 from fairness_audits.values import Array, Classifier, Dataset, Generators
@@ -57,15 +58,18 @@ def _machine(x: Array, y: Array, inverse_penalty: float, gamma: float) -> Any:
     from sklearn.svm import SVC
 
     if y.min() == y.max():
-        raise ValueError(f"expected training rows of both labels, found label {y[0]} alone")
+        raise InvalidInput(f"expected training rows of both labels, found label {y[0]} alone", option="label")
     return SVC(C=inverse_penalty, kernel="rbf", gamma=gamma, cache_size=CACHE).fit(x, y)
 
 
 def _columns(dataset: Dataset, features: Sequence[str] | None) -> Array:
     names = dataset.feature_names if features is None else features
     if unknown := sorted(set(names) - set(dataset.feature_names)):
-        raise ValueError(
+        raise InvalidInput(
             f"expected method.features among those of {dataset.name!r}, {', '.join(dataset.feature_names)}; "
-            f"found {unknown}"
+            f"found {unknown}",
+            source=dataset.name,
+            option="features",
+            column=unknown[0],
         )
     return np.array([dataset.feature_names.index(name) for name in names])

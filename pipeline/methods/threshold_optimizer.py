@@ -20,6 +20,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Count, Share, one_of
 from fairness_audits.values import Array, Classifier, Dataset, Generators
 from pipeline.methods import logistic
@@ -46,7 +47,8 @@ class Config(logistic.Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.tolerance is not None and self.constraint == "equalized_odds":
-            raise ValueError(f"equalized_odds has no tolerance: expected null, found {self.tolerance}")
+            problem = f"equalized_odds has no tolerance: expected null, found {self.tolerance}"
+            raise InvalidInput(problem, option="tolerance")
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:

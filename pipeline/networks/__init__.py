@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array, Classifier, ImageDataset
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ def network(
             if input_size is None
             else f"method.input_size is {input_size}"
         )
-        raise ValueError(f"{architecture} takes images of at least {known.smallest} x {known.smallest}, but {found}")
+        problem = f"{architecture} takes images of at least {known.smallest} x {known.smallest}, but {found}"
+        raise InvalidInput(problem, source=dataset.name, option="input_size")
     net = _pretrained(architecture, known, classes, channels, width, pretrained)
     begun = net is not None
     if net is None:
@@ -121,18 +123,24 @@ def made_for(dataset: ImageDataset) -> tuple[int, int, int]:
     """Return the numbers of classes and channels and the side of the images. Raises ValueError if they disagree."""
     channels, height, width = dataset.images.shape[1:]
     if height != width:
-        raise ValueError(f"{dataset.name!r} has images of {height} x {width} pixels, expected square ones: resize them")
+        problem = f"{dataset.name!r} has images of {height} x {width} pixels, expected square ones"
+        raise InvalidInput(problem, source=dataset.name, remedy="Resize them")
     classes = len(dataset.classes)
     labels = dataset.label.min(), dataset.label.max()
     if labels[0] < 0 or labels[1] >= classes:
-        raise ValueError(
+        raise InvalidInput(
             f"{dataset.name!r} has {classes} classes, but labels from {labels[0]} to {labels[1]}: "
-            f"expected labels from 0 to {classes - 1}"
+            f"expected labels from 0 to {classes - 1}",
+            source=dataset.name,
+            column=dataset.label_name,
         )
     if len(dataset.mean) != channels or len(dataset.std) != channels:
-        raise ValueError(
+        raise InvalidInput(
             f"{dataset.name!r} has {channels} channels, but {len(dataset.mean)} means and {len(dataset.std)} standard "
-            "deviations: give one number a channel"
+            "deviations",
+            source=dataset.name,
+            option="mean",
+            remedy="Give one number a channel",
         )
     return classes, int(channels), int(height)
 
@@ -160,18 +168,23 @@ def of_checkpoint(
 
     package, _, architecture = classifier.architecture.partition(".")
     if package != "networks" or architecture not in architectures():
-        raise ValueError(
+        raise InvalidInput(
             f"the classifier of {classifier.method!r} is a {classifier.architecture!r}, expected one of networks."
-            f"{', networks.'.join(architectures())}"
+            f"{', networks.'.join(architectures())}",
+            option="classifier",
         )
     if not 0 <= k < classifier.repetitions:
-        raise ValueError(f"there is no checkpoint {k}: the classifier has {classifier.repetitions}, counted from 0")
+        problem = f"there is no checkpoint {k}: the classifier has {classifier.repetitions}, counted from 0"
+        raise InvalidInput(problem, option="k")
     for name, here in zip(MADE_FOR, made_for(dataset), strict=True):
         there = int(classifier.facts[name][k])
         if there != here:
-            raise ValueError(
+            raise InvalidInput(
                 f"{architecture} was trained on {classifier.dataset!r} with {name} {there}, but {dataset.name!r} has "
-                f"{name} {here}: audit it on the dataset it was trained on"
+                f"{name} {here}",
+                source=dataset.name,
+                option="dataset",
+                remedy="Audit it on the data set that it was trained on",
             )
     input_size = int(classifier.facts["input_size"][k]) or None
     # Build on the meta device: all weights come from the checkpoint.
@@ -193,7 +206,7 @@ def arrays(state: Mapping[str, torch.Tensor]) -> dict[str, Array]:
 def _known(architecture: str) -> Architecture:
     known = architectures()
     if architecture not in known:
-        raise ValueError(f"expected method.model among {', '.join(known)}; found {architecture!r}")
+        raise InvalidInput(f"expected method.model among {', '.join(known)}; found {architecture!r}", option="model")
     return known[architecture]
 
 
@@ -204,7 +217,8 @@ def _pretrained(
     from pipeline.networks.imagenet import WeightsMissing
 
     if wanted not in PRETRAINED:
-        raise ValueError(f"expected method.pretrained among {', '.join(PRETRAINED)}; found {wanted!r}")
+        problem = f"expected method.pretrained among {', '.join(PRETRAINED)}; found {wanted!r}"
+        raise InvalidInput(problem, option="pretrained")
     if wanted == "never":
         return None
     try:

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fairness_audits.errors import InvalidInput
 from pipeline.networks.narrow import narrowed
 
 RGB = 3
@@ -103,9 +104,10 @@ def tuned(name: str, classes: int, channels: int) -> nn.Module:
             # torch's message has a line for each layer.
             reason = str(error).partition("\n")[0]
             if file:
-                raise ValueError(
-                    f"{file} does not hold the ImageNet weights of {name} ({reason}): delete it, or put the file "
-                    f"{published.url} there"
+                raise InvalidInput(
+                    f"{file} does not hold the ImageNet weights of {name} ({reason})",
+                    source=file,
+                    remedy=f"Delete it, or put the file {published.url} there",
                 ) from error
             pruned = _in_mirror(f"{name}.npz") if name in PRUNED else ""
             if not pruned:
@@ -139,18 +141,20 @@ def _in_mirror(filename: str) -> str:
 
 
 def _verified(path: str, sha256: str) -> dict[str, torch.Tensor]:
-    """Return the arrays of a file as tensors; raise ValueError unless it has this sha256."""
+    """Return the arrays of a file as tensors; raise InvalidInput unless it has this sha256."""
     with open(path, "rb") as file:  # noqa: PTH123
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != sha256:
-        raise ValueError(f"{path} is not the published file of weights: expected sha256 {sha256}, found {found}")
+        problem = f"{path} is not the published file of weights: expected sha256 {sha256}, found {found}"
+        raise InvalidInput(problem, source=path)
     with np.load(path) as arrays:
         return {name: torch.from_numpy(values) for name, values in arrays.items()}
 
 
 def _coloured(network: nn.Module, channels: int) -> nn.Module:
     if channels not in (1, RGB):
-        raise ValueError(f"networks of torchvision take images of 1 or {RGB} channels, found {channels}")
+        problem = f"networks of torchvision take images of 1 or {RGB} channels, found {channels}"
+        raise InvalidInput(problem, option="channels")
     return network if channels == RGB else nn.Sequential(OrderedDict(coloured=Coloured(), network=network))
 
 

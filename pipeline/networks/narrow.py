@@ -26,6 +26,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from fairness_audits.errors import InvalidInput
+
 LAST_STD = 0.01
 COLOURS = 3
 ONE_BATCH = 2
@@ -91,7 +93,8 @@ def _like(layer: nn.Module, width: float, first: bool, last: bool) -> nn.Module:
     new: nn.Conv2d | nn.Linear
     if isinstance(layer, nn.Conv2d):
         if layer.groups != 1:
-            raise ValueError(f"expected convolutions of one group, found {layer.groups}: use width 1")
+            problem = f"expected convolutions of one group, found {layer.groups}"
+            raise InvalidInput(problem, option="width", remedy="Use width 1")
         inputs, outputs = _ends(layer.in_channels, layer.out_channels, width, first, last)
         shape = {"kernel_size": layer.kernel_size, "stride": layer.stride, "padding": layer.padding}
         new = nn.Conv2d(inputs, outputs, **shape, bias=layer.bias is not None)  # type: ignore[arg-type]
@@ -115,8 +118,9 @@ def _ends(inputs: int, outputs: int, width: float, first: bool, last: bool) -> t
 def _scaled(count: int, width: float) -> int:
     scaled = count * width
     if scaled < 1 or scaled != int(scaled):
-        raise ValueError(
-            f"method.width {width:g} would leave {scaled:g} of {count} channels: expected a width that leaves whole "
-            "numbers of them, such as 0.5, 0.25 or 0.125"
+        raise InvalidInput(
+            f"method.width {width:g} would leave {scaled:g} of {count} channels",
+            option="width",
+            remedy="Set a width that leaves whole numbers of them, such as 0.5, 0.25 or 0.125",
         )
     return int(scaled)

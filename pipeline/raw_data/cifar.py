@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array, Provenance
 from pipeline.raw_data import image_files
 from pipeline.raw_data.image_files import Held
@@ -98,7 +99,8 @@ class Photographs:
         found = dict(images)
         if len(found) < len(images):
             twice = next(place for n, (place, _) in enumerate(images) if place in dict(images[:n]))
-            raise ValueError(f"{path} holds {twice} twice: expected each image once; get the images again")
+            problem = f"{path} holds {twice} twice: expected each image once"
+            raise InvalidInput(problem, source=path, remedy="Get the images again")
         return cls(tuple(sorted(found)), np.stack([found[place] for place in sorted(found)]))
 
     def digests(self) -> dict[str, str]:
@@ -134,18 +136,20 @@ def _of_image_files(path: Path, published: Published) -> Photographs:
         try:
             image = image_files.decode(content())
         except image_files.Undecodable as fault:
-            raise ValueError(f"{path}, {name}: {fault}; get the images again") from fault
+            raise InvalidInput(f"{path}, {name}: {fault}", source=path, remedy="Get the images again") from fault
         folder = place.rpartition("/")[0]
         if image.shape != (CHANNELS, SIDE, SIDE) or folder not in folders:
-            raise ValueError(
+            raise InvalidInput(
                 f"{path}, {name}: expected images of {SIDE} pixels a side in the published classes, found one of "
-                f"{image.shape[-1]} pixels in {folder}"
+                f"{image.shape[-1]} pixels in {folder}",
+                source=path,
             )
         images.append((place, image))
     counts = Counter(place.rpartition("/")[0] for place in dict(images))
     for folder, expected in folders.items():
         if (found := counts[folder]) != expected:
-            raise ValueError(f"{path}: expected {expected:,} images in {folder}, found {found:,}; get the images again")
+            problem = f"{path}: expected {expected:,} images in {folder}, found {found:,}"
+            raise InvalidInput(problem, source=path, remedy="Get the images again")
     return Photographs.of(path, images)
 
 
@@ -173,7 +177,8 @@ def read(path: Path, names: Sequence[str]) -> dict[str, Mapping[bytes, Any]]:
             # Python 2 pickled the batches, so their texts are bytes.
             batches[name] = _Loader(io.BytesIO(members[name]), encoding="bytes").load()
         except Exception as error:
-            raise ValueError(f"{path}, {name}: {error}; delete the archive and fetch it again") from error
+            remedy = "Delete the archive and fetch it again"
+            raise InvalidInput(f"{path}, {name}: {error}", source=path, remedy=remedy) from error
     return batches
 
 

@@ -20,6 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 FORMATS = ("JPEG", "PNG", "WEBP")
@@ -161,7 +162,8 @@ def names(path: Path) -> tuple[str, ...]:
     found = sorted(name for name, _ in files(path))
     twice = {name for name, following in itertools.pairwise(found) if name == following}
     if twice:
-        raise ValueError(f"{path} holds {sorted(twice)[0]!r} twice: expected each image once; fetch the archive again")
+        problem = f"{path} holds {sorted(twice)[0]!r} twice: expected each image once"
+        raise InvalidInput(problem, source=path, remedy="Fetch the archive again")
     return tuple(found)
 
 
@@ -170,7 +172,8 @@ def contents(path: Path, wanted: Sequence[str]) -> dict[str, bytes]:
     found = {name: content() for name, content in files(path) if name in wanted}
     missing = [name for name in wanted if name not in found]
     if missing:
-        raise ValueError(f"{path} lacks {', '.join(missing)}: delete it and fetch it again")
+        problem = f"{path} lacks {', '.join(missing)}"
+        raise InvalidInput(problem, source=path, remedy="Delete it and fetch it again")
     return found
 
 
@@ -188,6 +191,8 @@ def _whole(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ValueError(f"{path} is missing: run the fetch stage, or put the file there by hand") from None
+        remedy = "Run the fetch stage, or put the file there by hand"
+        raise InvalidInput(f"{path} is missing", source=path, remedy=remedy) from None
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole archive ({error}): delete it and fetch it again") from error
+        problem = f"{path} is not a whole archive ({error})"
+        raise InvalidInput(problem, source=path, remedy="Delete it and fetch it again") from error

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.sampling import stratified_order
 from fairness_audits.validation import Checked, Count, Positive
 from fairness_audits.values import Array, ImageDataset, Provenance
@@ -97,14 +98,18 @@ def assembled(
         images, kept = images[found.readable], kept[found.readable]
     n_train = int(found.readable[: len(parts[0])].sum())
     if not 0 < n_train < len(kept):
-        raise ValueError(
+        raise InvalidInput(
             f"{name}: {n_train} images to train on and {len(kept) - n_train} to test can be read, expected some of "
-            f"each; unreadable: {', '.join(found.faults[:3]) or 'none'}"
+            f"each; unreadable: {', '.join(found.faults[:3]) or 'none'}",
+            source=name,
         )
     if images.shape[1] != len(config.mean):
-        raise ValueError(
+        raise InvalidInput(
             f"dataset.mean and dataset.std have {len(config.mean)} numbers, but the images of {name} have "
-            f"{images.shape[1]} channels: give one number a channel"
+            f"{images.shape[1]} channels",
+            source=name,
+            option="mean",
+            remedy="Give one number a channel",
         )
     partitions = {labelled.label_name: labelled.label, **labelled.partitions}
     return ImageDataset(
@@ -130,7 +135,6 @@ def _first(rows: Array, points: int | None, key: str) -> Array:
     if points is None:
         return rows
     if points > len(rows):
-        raise ValueError(
-            f"dataset.{key} asks for {points:,} images of {len(rows):,}: ask for at most so many, or for all with null"
-        )
+        problem = f"dataset.{key} asks for {points:,} images of {len(rows):,}"
+        raise InvalidInput(problem, option=key, remedy="Give at most so many, or null for all")
     return rows[:points]

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 
@@ -32,7 +33,8 @@ class RawTable:
         first, count = int(np.argmax(bad)), int(bad.sum())
         more = f" ({count - 1} more such row{'s' if count > 2 else ''})" if count > 1 else ""
         found = self.texts[column].iloc[first]
-        raise ValueError(f"{self.file}, row {self.lines[first]}, column {column!r}: {found!r} {reason}{more}")
+        problem = f"{self.file}, row {self.lines[first]}, column {column!r}: {found!r} {reason}{more}"
+        raise InvalidInput(problem, source=self.file, column=column, row=first)
 
 
 Reader = Callable[[RawTable, str], pd.Series]
@@ -113,13 +115,16 @@ def parsed(
     names = [spelled(name) for name in first] if header else list(columns)
     missing = [name for name in columns if name not in names]
     if missing:
-        raise ValueError(f"{path}, row {len(top) + 1}: columns {missing} are missing; the header names {names}")
+        problem = f"{path}, row {len(top) + 1}: columns {missing} are missing; the header names {names}"
+        raise InvalidInput(problem, source=path, column=missing[0])
     wrong = np.flatnonzero(counts[:, 1] != len(names))
     if len(wrong):
         line, count = counts[wrong[0]]
-        raise ValueError(f"{path}, row {line}: expected {len(names)} fields ({names[0]} to {names[-1]}), found {count}")
+        problem = f"{path}, row {line}: expected {len(names)} fields ({names[0]} to {names[-1]}), found {count}"
+        raise InvalidInput(problem, source=path)
     if header and len(counts) == 1:
-        raise ValueError(f"{path} has a header and no rows: expected rows below it; delete it and fetch it again")
+        problem = f"{path} has a header and no rows: expected rows below it"
+        raise InvalidInput(problem, source=path, remedy="Delete it and fetch it again")
     # By position: pandas would rename the second of two columns with the same name.
     every = pd.read_csv(
         path,
@@ -160,12 +165,14 @@ def _survey(path: Path, comment: str | None, delimiter: str) -> tuple[list[str],
             counts = [(reader.line_num, len(first))]
             counts += [(reader.line_num, len(row)) for row in reader]
     except FileNotFoundError:
-        raise ValueError(f"{path} is missing: run the fetch stage, or put the file there by hand") from None
+        remedy = "Run the fetch stage, or put the file there by hand"
+        raise InvalidInput(f"{path} is missing", source=path, remedy=remedy) from None
     except (UnicodeDecodeError, csv.Error) as error:
         kind = "comma" if delimiter == "," else "tab"
-        raise ValueError(f"{path} is not {kind}-separated UTF-8 text ({error}): delete it and get it again") from error
+        problem = f"{path} is not {kind}-separated UTF-8 text ({error})"
+        raise InvalidInput(problem, source=path, remedy="Delete it and get it again") from error
     while counts and counts[-1][1] == 0:
         counts.pop()
     if not counts:
-        raise ValueError(f"{path} is empty: expected rows; delete it and fetch it again")
+        raise InvalidInput(f"{path} is empty: expected rows", source=path, remedy="Delete it and fetch it again")
     return first, top, np.array(counts)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairness_audits.errors import InvalidInput
+
 HEAD = 512
 """Number of bytes read to recognise a web page."""
 
@@ -27,9 +29,10 @@ class Source:
 
     def __post_init__(self) -> None:
         if (self.sha256 is None) == (self.check is None):
-            raise ValueError(
+            raise InvalidInput(
                 f"{self.filename}: a source has a sha256, or, where nobody has recorded it, a check of its content; "
-                f"found {'neither' if self.check is None else 'both'}"
+                f"found {'neither' if self.check is None else 'both'}",
+                source=self.filename,
             )
 
 

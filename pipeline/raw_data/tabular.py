@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Share
 from fairness_audits.values import Array, Dataset, Provenance
 
@@ -73,9 +74,11 @@ def indicators(values: pd.Series, categories: Sequence[str]) -> dict[str, Array]
     unknown = ~values.isin(list(categories))
     if unknown.any():
         row = int(np.argmax(unknown))
-        raise ValueError(
+        raise InvalidInput(
             f"kept row {row}, column {values.name!r}: {values.iloc[row]!r} has no one-hot column; "
-            f"expected one of {list(categories)}"
+            f"expected one of {list(categories)}",
+            column=str(values.name),
+            row=row,
         )
     return {f"{values.name}={category}": (values == category).to_numpy() for category in categories}
 

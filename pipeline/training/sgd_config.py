@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Count, NonNegative, Positive, at_least, interval, one_of, some_of
 from pipeline import networks
 
@@ -57,7 +58,8 @@ class Config(Checked, of="method"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nesterov and not self.momentum:
-            raise ValueError("method.nesterov needs a momentum above 0: set method.momentum, or nesterov to false")
+            problem = "method.nesterov needs a momentum above 0"
+            raise InvalidInput(problem, option="nesterov", remedy="Set method.momentum, or nesterov to false")
 
     def kept_epochs(self) -> tuple[int, ...]:
         """The increasing epochs, from 1, after which a checkpoint is stored."""

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models.device import own_operations, tensors, visible_device
 from fairness_audits.seeds import fingerprint
 from fairness_audits.values import Array, Checkpoint, Classifier, ImageDataset
@@ -98,7 +99,8 @@ class Training:
         self.device = device
         self.train, self.test = dataset.train[0][: settings.train_points], dataset.test[0]
         if len(self.train) < 2:
-            raise ValueError(f"expected at least 2 training images in {dataset.name!r}, found {len(self.train)}")
+            problem = f"expected at least 2 training images in {dataset.name!r}, found {len(self.train)}"
+            raise InvalidInput(problem, source=dataset.name, option="train_points")
         network = networks.network(
             settings.model, dataset, settings.width, settings.input_size, pretrained=settings.pretrained
         )
@@ -168,9 +170,12 @@ class Training:
     def _check(self) -> None:
         loss, accuracy, total = self.curves["loss"][-1], self.curves["accuracy"][-1], self.settings.epochs
         if not np.isfinite(loss):
-            raise ValueError(
+            raise InvalidInput(
                 f"the training of {self.settings.model} on {self.dataset.name!r} diverged in epoch {self.done}: "
-                f"expected a finite loss, found {loss}; set a smaller method.learning_rate"
+                f"expected a finite loss, found {loss}",
+                source=self.dataset.name,
+                option="learning_rate",
+                remedy="Set a smaller method.learning_rate",
             )
         LOG.info("epoch %s of %s, loss %.3f, accuracy %.3f", self.done, total, loss, accuracy)
 

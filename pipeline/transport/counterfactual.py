@@ -17,6 +17,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Count, at_least, one_of
 from fairness_audits.values import Array, Dataset, TransportMap
 from pipeline.causal.law_school import LOADINGS, FittedStudents, Sampling, Students, estimates
@@ -52,13 +53,14 @@ def fit_dataset(
 ) -> TransportMap:
     """Fit one causal model for each of the first len(rngs) splits, with both directions of its map.
 
-    Facts: those of ``law_school.estimates``, the three loadings and sigma. Raises ValueError for data of another form,
-    and for a map restricted to a part of the rows.
+    Facts: those of ``law_school.estimates``, the three loadings and sigma. Raises InvalidInput for data of another
+    form, and for a map restricted to a part of the rows.
     """
     if between.given_label is not None or between.points is not None:
-        raise ValueError(
+        raise InvalidInput(
             "the causal model is fitted on every row of the split: expected transport.given_label and transport.points "
-            f"null, found {between.given_label} and {between.points}"
+            f"null, found {between.given_label} and {between.points}",
+            option="points" if between.given_label is None else "given_label",
         )
     dummies = independent_dummies(dataset)
     trials = _students(dataset, between, dummies, len(rngs))
@@ -83,10 +85,11 @@ def fit_dataset(
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
     """Compute counterfactuals of rows[t] (n_t, k) under trial t's model: only score and grade change.
 
-    Raises ValueError for rows that are not finite.
+    Raises InvalidInput for rows that are not finite.
     """
     if not all(np.isfinite(own).all() for own in rows):
-        raise ValueError("expected finite rows, found NaN or inf: the causal model infers nothing from them")
+        problem = "expected finite rows, found NaN or infinite values"
+        raise InvalidInput(problem, option="rows", remedy="Leave them out")
     return [
         _image({name: array[t] for name, array in parameters.items()}, np.asarray(own, dtype=float))
         for t, own in enumerate(rows)
@@ -99,9 +102,11 @@ def independent_dummies(dataset: Dataset) -> list[int]:
     Frequent levels are left out first. Raises ValueError for a data set without the columns of the law school data.
     """
     if missing := sorted({SCORE, GRADE} - set(dataset.feature_names) | {OUTCOME} - set(dataset.outcomes)):
-        raise ValueError(
-            f"the causal model is of the law-school data, and {dataset.name!r} has no {', '.join(missing)}: choose "
-            "another transport for other data"
+        raise InvalidInput(
+            f"the causal model is of the law-school data, and {dataset.name!r} has no {', '.join(missing)}",
+            source=dataset.name,
+            column=missing[0],
+            remedy="Choose another transport map for other data",
         )
     others = [c for c, name in enumerate(dataset.feature_names) if name not in (SCORE, GRADE)]
     independent: list[int] = []

@@ -10,6 +10,7 @@ from fairness_audits.fair_metric import from_directions
 from fairness_audits.models import mlp
 from fairness_audits.values import Array
 from tests.attacks.builders import network
+from tests.errors import invalid
 
 FINE = step_schedule("constant", 0.01, 0, 500)
 
@@ -64,5 +65,5 @@ def test_the_flow_of_a_constant_gradient_is_that_of_the_gradient_step_by_step() 
 
 def test_a_step_at_which_there_is_no_loss_is_not_recorded() -> None:
     plan = Plan(from_directions(np.ones((1, 2))), 10.0, np.full(20, 0.02), [3, 20])
-    with pytest.raises(ValueError, match=r"found \[3\]"):
+    with invalid(option="record"):
         difference_flow(lambda x: x.sum(axis=1), np.ones((3, 2)), plan, 10)

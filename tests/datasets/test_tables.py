@@ -14,6 +14,7 @@ from pipeline.raw_data import tabular
 from pipeline.raw_data.raw_table import Reader, anything, category, code, decimal, parsed, whole
 from pipeline.workflow import plugins
 from tests.datasets.builders import prepared as made
+from tests.errors import invalid
 
 
 @pytest.fixture
@@ -47,26 +48,27 @@ def test_without_a_header_columns_go_by_position_and_top_comments_are_skipped(pa
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "place", "column"),
     [
-        (None, r"people\.csv is missing: run the fetch stage"),
-        (b"name,age\n\xff\xfe,3\n", "is not comma-separated UTF-8 text"),
-        (b'name,age\n"ann,3\n', "is not comma-separated UTF-8 text"),
-        (b"", r"people\.csv is empty"),
-        (b"\n\n", r"people\.csv is empty"),
-        (b"name,age\n", "has a header and no rows"),
-        (b"name,years\nann,3\n", r"row 1: columns \['age'\] are missing; the header names \['name', 'years'\]"),
-        (b"name,age\nann,3\nbo\n", r"row 3: expected 2 fields \(name to age\), found 1"),
-        (b"name,age\nann,3,4\n", r"row 2: expected 2 fields \(name to age\), found 3"),
-        (b"name,age\nann,3\n\nbo,4\n", r"row 3: expected 2 fields \(name to age\), found 0"),
-        (b"name,age,age\nann,3,3\nbo,4,5\n", "row 3, column 'age': '4' differs from what the second column"),
+        (None, "", None),
+        (b"name,age\n\xff\xfe,3\n", "", None),
+        (b'name,age\n"ann,3\n', "", None),
+        (b"", "", None),
+        (b"\n\n", "", None),
+        (b"name,age\n", "", None),
+        (b"name,years\nann,3\n", "row 1", "age"),
+        (b"name,age\nann,3\nbo\n", "row 3", None),
+        (b"name,age\nann,3,4\n", "row 2", None),
+        (b"name,age\nann,3\n\nbo,4\n", "row 3", None),
+        (b"name,age,age\nann,3,3\nbo,4,5\n", "row 3", "age"),
     ],
 )
-def test_a_missing_or_malformed_file_is_refused(path: Path, text: bytes | None, message: str) -> None:
+def test_a_missing_or_malformed_file_is_refused(path: Path, text: bytes | None, place: str, column: str | None) -> None:
     if text is not None:
         path.write_bytes(text)
-    with pytest.raises(ValueError, match=message):
+    with invalid(source=path.name, column=column) as error:
         parsed(path, {"name": anything, "age": anything})
+    assert place in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -175,22 +177,21 @@ def test_the_needed_columns_are_read_with_the_types_of_the_twin(
 
 
 MALFORMED = [
-    ("adult", "workclass", "Pirate", r"'Pirate' is an unknown category: expected one of \['\?'"),
-    ("adult", "education-num", "17", "'17' is out of range: expected 1 to 16"),
-    ("compas", "two_year_recid", "2", "'2' is out of range: expected 0 to 1"),
-    ("compas", compas.DAYS, "soon", "'soon' is not a whole number"),
-    ("law", "sex", "3", "'3' is an unknown category"),
-    ("law", "LSAT", "160", r"'160' is out of range: expected 10\.0 to 48\.0"),
-    ("ssl", ssl.COLUMNS["trend"][0], "up", "'up' is not a number"),
-    ("ssl", "RACE CODE CD", "", "'' is no code: expected one to three capital letters"),
+    ("adult", "workclass", "Pirate"),
+    ("adult", "education-num", "17"),
+    ("compas", "two_year_recid", "2"),
+    ("compas", compas.DAYS, "soon"),
+    ("law", "sex", "3"),
+    ("law", "LSAT", "160"),
+    ("ssl", ssl.COLUMNS["trend"][0], "up"),
+    ("ssl", "RACE CODE CD", ""),
 ]
 
 
-@pytest.mark.parametrize(("name", "column", "value", "message"), MALFORMED)
-def test_a_malformed_value_is_named(tmp_path: Path, name: str, column: str, value: str, message: str) -> None:
-    row = 2 if name == "adult" else 3
+@pytest.mark.parametrize(("name", "column", "value"), MALFORMED)
+def test_a_malformed_value_is_named(tmp_path: Path, name: str, column: str, value: str) -> None:
     file = plugins.load("dataset", name).SOURCES[0].filename
-    with pytest.raises(ValueError, match=rf"{file}, row {row}, column '{column}': {message}"):
+    with invalid(source=file, column=column, row=1):
         plugins.load("dataset", name).parse(raw_folder(tmp_path, name, {}, {column: value}))
 
 
@@ -247,7 +248,7 @@ def test_the_check_reads_the_file_it_is_given_and_the_source_uses_it(tmp_path: P
     part = (raw_folder(tmp_path, "ssl", {}) / ssl.FILE).rename(tmp_path / f"{ssl.FILE}.part")
     (source,) = ssl.SOURCES
     assert (source.sha256, source.check) == (None, ssl.check)
-    with pytest.raises(ValueError, match="expected 398,684 people, give or take 153, found 1"):
+    with invalid(source=part.name):
         ssl.check(part)
 
 
@@ -409,7 +410,7 @@ def test_each_row_of_compas_is_dropped_by_the_first_rule_that_it_breaks(rows_of:
 def test_a_kept_row_that_no_input_can_encode_is_refused(rows_of: Rows) -> None:
     rows = rows_of("adult").head(20).copy()
     rows.loc[7, "workclass"] = "Never-worked"
-    with pytest.raises(ValueError, match="kept row 7, column 'workclass': 'Never-worked' has no one-hot column"):
+    with invalid(column="workclass", row=7):
         made("adult", rows)
     values = pd.Series(["b", "a", "b"], name="x")
     found = tabular.indicators(values, ("a", "b"))
@@ -435,5 +436,5 @@ def test_people_of_unknown_age_are_dropped_first_and_an_input_that_is_the_same_f
     others = int((~rows["race"].isin(["BLK", "WHI"]))[3:].sum())
     assert data.dropped == {"age at latest arrest unknown": 3, "race neither BLK nor WHI": others}
     assert np.abs(data.features[:, data.feature_names.index("trend")]).max() < 10
-    with pytest.raises(ValueError, match=r"inputs \['trend'\] are the same for everybody"):
+    with invalid(source="ssl", column="trend"):
         made("ssl", rows_of("ssl").head(900).assign(trend=0.1))

@@ -23,6 +23,7 @@ from pipeline import networks
 from pipeline.networks import imagenet
 from pipeline.networks.imagenet import torchvision
 from pipeline.networks.narrow import narrowed
+from tests.errors import invalid
 from tests.models.test_networks import pictures as toy_pictures
 
 FILE = "squeezenet1_0-b66bff10.pth"
@@ -84,7 +85,7 @@ def test_without_weights_training_is_from_scratch_and_says_why_and_where_to_put_
     assert "from scratch: the ImageNet weights of squeezenet1_0 are not here and cannot be downloaded" in caplog.text
     assert re.search(rf"no route.*: put the file https://\S*/{FILE} at {folder}/{FILE}", caplog.text)
     assert "no ImageNet weights of deep_cnn are published" in caplog.text
-    with pytest.raises(ValueError, match=r"expected method\.pretrained among auto, never; found 'yes'"):
+    with invalid(option="pretrained"):
         networks.network("squeezenet1_0", pictures(), pretrained="yes")
 
 
@@ -110,7 +111,7 @@ def test_a_mirror_serves_published_weights_if_they_have_the_checksum_in_their_na
     weights = torchvision().models.squeezenet1_0(weights=None).state_dict()
     folder = mirror(tmp_path, monkeypatch)
     torch.save(weights, folder / FILE)
-    with pytest.raises(ValueError, match=rf"{folder}/{FILE} does not hold .*hash"):
+    with invalid(source=FILE):
         networks.network("squeezenet1_0", pictures(), pretrained="auto")
     digest = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
     published = torchvision().models.SqueezeNet1_0_Weights.IMAGENET1K_V1
@@ -150,16 +151,14 @@ def test_pruned_weights_stand_in_where_the_published_ones_cannot_be_had_and_reco
         assert expected in names
 
     (folder / file.name).write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="expected sha256 9d086"):
+    with invalid(source=file.name):
         networks.network("squeezenet1_0", pictures(), pretrained="auto")
 
 
 def test_a_broken_file_of_weights_is_named_rather_than_passed_over(folder: Path) -> None:
     for save in (lambda: (folder / FILE).write_bytes(b"half"), lambda: torch.save({"a": torch.ones(1)}, folder / FILE)):
         save()
-        with pytest.raises(
-            ValueError, match=rf"{FILE} does not hold the ImageNet weights of squeezenet1_0 .*delete it"
-        ):
+        with invalid(source=FILE):
             networks.network("squeezenet1_0", pictures(), pretrained="auto")
 
 
@@ -175,7 +174,7 @@ def test_a_file_of_weights_that_would_run_something_is_refused_before_it_does(
 ) -> None:
     monkeypatch.chdir(folder)
     torch.save({"features.0.weight": Harm()}, FILE)
-    with pytest.raises(ValueError, match=rf"{FILE} does not hold the ImageNet weights of squeezenet1_0 .*delete it"):
+    with invalid(source=FILE):
         networks.network("squeezenet1_0", pictures(), pretrained="auto")
     assert not Path("sprung").exists()
     assert imagenet.WEIGHTS_ONLY not in os.environ
@@ -221,7 +220,7 @@ def test_grey_pictures_are_coloured_ones_of_equal_channels() -> None:
         coloured = networks.network("resnet18", pictures(3))
     x = torch.rand(2, 1, 32, 32)
     torch.testing.assert_close(grey(x), coloured(x.repeat(1, 3, 1, 1)))
-    with pytest.raises(ValueError, match="take images of 1 or 3 channels, found 2"):
+    with invalid(option="channels"):
         networks.network("resnet18", pictures(2))
 
 
@@ -308,6 +307,6 @@ def test_the_residual_blocks_of_a_narrowed_network_begin_as_the_identity(name: s
 def test_a_width_that_leaves_parts_of_channels_is_refused_and_imagenet_weights_fit_width_1_alone(
     weights: dict[str, torch.Tensor],
 ) -> None:
-    with pytest.raises(ValueError, match=r"method\.width 0\.3 would leave 19\.2 of 64 channels: expected a width that"):
+    with invalid(option="width"):
         networks.network("vgg19", pictures(), width=0.3)
     assert not networks.network("squeezenet1_0", pictures(), width=0.5, pretrained="auto").pretrained

@@ -33,6 +33,7 @@ from pipeline.counterparts import Between, fitted, mapped
 from pipeline.transport import counterfactual
 from pipeline.transport.counterfactual import Config, Grades, drawn, images, independent_dummies, posterior
 from tests.builders import dataset
+from tests.errors import invalid
 
 VALUES: dict[str, Any] = {"inference": "map", "chains": 2, "warmup": 10, "draws": 10}
 RACE = Between(attribute="race", source="Black", given_label=None, split="train", points=None, both=True)
@@ -169,15 +170,15 @@ def test_the_posterior_is_drawn_from_where_that_is_asked_for(data: Dataset, monk
 
 def test_data_without_the_law_schools_columns_are_refused(data: Dataset) -> None:
     other = replace(data, feature_names=("SAT", *data.feature_names[1:]), outcomes={})
-    with pytest.raises(ValueError, match=r"of the law-school data, and 'students' has no LSAT, ZFYA: choose another"):
+    with invalid(source="students", column="LSAT"):
         fitted(other, RACE, counterfactual, config(), RNGS)
 
 
 def test_a_part_of_the_rows_and_rows_that_are_not_finite_are_refused(data: Dataset) -> None:
-    for between in (replace(RACE, given_label=1), replace(RACE, points=100)):
-        with pytest.raises(ValueError, match=r"row of the split: expected transport\.given_label and .*points null"):
-            fitted(data, between, counterfactual, config(), RNGS)
-    with pytest.raises(ValueError, match="expected finite rows, found NaN or inf"):
+    for option, value in (("given_label", 1), ("points", 100)):
+        with invalid(option=option):
+            fitted(data, replace(RACE, **{option: value}), counterfactual, config(), RNGS)
+    with invalid(option="rows"):
         images(exact_parameters(), [np.array([[3.0, np.nan, 30.0]])])
 
 
@@ -333,7 +334,7 @@ def test_turning_u_around_changes_nothing_and_rows_without_a_mode_are_refused(st
     turned[: len(LOADINGS)] *= -1
     assert log_density(turned, students) == pytest.approx(log_density(near(1), students), rel=1e-12)
     broken = Students(students.grade * np.nan, students.score, students.outcome, students.attributes)
-    with pytest.raises(ValueError, match="L-BFGS finds no mode of the causal model"):
+    with invalid(option="rows"):
         estimates([broken], None, [0])
 
 
