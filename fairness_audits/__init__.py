@@ -361,13 +361,13 @@ def loss_ratio(
         "label": columns.one("y"),
         "sensitive": columns.several("sensitive"),
     }
-    asked = {"data": "X", "model": "", **named, **settings}
+    options = {"data": "X", "model": "", **named, **settings}
     others: dict[str, Any] = {"directions": columns.directions(directions)}
     if reference is not None:
         from fairness_audits.inputs.table import Source
 
         others["reference"] = Source("reference", Columns({}, {}, X=reference).frame())
-    return columns.audited("loss_ratio", "X", model, asked, **others)
+    return columns.audited("loss_ratio", "X", model, options, **others)
 
 
 @keyworded(JoinSettings)
@@ -515,7 +515,7 @@ def robustness_bias(
     from fairness_audits.inputs.arrays import array_of
     from fairness_audits.inputs.columns import Columns
 
-    columns = Columns({"y": y}, several={"groups": groups}, beside=["images"])
+    columns = Columns({"y": y}, several={"groups": groups}, outside=["images"])
     named = {"group": columns.several("groups"), "label": columns.one("y")}
-    asked = {"images": "images", "partition": "groups", "model": "", **named, **settings}
-    return columns.audited("robustness_bias", "groups", model, asked, array=array_of("images", images))
+    options = {"images": "images", "partition": "groups", "model": "", **named, **settings}
+    return columns.audited("robustness_bias", "groups", model, options, array=array_of("images", images))

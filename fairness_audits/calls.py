@@ -59,13 +59,13 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
                     error.option = (error.option and option_in(in_python(flag(error.option), kind))) or error.option
                 raise
             except ModuleNotFoundError as error:
-                told = missing_package(error)
-                raise ModuleNotFoundError(told, name=error.name) from error
+                text = missing_package(error)
+                raise ModuleNotFoundError(text, name=error.name) from error
 
         audit.__signature__ = signature.replace(parameters=[*arrays, *options.values()])  # type: ignore[attr-defined]
-        told = in_python(documented(kind, taken), kind)
+        text = in_python(documented(kind, taken), kind)
         if function.__doc__:
-            audit.__doc__ = function.__doc__.replace("%(settings)s", told.replace("\n", "\n    "))
+            audit.__doc__ = function.__doc__.replace("%(settings)s", text.replace("\n", "\n    "))
         return audit  # type: ignore[return-value]
 
     return decorate

@@ -68,8 +68,8 @@ def option_in(text: str) -> str | None:
 
 def unlike(name: str, taken: Container[str], note: str) -> str:
     """The name; with the note behind it where it is taken: ``sex``, ``sex (group)``, ``sex (group 2)``."""
-    noted = (f"{name} ({note} {number})" for number in count(2))
-    return next(one for one in chain([name, f"{name} ({note})"], noted) if one not in taken)
+    numbered = (f"{name} ({note} {number})" for number in count(2))
+    return next(one for one in chain([name, f"{name} ({note})"], numbered) if one not in taken)
 
 
 def apart(names: Sequence[str], taken: Collection[str], note: str) -> list[str]:
@@ -140,5 +140,5 @@ def reason(error: BaseException) -> str:
     TorchScript begins with where it was and ends with what happened, so there it is the last line.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no further text"]
-    told = lines[-1].removeprefix("RuntimeError: ") if "TorchScript interpreter" in lines[0] else lines[0]
-    return f"{type(error).__name__}: {told.rstrip('. ')}"
+    line = lines[-1].removeprefix("RuntimeError: ") if "TorchScript interpreter" in lines[0] else lines[0]
+    return f"{type(error).__name__}: {line.rstrip('. ')}"

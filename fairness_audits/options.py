@@ -182,10 +182,10 @@ def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str,
         if title not in titled:
             titled[title] = parser.add_argument_group(title)
         extra = one.metadata
-        told = extra["doc"].format(**words).replace("%", "%%")
-        if one.default not in (MISSING, None, False, ()) and "default:" not in told:
-            told += f" (default: {one.default})"
-        how: dict[str, Any] = {"default": argparse.SUPPRESS, "help": told, "action": "store_true"}
+        text = extra["doc"].format(**words).replace("%", "%%")
+        if one.default not in (MISSING, None, False, ()) and "default:" not in text:
+            text += f" (default: {one.default})"
+        how: dict[str, Any] = {"default": argparse.SUPPRESS, "help": text, "action": "store_true"}
         if hint is not bool:
             parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
             kinds = [part for part in parts if part is not NoneType]
@@ -362,11 +362,11 @@ def as_yaml(settings: Options, audit: str) -> str:
     return f"# This audit again: fairness-audits {audit} --config audit.yaml\n{text}"
 
 
-def changed(kind: type[Options], asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def changed(kind: type[Options], settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The options among those :func:`stated` that are not their defaults."""
     defaults = {one.name: one.default for _, one, _ in option_fields(kind)}
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()}
-    return [(name, value) for name, value in asked.items() if value != plain[name]]
+    return [(name, value) for name, value in settings.items() if value != plain[name]]
 
 
 def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Field[Any], Any]]:

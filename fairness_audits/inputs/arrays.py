@@ -22,7 +22,7 @@ Table: TypeAlias = pd.Series | pd.DataFrame
 
 
 @dataclass(frozen=True)
-class Given:
+class Argument:
     """The value of an ``argument`` as ``columns`` of pandas; a column that the caller did not name is called None.
 
     ``shape`` is (n,) or (n, k). ``labels`` are the caller's index, None for arrays. ``header`` are the column names of
@@ -39,7 +39,7 @@ class Given:
         return self.shape[0]
 
 
-def given(argument: str, values: Any, expected: str = "to be one value a row") -> Given:
+def read_argument(argument: str, values: Any, expected: str = "to be one value a row") -> Argument:
     """Read an argument, which is ``expected`` to be what an error then says.
 
     Raises InvalidInput for what has not one or two axes, or no columns, and for columns of the same name.
@@ -57,12 +57,12 @@ def given(argument: str, values: Any, expected: str = "to be one value a row") -
     if isinstance(table, pd.DataFrame) and any(isinstance(kind, pd.SparseDtype) for kind in table.dtypes):
         _check_size(argument, table.shape)
     if isinstance(table, pd.Series):
-        return Given(argument, (_plain(argument, table),), table.shape, labels)
+        return Argument(argument, (_plain(argument, table),), table.shape, labels)
     if framed:
         check_distinct([str(name) for name in table.columns], argument)
     names = table.columns.tolist() if framed else [None] * table.shape[1]
     columns = [_plain(argument, table.iloc[:, place]).rename(name) for place, name in enumerate(names)]
-    return Given(argument, tuple(columns), table.shape, labels, table.columns if framed else None)
+    return Argument(argument, tuple(columns), table.shape, labels, table.columns if framed else None)
 
 
 def array_of(argument: str, values: Any) -> Any:

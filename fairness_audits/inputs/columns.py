@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.arrays import Given, given
+from fairness_audits.inputs.arrays import Argument, read_argument
 from fairness_audits.inputs.model import Computing, Model, load_model
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, unlike
@@ -30,7 +30,7 @@ class Columns:
     """The arguments of a call that have a value for each row, as one table.
 
     ``X`` is a table of the model's inputs. Each of ``several`` is a table or one value a row, each of ``single`` one
-    value a row; None is left out. ``beside`` names arrays that have as many rows and stay outside the table.
+    value a row; None is left out. ``outside`` names arrays that have as many rows and stay outside the table.
 
     Rows are :func:`aligned`, to X or else to the first that is ``single``. X and then ``several`` keep the names of
     their columns; a name that is taken gets the argument behind it. A column that has the name and the values of one
@@ -38,15 +38,17 @@ class Columns:
     """
 
     def __init__(
-        self, single: Mapping[str, Any], several: Mapping[str, Any], X: Any = None, beside: Sequence[str] = ()
+        self, single: Mapping[str, Any], several: Mapping[str, Any], X: Any = None, outside: Sequence[str] = ()
     ) -> None:
         inputs = {} if X is None else {INPUTS: X}
         forms = {**dict.fromkeys(inputs, TABLE), **dict.fromkeys(single, SINGLE), **dict.fromkeys(several, SEVERAL)}
         found = {**inputs, **single, **several}
-        read = [given(argument, values, forms[argument]) for argument, values in found.items() if values is not None]
+        read = [
+            read_argument(argument, values, forms[argument]) for argument, values in found.items() if values is not None
+        ]
         for one in read:
             _check_shape(one, forms[one.argument])
-        rows = {one.argument: one for one in aligned(read, beside)}
+        rows = {one.argument: one for one in aligned(read, outside)}
         self._header = rows[INPUTS].header if inputs else None
         self._columns: dict[str, pd.Series] = {}
         self._names: dict[str, tuple[str, ...]] = {}
@@ -88,7 +90,7 @@ class Columns:
         """
         if values is None:
             return None
-        found, names = given("directions", values), self._names[INPUTS]
+        found, names = read_argument("directions", values), self._names[INPUTS]
         array = np.array([column.to_numpy(dtype=float, na_value=np.nan) for column in found.columns])
         header, array = (found.labels, array) if len(found.shape) == 1 else (found.header, array.T)
         own = [] if header is None else [str(name) for name in header]
@@ -104,10 +106,10 @@ class Columns:
             )
         return array[:, [own.index(name) for name in names]]
 
-    def audited(self, audit: str, source: str, model: Any, asked: Mapping[str, Any], **others: Any) -> Result:
+    def audited(self, audit: str, source: str, model: Any, options: Mapping[str, Any], **others: Any) -> Result:
         """The audit of a model on these columns, which messages call ``source``; ``others`` is what it takes beside."""
         home = import_module(f"fairness_audits.audits.{audit}.result")
-        settings = home.Settings(**asked)
+        settings = home.Settings(**options)
         computing = Computing(settings.device, getattr(settings, "dtype", "float32"))
         with load_model(model, False, computing, wanted=home.WANTED) as loaded:
             return home.audited(settings, Source(source, self.frame()), self._named_as_given(loaded), **others)
@@ -127,12 +129,12 @@ class Columns:
         return replace(model, evaluate=evaluate)
 
 
-def aligned(arguments: Sequence[Given], beside: Sequence[str] = ()) -> list[Given]:
+def aligned(arguments: Sequence[Argument], outside: Sequence[str] = ()) -> list[Argument]:
     """The arguments with their rows in one order, counted from 0.
 
     Series and frames with the same index labels are aligned by label, to the order of the first of them. Arrays, and
-    the arrays ``beside``, go by position. Raises InvalidInput for another number of rows, for labels that are not those
-    of the first, and for an array beside labels in two orders, since it may follow the one or the other.
+    the arrays ``outside``, go by position. Raises InvalidInput for another number of rows, for labels that are not
+    those of the first, and for an array beside labels in two orders, since it may follow the one or the other.
     """
     for one in arguments[1:]:
         if len(one) != len(arguments[0]):
@@ -140,13 +142,13 @@ def aligned(arguments: Sequence[Given], beside: Sequence[str] = ()) -> list[Give
     labelled = {one.argument: one for one in arguments if one.labels is not None}
     first = next(iter(labelled.values()), None)
     places = {name: place for name, one in labelled.items() if first and (place := _places(first, one)) is not None}
-    arrays: list[Given | str] = [*(one for one in arguments if one.labels is None), *beside]
+    arrays: list[Argument | str] = [*(one for one in arguments if one.labels is None), *outside]
     if places and arrays and first:
         raise _of_no_known_order(first.argument, list(places), arrays)
     return [_in_order(one, places.get(one.argument)) for one in arguments]
 
 
-def _places(first: Given, other: Given) -> Array | None:
+def _places(first: Argument, other: Argument) -> Array | None:
     """Where the rows of the first are among those of the other, by their labels; None where they are in one order."""
     labels, others = first.labels, other.labels
     assert labels is not None
@@ -175,21 +177,21 @@ def _places(first: Given, other: Given) -> Array | None:
     return np.asarray(place)
 
 
-def _relabelled(first: Given, other: Given) -> str:
+def _relabelled(first: Argument, other: Argument) -> str:
     return f"give it the same index: {other.argument}.set_axis({first.argument}.index)"
 
 
-def _of_another_length(first: Given, other: Given) -> InvalidInput:
+def _of_another_length(first: Argument, other: Argument) -> InvalidInput:
     problem = f"expected {other.argument} of {len(first):,} rows as {first.argument} has, found {len(other):,}"
     selects = first.labels is not None and other.labels is not None and first.labels.isin(other.labels).all()
     remedy = f"{other.argument}.loc[{first.argument}.index] selects the same rows" if selects else ""
     return InvalidInput(problem, option=other.argument, remedy=remedy)
 
 
-def _of_no_known_order(first: str, others: Sequence[str], arrays: Sequence[Given | str]) -> InvalidInput:
+def _of_no_known_order(first: str, others: Sequence[str], arrays: Sequence[Argument | str]) -> InvalidInput:
     other, names = others[0], [one if isinstance(one, str) else one.argument for one in arrays]
     array, name = arrays[0], names[0]
-    if isinstance(array, Given):
+    if isinstance(array, Argument):
         make = "pd.Series" if len(array.shape) == 1 else "pd.DataFrame"
         remedy = (
             f"Give {make}({name}, index={first}.index) if {name} is in the order of {first}, or "
@@ -208,12 +210,12 @@ def _of_no_known_order(first: str, others: Sequence[str], arrays: Sequence[Given
     )
 
 
-def _in_order(one: Given, places: Array | None) -> Given:
+def _in_order(one: Argument, places: Array | None) -> Argument:
     columns = [column if places is None else column.iloc[places] for column in one.columns]
     return replace(one, columns=tuple(column.reset_index(drop=True) for column in columns), labels=None)
 
 
-def _check_shape(one: Given, expected: str) -> None:
+def _check_shape(one: Argument, expected: str) -> None:
     """Raise InvalidInput where an argument has other columns than ``expected``; only data frames may have several."""
     axes, framed = len(one.shape), one.header is not None
     fits = {TABLE: axes == 2, SEVERAL: framed or len(one.columns) == 1, SINGLE: len(one.columns) == 1}

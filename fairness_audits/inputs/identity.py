@@ -112,10 +112,10 @@ def fingerprint(thing: Any) -> str:
     False
     """
     named: set[Any] = set()
-    kept: dict[int, tuple[Any, bytes]] = {}
+    memo: dict[int, tuple[Any, bytes]] = {}
     while True:
         # Methods count where code names them, and code is found on the way: until nothing new is named.
-        walk = _Walk(frozenset(named), kept)
+        walk = _Walk(frozenset(named), memo)
         try:
             key = walk.key(thing, "the model")
         except RecursionError as error:
@@ -233,11 +233,11 @@ def _names(code: types.CodeType) -> Iterator[str]:
 class _Walk:
     """One pass over all that a thing refers to. ``named`` collects the names in code, and the classes that are called.
 
-    ``before`` are those of the pass before, ``kept`` the digests of arrays.
+    ``before`` are those of the pass before, ``memo`` the digests of arrays.
     """
 
-    def __init__(self, before: frozenset[Any], kept: dict[int, tuple[Any, bytes]]) -> None:
-        self.before, self.kept = before, kept
+    def __init__(self, before: frozenset[Any], memo: dict[int, tuple[Any, bytes]]) -> None:
+        self.before, self.memo = before, memo
         self.named: set[Any] = set()
         self.seen: dict[int, tuple[int, Any]] = {}
 
@@ -249,7 +249,7 @@ class _Walk:
             return _digest("tuple", *self.each(thing, where))
         if type(thing) in (set, frozenset):
             # Each by itself: the order of a set is another in each process.
-            walks = [(_Walk(self.before, self.kept), one) for one in thing]
+            walks = [(_Walk(self.before, self.memo), one) for one in thing]
             alone = sorted(walk.key(one, where) for walk, one in walks)
             self.named = self.named.union(*(walk.named for walk, _ in walks))
             return _digest(type(thing).__name__, *alone)
@@ -437,9 +437,9 @@ class _Walk:
 
     def held(self, thing: Any, make: Callable[[], bytes]) -> bytes:
         """A digest that is made once."""
-        if id(thing) not in self.kept:
-            self.kept[id(thing)] = (thing, make())
-        return self.kept[id(thing)][1]
+        if id(thing) not in self.memo:
+            self.memo[id(thing)] = (thing, make())
+        return self.memo[id(thing)][1]
 
     def of_torch(self, torch: Any, thing: Any, where: str) -> bytes | None:
         """The digest of what torch makes; None for anything else."""

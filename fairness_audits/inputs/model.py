@@ -195,7 +195,7 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
     categories = getattr(getattr(fitted, "_Booster", fitted), "pandas_categorical", None)
     scores = [name for name in SCORES if hasattr(fitted, name)]
 
-    def asked(method: str, frame: Any) -> Array:
+    def called(method: str, frame: Any) -> Array:
         own = named_as(columns, frame.columns)
         check_columns(frame, own, "the model", "its input")
         if coded := [name for name in own if is_text(frame[name])] if categories else []:
@@ -205,11 +205,11 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
 
     def evaluate(frame: Any) -> Array:
         for method in scores:
-            output = asked(method, frame)
+            output = called(method, frame)
             # One decision value for each pair of classes says no class by itself.
             if not classes or output.ndim == 1 or output.shape[1] == len(classes):
                 return output
-        predicted = asked("predict", frame)
+        predicted = called("predict", frame)
         if not set(predicted.ravel().tolist()) <= set(classes):
             return predicted
         codes = np.array([classes.index(one) for one in predicted.ravel().tolist()])
@@ -222,7 +222,7 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
         columns=columns,
         cut=0.0 if scores == ["decision_function"] else None,
         # The numbers of a regression, or of a network, are scores.
-        predict=partial(asked, "predict") if classes or scores else None,
+        predict=partial(called, "predict") if classes or scores else None,
     )
 
 

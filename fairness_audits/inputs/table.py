@@ -169,7 +169,7 @@ def _recoded(feature: Array, code: Array) -> bool:
 
 
 def feature_names(
-    source: Source, asked: options.Rows, label: str | None, apart: Sequence[str], option: str, included: bool
+    source: Source, chosen: options.Rows, label: str | None, apart: Sequence[str], option: str, included: bool
 ) -> tuple[str, ...]:
     """The model's input columns in their order: those asked for, or all columns that have no other part.
 
@@ -180,15 +180,15 @@ def feature_names(
     for names, named_by in (
         (labels, "--label"),
         (apart, option),
-        (asked.features, "--features"),
-        (asked.drop, "--drop"),
+        (chosen.features, "--features"),
+        (chosen.drop, "--drop"),
     ):
         check_columns(table, names, named_by, path)
     if label in apart:
         problem = f"column {label!r} is given as --label and as {option}"
         raise InvalidInput(problem, option=option_in(option), column=label, remedy="Give it as one of them only")
-    if not asked.features:
-        left_out = {*labels, *asked.drop, *(() if included else apart)}
+    if not chosen.features:
+        left_out = {*labels, *chosen.drop, *(() if included else apart)}
         every = tuple(name for name in table.columns if name not in left_out)
         if not every:
             raise InvalidInput(
@@ -198,7 +198,7 @@ def feature_names(
                 remedy="Drop fewer columns",
             )
         return every
-    repeated = sorted({name for name in asked.features if list(asked.features).count(name) > 1})
+    repeated = sorted({name for name in chosen.features if list(chosen.features).count(name) > 1})
     if repeated:
         raise InvalidInput(
             f"--features names {listed(repeated)} more than once",
@@ -206,7 +206,7 @@ def feature_names(
             column=repeated[0],
             remedy="Name each column once",
         )
-    both = [name for name in asked.features if name in {*labels, *asked.drop}]
+    both = [name for name in chosen.features if name in {*labels, *chosen.drop}]
     if both:
         raise InvalidInput(
             f"--features names {listed(both)}, which is also the label or dropped",
@@ -214,7 +214,7 @@ def feature_names(
             column=both[0],
             remedy="Leave one of them out",
         )
-    return tuple(asked.features)
+    return tuple(chosen.features)
 
 
 def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: str = "numbers") -> Array:
@@ -402,19 +402,19 @@ class Units:
         return z * z.new_tensor(self.scale) + z.new_tensor(self.shift)
 
 
-def units(features: Array, names: Sequence[str], asked: options.Standardize | None) -> Units:
+def units(features: Array, names: Sequence[str], standardize: options.Standardize | None) -> Units:
     """The units of an audit of rows ``features`` (n, d), in which a missing number does not count.
 
     The penalty and the step size take one unit of each column alike, so an audit in wrong units moves some columns
-    hardly at all and finds nothing. ``asked``: ``none`` keeps the units, ``continuous`` standardises each column of
-    more than two values. With None the units are kept where all such columns are near unit scale; elsewhere
+    hardly at all and finds nothing. ``standardize``: ``none`` keeps the units, ``continuous`` standardises each
+    column of more than two values. With None the units are kept where all such columns are near unit scale; elsewhere
     InvalidInput asks for a decision.
     """
     d = len(names)
     mean, std = (np.nanmean, np.nanstd) if np.isnan(features).any() else (np.mean, np.std)
     spread = std(features, axis=0)
     continuous = [j for j in range(d) if len(np.unique(features[:, j])) > 2]
-    if asked is None:
+    if standardize is None:
         lowest, highest = UNIT_SCALE
         off = [j for j in continuous if not lowest <= spread[j] <= highest]
         if off:
@@ -428,7 +428,7 @@ def units(features: Array, names: Sequence[str], asked: options.Standardize | No
                 "deviations (the model still sees the columns as they are); --standardize=none keeps their units",
             )
     shift, scale = np.zeros(d), np.ones(d)
-    if asked != "continuous":
+    if standardize != "continuous":
         return Units(shift, scale)
     shift[continuous], scale[continuous] = mean(features[:, continuous], axis=0), spread[continuous]
     return Units(shift, scale, tuple(names[j] for j in continuous))

@@ -223,7 +223,7 @@ def test_what_is_not_one_value_a_row_is_refused(values: Any) -> None:
 
 def test_a_sparse_matrix_that_would_not_fit_is_refused_with_its_size() -> None:
     with invalid(option="X"):
-        arrays.given("X", sparse.csr_matrix((10**7, 10**6)))
+        arrays.read_argument("X", sparse.csr_matrix((10**7, 10**6)))
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def read_groups(data: Source, options: Settings) -> Groups:
         known = None if label_levels is None else label[chosen]
         found.append(Group(level, table.loc[chosen, list(names)], ids, known))
     if options.id is not None:
-        ids = table.loc[[*found[0].rows, *found[1].rows], options.id].astype(str)
+        ids = table.loc[[*found[0].rows, *found[1].rows], options.id].astype(str).sort_index()
         if repeated := sorted(set(ids[ids.duplicated()])):
             raise InvalidInput(
                 f"{path}: expected one row for each {options.id!r} (--id), found several for {listed(repeated, SHOWN)}",
