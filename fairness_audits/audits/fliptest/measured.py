@@ -115,7 +115,7 @@ def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
         return None if np.isnan(report.rank_mean[j]) else standing(low, high)
 
     scale, shift = space.each("scale"), space.each("shift")
-    order = np.lexsort((space.labels, np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean)))
+    order = np.lexsort((np.array(space.labels), np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean)))
     return [
         {
             "feature": space.labels[j],
