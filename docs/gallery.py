@@ -9,8 +9,10 @@ from fairness_audits.results.formats import sentence
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results" / "reference"
-COLOURS = 160
-"""Enough for lines, bars, labels and the shades of a heat map and its bar, at a third of the size."""
+COLOURS = (160, 64, 32)
+"""Enough for lines, bars, labels and the shades of a heat map, at a third of the size; fewer of the largest."""
+LIMIT = 150_000
+"""Bytes of a picture."""
 HEAD = """# Gallery
 
 Every figure of the reference results. `make gallery` draws this page from `data/reference/`. `make figures` writes the
@@ -34,12 +36,15 @@ def part(study: Mapping[str, Any]) -> Iterator[str]:
 
 
 def save_smaller(picture: Path, place: Path) -> None:
-    """The PNG in few colours."""
+    """Save the PNG in few colours, in still fewer if it is larger than ``LIMIT``."""
     from PIL import Image
 
-    with Image.open(picture) as image, written(place) as temporary:
-        few = image.convert("RGB").quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-        few.save(temporary, "PNG", optimize=True)
+    for colours in COLOURS:
+        with Image.open(picture) as image, written(place) as temporary:
+            few = image.convert("RGB").quantize(colours, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+            few.save(temporary, "PNG", optimize=True)
+        if place.stat().st_size <= LIMIT:
+            return
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fairness_audits.messages import enumerated
 from fairness_audits.results.estimate import Estimate
-from fairness_audits.results.formats import interval, number, sentence
+from fairness_audits.results.formats import number, sentence
 from fairness_audits.results.style import method_style
 from fairness_audits.results.table import Cell, Column, Kind
 from pipeline.report import labels as w
@@ -30,7 +30,7 @@ def label(method: str) -> str:
 @artefact("Every model of COMPAS under every audit.", "table_compas", dataset=w.COMPAS)
 @artefact("Every model of the law-school data under every audit.", "table_law", dataset=w.LAW)
 def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
-    """A line for each audit and attribute, a column for each model: the effect with its interval, and the decision."""
+    """A line for each audit and attribute, a column for each model: the effect, and the decision."""
     pairs = [attribute for d, attribute in m.attributes(inputs) if d == dataset]
     blocks = sorted({str(b) for b in m.plain(inputs).query("dataset == @dataset")["block"]})
     if not pairs:
@@ -44,11 +44,13 @@ def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
     def cell(line: Line, method: str) -> Cell:
         if line[1] in PERFORMANCE:
             place = {"dataset": dataset, "method": method, "statistic": line[1]}
-            return inputs.mean(audit="tabular_robustness", **place).with_t_interval()
+            found_mean = inputs.mean(audit="tabular_robustness", **place).with_t_interval()
+            return replace(found_mean, text=number(found_mean.value, 2))
         first, *others = verdicts(line, method)
         # Correction is over the measures of one attribute; of both together the model fails where it does by one.
         fails = FAILS * any(verdict.rejected for verdict in (first, *others))
-        text = f"{number(first.effect.value, 2)} {interval(first.effect, 2)}{fails}"
+        # With intervals the models would not fit beside each other; the file of the table has them.
+        text = f"{number(first.effect.value, 2)}{fails}"
         return first.word or replace(first.effect, text=text)
 
     def p(line: Line, method: str) -> Cell:
@@ -88,9 +90,10 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
     taken = [f"{count:,.0f}" for count in sorted(set(m.steps(m.plain(inputs))))] or [f"{m.STEPS}"]
     of_differences = f" ({'; '.join(sorted(differences))})" if dataset else ", the group coded 1 less the other"
     return (
-        "Mean over the repetitions with its 95 % interval of Student's t. Loss ratio and error-rate ratio: median T_n "
-        f"over the repetitions after {enumerated(taken)} steps, of both attributes together, with the interval of the "
-        f"sign test. Recall to calibration (mean of label less score): differences{of_differences}.",
+        "Mean over the repetitions; the files of the tables have its 95 % interval of Student's t. Loss ratio and "
+        f"error-rate ratio: median T_n over the repetitions after {enumerated(taken)} steps, of both attributes "
+        "together, with the interval of the sign test. Recall to calibration (mean of label less score): "
+        f"differences{of_differences}.",
         "FlipTest: share of people decided otherwise than their counterpart, beyond the mean share between random "
         "halves of a group (at most 500 people a side, so rather too large), mean of both directions. Counterfactual: "
         "the same by the causal model of Kusner et al., without a test. Distance: mean Euclidean distance to the "
@@ -143,7 +146,10 @@ def table_pairs(inputs: Inputs) -> StampedTable:
     def tau(pair: tuple[str, str], place: tuple[str, str]) -> Cell:
         own = taus[(taus["measure"] == pair[0]) & (taus["other"] == pair[1])]
         values = own.loc[(own["dataset"] == place[0]) & (own["attribute"] == place[1]), "value"]
-        return Estimate.mean(values.to_numpy(float)).with_t_interval(least=-1, most=1) if len(values) else None
+        if values.empty:
+            return None
+        found = Estimate.mean(values.to_numpy(float)).with_t_interval(least=-1, most=1)
+        return replace(found, text=number(found.value, 2))
 
     pairs = list(taus[["measure", "other"]].drop_duplicates().itertuples(index=False, name=None))
     columns = [
@@ -158,7 +164,10 @@ def table_pairs(inputs: Inputs) -> StampedTable:
         columns,
         [((m.MEASURES[a], m.MEASURES[b]), (a, b)) for a, b in sorted(pairs, key=lambda x: tuple(map(order.index, x)))],
         inputs.stamp(),
-        ("Means over the repetitions with 95 % intervals of Student's t. A dash: fewer than three models have both.",),
+        (
+            "Means over the repetitions; the file of the table has their 95 % intervals of Student's t. A dash: fewer "
+            "than three models have both.",
+        ),
     )
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, spearmanr
 
+from fairness_audits.results import typeset
 from fairness_audits.results.estimate import Estimate
 from pipeline.io import load_claims
 from pipeline.report import artefacts, claims, registry
@@ -175,7 +176,8 @@ def test_the_tables_hold_effects_intervals_and_decisions(inputs: Inputs) -> None
     cell = table.cell("Logistic", "gender", "AUC")
     assert isinstance(cell, Estimate)
     assert (cell.value, cell.n) == (pytest.approx(0.8025), 6)
-    assert cell.text.endswith("]*")
+    assert (cell.text, cell.low < cell.value < cell.high) == ("0.80*", True)
+    assert "Logistic low" in typeset.csv(table).splitlines()[0]
     assert table.cell("Thresholds", "both", "loss ratio") == "no gradient"
     assert "no gradient" in table.notes[-1].lower()
     assert isinstance(table.cell("Baseline", "both", "accuracy"), Estimate)
