@@ -81,6 +81,15 @@ correlated: --margin and --ratio compare groups: leave the metric correlation ou
 max_t: --correct=max-t is a two-sided test: leave --alternative out, or take another correction
 """
 
+TO_CHANGE = {
+    **{"labels": "label", "threshold": "threshold", "both": "threshold", "no_group": "group", "group": "group"},
+    **{"no_attribute": "attribute", "attribute": "attribute", "decisions": "prediction", "scores": "score"},
+    **{"margin": "margin", "ratio": "ratio", "ratios": "ratio", "early": "resampling_risk", "correlated": "metric"},
+    **{"unstudentized": "method", "sampled": "method", "clustered": "cluster", "rows_alone": "cluster"},
+    **{"weighted": "weight", "weighted_ratio": "weight", "max_t": "alternative"},
+}
+"""The option to change, by the name of the refusal."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -132,9 +141,10 @@ def planned(settings: Settings) -> Plan:
     parts: list[Any] = [part for one in settings.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
-        raise ValueError(
+        raise InvalidInput(
             f"{advised('metric', ','.join(unknown))}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for "
-            "one of your own"
+            "one of your own",
+            option="metric",
         )
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
     metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
@@ -169,7 +179,7 @@ def planned(settings: Settings) -> Plan:
         "max_t": settings.correct == "max-t" and settings.alternative not in (None, "two-sided"),
     }
     if refused := next(caveats(REFUSED, found), None):
-        raise InvalidInput(refused.text, option=refused.condition)
+        raise InvalidInput(refused.text, option=TO_CHANGE.get(refused.condition))
     return Plan(settings, metrics, settings.draws or DRAWS, settings.correct.replace("-", "_"))
 
 
@@ -191,10 +201,11 @@ def own_metric(metric: Any) -> UserMetric:
     try:
         inspect.signature(found).bind("y", "score", "weight")
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise InvalidInput(
             f"{advised('metric', metric if isinstance(metric, str) else name)}: expected a function of three arrays, "
             f"(y, score, weight), that gives a number: "
-            f"{reason(error)}"
+            f"{reason(error)}",
+            option="metric",
         ) from error
     return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))
 
@@ -445,9 +456,10 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEs
         jobs.append(Job(_correlation(table, plan, column), ((column, CORRELATION),), drawn=True))
     several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
     if plan.settings.resampling_risk is not None and several:
-        raise ValueError(
+        raise InvalidInput(
             "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
-            f"correction for {len(jobs)} tests: leave it out, or say --correct=none"
+            f"correction for {len(jobs)} tests: leave it out, or say --correct=none",
+            option="resampling_risk",
         )
     plan = with_enough_draws(plan, jobs)
     together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
@@ -518,9 +530,10 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     times_each = times.get(plan.correction, number) * max(tails_of, default=1)
     least = math.ceil(times_each / plan.settings.alpha - ROUNDING) - 1
     if plan.settings.draws is not None and least > plan.draws:
-        raise ValueError(
+        raise InvalidInput(
             f"--draws={plan.draws} cannot reject at level {plan.settings.alpha:g} in "
-            f"{plural(number, 'test')}, whatever the difference: give at least --draws={least}, or leave it out"
+            f"{plural(number, 'test')}, whatever the difference: give at least --draws={least}, or leave it out",
+            option="draws",
         )
     return replace(plan, draws=max(plan.draws, least))
 
