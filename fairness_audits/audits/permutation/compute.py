@@ -66,6 +66,8 @@ no_attribute: metric correlation needs a number of each row, such as age: give i
 attribute: --attribute goes with --metric=correlation: add it
 group: --group goes with metrics that groups can be compared by, such as --metric=auc: add one
 rows_alone: metric correlation takes rows as they are: leave --cluster out
+regression: metric {metric} is of two classes: with --regression take mean_score, mean_error, absolute_error,
+  squared_error, or a metric of your own
 weighted: --weight is of rates and means, which metric {metric} is not: leave one of them out
 weighted_ratio: --ratio takes rows as they are: leave --weight out
 decisions: metric {metric} needs decisions: give them by --prediction, or cut the scores by --threshold
@@ -86,7 +88,7 @@ TO_CHANGE = {
     **{"no_attribute": "attribute", "attribute": "attribute", "decisions": "prediction", "scores": "score"},
     **{"margin": "margin", "ratio": "ratio", "ratios": "ratio", "early": "resampling_risk", "correlated": "metric"},
     **{"unstudentized": "method", "sampled": "method", "clustered": "cluster", "rows_alone": "cluster"},
-    **{"weighted": "weight", "weighted_ratio": "weight", "max_t": "alternative"},
+    **{"weighted": "weight", "weighted_ratio": "weight", "regression": "metric", "max_t": "alternative"},
 }
 """The option to change, by the name of the refusal."""
 
@@ -163,6 +165,7 @@ def planned(settings: Settings) -> Plan:
         "attribute": settings.attribute and not correlated,
         "group": settings.group and not metrics,
         "rows_alone": correlated and settings.cluster,
+        "regression": settings.regression and [{"metric": one.name} for one in metrics if _of_classes(one)],
         "weighted": settings.weight is not None
         and [{"metric": one} for one in named if one in ("auc", CORRELATION) or not isinstance(one, str) or ":" in one],
         "weighted_ratio": settings.ratio and settings.weight is not None,
@@ -181,6 +184,10 @@ def planned(settings: Settings) -> Plan:
     if refused := next(caveats(REFUSED, found), None):
         raise InvalidInput(refused.text, option=TO_CHANGE.get(refused.condition))
     return Plan(settings, metrics, settings.draws or DRAWS, settings.correct.replace("-", "_"))
+
+
+def _of_classes(metric: Metric) -> bool:
+    return isinstance(metric, Rate | Auc) or (isinstance(metric, Mean) and (metric.binary or metric.decisions))
 
 
 def _of_decisions(metric: Metric) -> bool:
@@ -226,7 +233,7 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
     columns["label"] = settings.label or NO_LABEL.name
     found: dict[Callable[..., Data], Data] = {}
     for metric in plan.metrics:
-        alone = settings.cluster or settings.weight or isinstance(metric, UserMetric)
+        alone = settings.cluster or settings.weight or settings.regression or isinstance(metric, UserMetric)
         reader = rows if alone else decisions if _of_decisions(metric) else scores
         if reader not in found:
             found[reader] = reader(table, plan, columns)
@@ -261,7 +268,7 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     """Read every row."""
-    others = plan.settings.some("prediction", "threshold", "cluster", "weight")
+    others = plan.settings.some("prediction", "threshold", "cluster", "weight", "regression")
     if plan.settings.prediction is None and plan.settings.score is None:
         others["prediction"] = NO_DECISION.name
     content = predictions(table, **columns, **others, bounds=plan.bounds)
