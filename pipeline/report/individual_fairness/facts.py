@@ -190,10 +190,10 @@ def _heatmap_readings(inputs: Inputs) -> Iterator[dict[str, Any]]:
         for side, sign in BOUNDARY_SIDES.items():
             value = boundary(middle["theta_1"].to_numpy(float), middle["value"].to_numpy(float), delta, sign)
             yield {**place, "statistic": f"boundary_{side}", "value": value}
-        yield from _accepted(panel, place, delta)
+        yield from accepted_ranges(panel, place, delta)
 
 
-def _accepted(panel: pd.DataFrame, place: Mapping[str, Any], delta: float) -> Iterator[dict[str, Any]]:
+def accepted_ranges(panel: pd.DataFrame, place: Mapping[str, Any], delta: float) -> Iterator[dict[str, Any]]:
     """What each fair weight theta_2 does to the range of unfair weights theta_1 that are accepted, T_n <= delta.
 
     ``accepted_low`` and ``accepted_high``: its ends less those at theta_2 = 0. ``trend``: Spearman's correlation of T_n
