@@ -75,6 +75,7 @@ def permutation_test(
     group: ArrayLike | pd.DataFrame | None = None,
     attribute: ArrayLike | pd.DataFrame | None = None,
     cluster: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
     cross: bool = False,
     **settings: Any,
 ) -> Result:
@@ -101,6 +102,8 @@ def permutation_test(
         Numbers that scores or errors are correlated with.
     cluster : array-like (n,), optional
         Persons whose rows belong together.
+    weight : array-like (n,), optional
+        What each row stands for, such as a survey weight, at least 0.
     cross : bool, default False
         Compare the crosses of the columns of ``group``, such as "female & black".
     %(settings)s
@@ -127,11 +130,11 @@ def permutation_test(
     from fairness_audits.inputs.columns import Columns
     from fairness_audits.tables import opened
 
-    single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster}
+    single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster, "weight": weight}
     columns = Columns(single, several={"group": group, "attribute": attribute})
     named: dict[str, Any] = {
         "label": columns.one("y"),
-        **{name: columns.one(name) for name in ("score", "prediction", "cluster")},
+        **{name: columns.one(name) for name in ("score", "prediction", "cluster", "weight")},
         **{name: columns.several(name) for name in ("group", "attribute")},
     }
     if cross:
@@ -416,7 +419,7 @@ def fliptest(
     ids: ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Who would be decided otherwise, had they been of the other group?
+    r"""Who is decided otherwise than their statistical counterpart in the other group?
 
     .. math:: F^+ = \{x : h(x) = 1, h(G(x)) = 0\}, \qquad F^- = \{x : h(x) = 0, h(G(x)) = 1\},
 

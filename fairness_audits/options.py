@@ -83,6 +83,7 @@ class Output(Options, title="output"):
 
     output: Path | None = source("write {files} into this folder", None, "DIR")
     json: Path | None = source("write the result as JSON to this file", None, "FILE")
+    junit: Path | None = source("write the verdict as JUnit XML, for builds, to this file", None, "FILE")
     gate: bool = source("let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
 
 

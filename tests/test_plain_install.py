@@ -56,7 +56,10 @@ def test_rates_are_tested(desk: Path) -> None:
     [
         ("numba", ("permutation", *GIVEN, "--score", "score", "--metric", "auc")),
         ("matplotlib", ("permutation", *GIVEN, "--prediction", "d", "--metric", "tpr", "--output", "made")),
-        ("pyarrow", ("permutation", "--predictions", "rows.parquet", *GIVEN[2:], "--prediction", "d")),
+        (
+            "pyarrow",
+            ("permutation", "--predictions", "rows.parquet", *GIVEN[2:], "--prediction", "d", "--metric", "tpr"),
+        ),
         ("torch", ("loss-ratio", "--data", "rows.csv", "--model", "model.pt", "--label", "y", "--sensitive", "sex")),
     ],
 )

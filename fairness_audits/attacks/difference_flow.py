@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fairness_audits.attacks.gradient_flow import Bounds, Flow, Plan, projection
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 Loss = Callable[[Array], Array]
@@ -53,13 +54,15 @@ def difference_flow(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         As for the gradient flow, and for a recorded step without a loss.
     """
     plan.check()
     steps = len(plan.step_sizes)
     if odd := [step for step in plan.record if step % hold and step != steps]:
-        raise ValueError(f"expected multiples of {hold}, or {steps}, as steps to record, found {odd}")
+        raise InvalidInput(
+            f"expected multiples of {hold}, or {steps}, as steps to record, found {odd}", option="record"
+        )
     project = projection(bounds, x0)
     basis, penalised = plan.metric.basis, plan.metric.operator(x0)
     x, losses, original = x0, [], loss(x0)

@@ -36,7 +36,7 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 OURS = ("audit", "config", "debug", "module", "parser")
 """The arguments that are no options of an audit."""
-WRITTEN = {"output": True, "json": False, "checkpoint": False}
+WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
 """The options that name what is written, those of some audits alone too; whether it is a folder."""
 EXITS = """
 exit status: 0 the audit ran, whatever its verdict; with --gate 0 not rejected, 3 rejected, 4 inconclusive; 2 there is
@@ -147,7 +147,7 @@ def _run(arguments: Namespace) -> int:
         fits.setLevel(logging.INFO)
     found = audited(arguments.module, settings)
     # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
-    written = deliver(found, settings.output, settings.json)
+    written = deliver(found, settings.output, settings.json, settings.junit)
     print(found.summary())
     for path in written:
         print(f"written: {path}")

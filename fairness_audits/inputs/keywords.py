@@ -63,7 +63,7 @@ def in_python(text: str, kind: type[Options]) -> str:
         bare, valued = one.metadata["python"]
         if value is None:
             return bare or name
-        from fairness_audits.tables.levels import number_of
+        from fairness_audits.tables.typed import number_of
 
         column, _, level = unquoted(value).partition("=")
         number = number_of(level)

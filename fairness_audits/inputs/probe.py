@@ -6,7 +6,7 @@ The same for networks of rows, networks of images and functions of a data frame;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -187,8 +187,8 @@ def answered(
 ) -> Answers:
     """Return the model as a map from points to its answers, after a trial on all rows ``features`` (n, d).
 
-    It is asked as :func:`given_as` says. Raises ValueError where the model fails, returns another shape or values that
-    are not finite, and where rows influence each other or chance decides.
+    It is asked as :func:`given_as` says. Raises InvalidInput where the model fails, returns another shape or values
+    that are not finite, and where rows influence each other or chance decides.
     """
     form, inputs = row_form(encoding.names), given_as(model, encoding, features[:2], computing, tensors)
 
@@ -270,12 +270,12 @@ def row_form(names: Sequence[str], unit: str = "row") -> Form:
 def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: OutputKind) -> Scores:
     """The network as a map from rows to class scores, after a trial on all rows ``features`` (n, d).
 
-    Raises ValueError where it fails, returns something of another shape, non-finite values, or values against
+    Raises InvalidInput where it fails, returns something of another shape, non-finite values, or values against
     ``kind``, where rows influence each other or chance decides, or where there is no gradient to follow.
     """
     import torch
 
-    form = row_form(names)
+    form = replace(row_form(names), without_gradient="; --search=people needs no gradient")
     with torch.no_grad():
         outputs = [tensor_of(model.evaluate, block, form) for block in features.split(BLOCK_ROWS)]
         output = torch.cat(outputs).detach().cpu()
@@ -288,48 +288,55 @@ def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: Out
 
 
 def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Form) -> torch.Tensor:
-    """One evaluation of a network: floating-point scores of the form. Raises ValueError for anything else."""
+    """One evaluation of a network: floating-point scores of the form. Raises InvalidInput for anything else."""
     import torch
 
     output = _output(evaluate, x.clone(), form)  # which the model may change
     if not isinstance(output, torch.Tensor):
-        raise ValueError(
+        raise InvalidInput(
             f"expected the model to return a torch tensor, found an object of type {type(output).__name__}: return the "
-            "tensor of scores itself (not a NumPy array, which has no gradient, nor a tuple or a dictionary)"
+            "tensor of scores itself (not a NumPy array, which has no gradient, nor a tuple or a dictionary)",
+            option="model",
         )
     _check_shape(tuple(output.shape), len(x), form)
     if not output.is_floating_point():
-        raise ValueError(
-            f"expected the model to return floating-point scores, found {output.dtype}: return scores, not classes"
+        raise InvalidInput(
+            f"expected the model to return floating-point scores, found {output.dtype}: return scores, not classes",
+            option="model",
         )
     return _wide(output)
 
 
 def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
-    """One evaluation of a function or a network: float64 numbers of the form. Raises ValueError for anything else."""
+    """Evaluate a function or a network once. The result has the model's own precision, or float64.
+
+    Raises InvalidInput for an output that is not numbers of this form.
+    """
     output = _output(lambda given: np.asarray(_plain(evaluate(given))), inputs, form)
     _check_shape(output.shape, len(inputs), form)  # type: ignore[arg-type]
     try:
-        return np.asarray(output, dtype=np.float64)
+        return np.asarray(output, dtype=output.dtype if output.dtype.kind == "f" else np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise InvalidInput(
             f"expected the model to return numbers, found values such as {output.ravel()[0]!r}: return 1 for the "
-            "positive decision and 0 for the other"
+            "positive decision and 0 for the other",
+            option="model",
         ) from error
 
 
 def classes_by(predict: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
     """The classes (n,) that a model decides on by itself, as it calls them, or numbers (n, K) that are none.
 
-    Raises ValueError where it fails and where it decides several classes for each of the inputs.
+    Raises InvalidInput where it fails and where it decides several classes for each of the inputs.
     """
     predicted: Array = _output(lambda given: np.asarray(_plain(predict(given))), inputs, form)
     _check_shape(predicted.shape, len(inputs), form)  # type: ignore[arg-type]
     several = predicted.shape[1:] not in ((), (1,))
     if several and not fractional(predicted):
-        raise ValueError(
+        raise InvalidInput(
             f"the model predicts {predicted.shape[1]} outputs for each {form.unit}, and an audit is of one decision: "
-            "give the model of one"
+            "give the model of one",
+            option="model",
         )
     return predicted if several else predicted.reshape(len(predicted))
 
@@ -340,18 +347,20 @@ def fractional(values: Array) -> bool:
 
 
 def check_finite(output: Array, names: Sequence[object], form: Form) -> None:
-    """ValueError for outputs (n, ...) that are NaN or infinite, with the ``names`` (n,) of the first of them."""
+    """Raise InvalidInput for outputs (n, ...) that are not finite, with the ``names`` (n,) of the first of them."""
     bad = np.flatnonzero(~np.isfinite(output.reshape(len(output), -1)).all(axis=1)).tolist()
     if bad:
         counted = "" if isinstance(names[0], str) else " (counted from 0)"
-        raise ValueError(
+        raise InvalidInput(
             f"the model returns NaN or infinite values for {len(bad)} of {len(output)} {form.unit}s, the first being "
-            f"{listed([names[place] for place in bad], SHOWN)}{counted}: mend the model, or remove these {form.unit}s"
+            f"{listed([names[place] for place in bad], SHOWN)}{counted}: mend the model, or remove these {form.unit}s",
+            option="model",
+            row=bad[0],
         )
 
 
 def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, form: Form) -> None:
-    """ValueError unless an input's output is its own: the same in any company, and each time.
+    """Raise InvalidInput unless an input's output is its own: the same in any company, and each time.
 
     A third of the ``inputs`` are tried again without the others, with which they gave ``together``.
     """
@@ -360,10 +369,11 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
     change = max(CHANGE, ROUNDED * resolution(together))
     if bool((np.abs(alone - before) > change * (1 + np.abs(before))).any()):
         article = "an" if form.unit[0] in "aeiou" else "a"
-        raise ValueError(
+        raise InvalidInput(
             f"the model's output for {article} {form.unit} changes with the other {form.unit}s of its batch, or from "
             f"call to call: expected a function of each {form.unit} alone that draws no random numbers (a network in "
-            "evaluation mode, .eval(): no dropout, fixed batch normalisation)"
+            "evaluation mode, .eval(): no dropout, fixed batch normalisation)",
+            option="model",
         )
 
 
@@ -372,7 +382,7 @@ def read(
 ) -> Scores:
     """What finite outputs (n, K), (n, 1) or (n,) mean; ``finite`` as in :func:`class_scores`.
 
-    The kind is ``told`` by the user or, ``auto``, read off the values. Raises ValueError for values against it.
+    The kind is ``told`` by the user or, ``auto``, read off the values. Raises InvalidInput for values against it.
     """
     kind = detected_kind(output) if told == "auto" else told
     check_kind(output, kind)
@@ -391,7 +401,7 @@ def read(
 def check_gradient(
     evaluate: Callable[[torch.Tensor], torch.Tensor], blocks: Iterable[torch.Tensor], form: Form
 ) -> None:
-    """ValueError unless the margin of the two largest scores has a gradient at the inputs that is not 0 for all."""
+    """Raise InvalidInput unless the margin of the two largest scores has a gradient that is not 0 at all inputs."""
     import torch
 
     count, flat, finite = 0, True, True
@@ -405,21 +415,25 @@ def check_gradient(
             try:
                 (gradient,) = torch.autograd.grad(margin, x, allow_unused=True)
             except RuntimeError as error:
-                raise ValueError(f"the model's gradient cannot be computed: {reason(error)}") from error
+                raise InvalidInput(
+                    f"the model's gradient cannot be computed: {reason(error)}", option="model"
+                ) from error
         if gradient is None:
-            raise ValueError(
+            raise InvalidInput(
                 "the model gives no gradient with respect to its input: the audit needs a differentiable torch network "
-                f"(no .detach(), no NumPy, no torch.no_grad() inside, no trees){form.without_gradient}"
+                f"(no .detach(), no NumPy, no torch.no_grad() inside, no trees){form.without_gradient}",
+                option="model",
             )
         count, finite = count + len(x), finite and bool(gradient.isfinite().all())
         # A component that is infinite or NaN has no direction to follow.
         flat = flat and not bool((gradient.nan_to_num(0.0, 0.0, 0.0) != 0).any())
     if flat:
         what = "zero" if finite else "zero or not finite"
-        raise ValueError(
+        raise InvalidInput(
             f"the model's gradient is {what} at all {count} {form.unit}s tried: it is constant, saturated, or rounds "
             "inside (argmax, a threshold). The audit follows gradients: return logits, the scores before the rounding"
-            f"{form.without_gradient}"
+            f"{form.without_gradient}",
+            option="model",
         )
 
 
@@ -456,13 +470,14 @@ def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> 
 
 
 def check_kind(output: torch.Tensor | Array, kind: Kind) -> None:
-    """ValueError where the values cannot be of the kind that the user says they are."""
+    """Raise InvalidInput where the values cannot be of the kind that the user says they are."""
     low, high = float(output.min()), float(output.max())
     fits = high <= ROUNDING if kind == "log-probabilities" else kind == "logits" or 0 <= low <= high <= 1
     if not fits:
         wanted = "in [0, 1]" if kind == "probability" else "of at most 0"
-        raise ValueError(
-            f"--output-kind={kind}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits"
+        raise InvalidInput(
+            f"--output-kind={kind}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits",
+            option="output_kind",
         )
 
 
@@ -482,9 +497,10 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
 
 def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
     if not (len(shape) in (1, 2) and shape[0] == n and shape[1:] != (0,)):
-        raise ValueError(
+        raise InvalidInput(
             f"expected the model to return ({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1, for {n} "
-            f"{form.unit}s, found shape {shape}: return the scores of each {form.unit}"
+            f"{form.unit}s, found shape {shape}: return the scores of each {form.unit}",
+            option="model",
         )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Drawing
 
+QUESTIONS = ("What was asked", "Of whom", "What was found", "How sure that is", "What it does not say")
 Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
 
 
@@ -38,6 +39,26 @@ class Caveat:
 
     condition: str
     text: str
+
+
+@dataclass(frozen=True)
+class Brief:
+    """A result in plain words, for readers without statistics: sentences that answer one question each.
+
+    ``asked``: what was asked; ``people``: of whom, and what the reader must check about the data; ``found``: what was
+    found; ``sure``: how sure that is; ``unsaid``: what it does not say.
+    """
+
+    asked: str
+    people: str
+    found: str
+    sure: str
+    unsaid: str
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """The questions and their answers, in the order in which a person reads them."""
+        return tuple(zip(QUESTIONS, (self.asked, self.people, self.found, self.sure, self.unsaid), strict=True))
 
 
 @dataclass(frozen=True)
@@ -93,7 +114,8 @@ class Document:
     ``audit`` is the command's name, ``title`` what people call it, ``subject`` what was audited. ``facts`` are the
     JSON's own keys (what was measured, data, model), ``tables`` the CSV files by name without suffix, and
     ``libraries`` those whose versions matter. ``schema`` is the version of the JSON's layout: raised when a key changes
-    its meaning or goes; new keys do not raise it. ``settings`` are the options that repeat it.
+    its meaning or goes; new keys do not raise it. ``settings`` are the options that repeat it. The ``brief`` is the
+    page's beginning in plain words.
     """
 
     audit: str
@@ -107,6 +129,7 @@ class Document:
     libraries: tuple[str, ...] = ("numpy",)
     settings: Options | None = None
     schema: int = 3
+    brief: Brief | None = None
 
     @property
     def outcome(self) -> Outcome:

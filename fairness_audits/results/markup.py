@@ -1,6 +1,7 @@
 """Plain text set in Markdown, LaTeX, HTML, reStructuredText and matplotlib: characters escaped, formulas set."""
 
 import re
+import textwrap
 from html import escape
 from typing import Any
 
@@ -107,5 +108,5 @@ def raised(text: str) -> str:
 
 
 def label_text(name: str, letters: int) -> str:
-    """A name of at most so many letters for a figure, where a dollar sign would begin a formula."""
-    return (name if len(name) <= letters else f"{name[: letters - 1]}\u2026").replace("$", r"\$")
+    """A whole name in lines of at most so many letters for a figure, where a dollar sign would begin a formula."""
+    return "\n".join(textwrap.wrap(name, letters, break_on_hyphens=False) or [name]).replace("$", r"\$")

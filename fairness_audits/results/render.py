@@ -9,6 +9,7 @@ from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -19,6 +20,7 @@ from fairness_audits.options import as_yaml, stated
 from fairness_audits.results import markup, typeset
 from fairness_audits.results.document import Document, Facts, Part, Section, Text
 from fairness_audits.results.formats import DASH
+from fairness_audits.results.glossary import explained
 from fairness_audits.results.table import Table
 from fairness_audits.results.typeset import WIDTH
 from fairness_audits.version import __version__
@@ -68,6 +70,7 @@ def page(document: Document, pictures: Mapping[str, bytes]) -> str:
     return template(
         "audit.html",
         typeset=markup.typeset,
+        explained=lambda text: explained(markup.typeset(text)),
         head=lambda columns: Markup(typeset.html_head(columns, markup.typeset)),
         row=lambda cells, columns: Markup(typeset.html_row(columns, cells, _cell)),
     ).render(
@@ -136,8 +139,24 @@ def versions(document: Document) -> dict[str, str]:
     return {"pipeline": __version__, "python": platform.python_version(), **libraries}
 
 
-def deliver(document: Document, folder: Path | None, json_file: Path | None) -> list[Path]:
-    """Write a folder, a JSON file or both, and return the paths.
+def junit_text(document: Document) -> str:
+    """Return the verdict as JUnit XML: one test case, which fails unless the outcome is "not rejected"."""
+    verdict = document.verdict
+    failed = verdict.outcome != "not rejected"
+    suite = Element("testsuite", name="fairness-audits", tests="1", failures=str(int(failed)), errors="0")
+    case = SubElement(suite, "testcase", classname=f"fairness-audits.{document.audit}", name=shown(document.subject))
+    if failed:
+        failure = SubElement(case, "failure", type=verdict.outcome, message=shown(verdict.headline))
+        failure.text = shown(verdict.sentence)
+    else:
+        SubElement(case, "system-out").text = shown(verdict.sentence)
+    return tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def deliver(
+    document: Document, folder: Path | None, json_file: Path | None, junit_file: Path | None = None
+) -> list[Path]:
+    """Write a folder, a JSON file, a JUnit file or several of these, and return the paths.
 
     The folder gets the JSON, the page, tables, figures, and the options as YAML. Other files of an earlier audit are
     removed from it.
@@ -164,9 +183,10 @@ def deliver(document: Document, folder: Path | None, json_file: Path | None) -> 
         for name in stale:
             (folder / name).unlink(missing_ok=True)
         written += [folder / name for name in files.values()]
-    if json_file is not None:
-        save_text(text, json_file)
-        written.append(json_file)
+    for path, made in ((json_file, text), (junit_file, junit_text(document))):
+        if path is not None:
+            save_text(made, path)
+            written.append(path)
     return written
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
-from fairness_audits.results.document import Caveat, Document, Facts, Figure, Outcome, Section, Text, Verdict
+from fairness_audits.results.document import Brief, Caveat, Document, Facts, Figure, Outcome, Section, Text, Verdict
 from fairness_audits.results.table import Column, Row, Table, rows_of, under
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 __all__ = [
-    "Caveat", "Column", "Facts", "Figure", "Outcome", "Result", "Row", "Section", "Table", "Text", "Verdict", "rows_of",
-    "under",
+    "Brief", "Caveat", "Column", "Facts", "Figure", "Outcome", "Result", "Row", "Section", "Table", "Text", "Verdict",
+    "rows_of", "under",
 ]  # fmt: skip
 """What an audit fills its result with."""
 

@@ -13,7 +13,7 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, check_distinct, listed
 from fairness_audits.tables import sql
-from fairness_audits.tables.groupings import Grouping
+from fairness_audits.tables.dialect import Column, Dialect
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import (
     Files,
@@ -24,7 +24,17 @@ from fairness_audits.tables.source import (
     renamed,
     unique_names,
 )
-from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts, precision_of
+from fairness_audits.tables.table import (
+    HALF,
+    Cell,
+    Derived,
+    Faulty,
+    Place,
+    Request,
+    half_columns,
+    missing_texts,
+    precision_of,
+)
 from fairness_audits.tables.typed import typed
 from fairness_audits.values import Array
 
@@ -169,7 +179,7 @@ class DuckTable:
         self._types: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
         self._made = dict[str, str]()
-        self._dialect = sql.Dialect(lambda column: self._made.get(column) or quoted(self._known[column]), text)
+        self._dialect = Dialect(lambda column: self._made.get(column) or quoted(self._known[column]), text)
         if self._files is not None and self._files.kind == "csv" and self._separator != ",":
             self._commas = self._with_decimal_commas(text_columns)
             if commas := [name for name in self.columns if self._known[name] in self._commas]:
@@ -216,7 +226,7 @@ class DuckTable:
         frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
         return {column: frame[name].to_numpy() for column, name in zip(columns, own, strict=True)}
 
-    def add(self, grouping: Grouping) -> None:
+    def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
         self._made[grouping.name] = grouping.sql(self._dialect, self._column)
         self.columns = (*self.columns, grouping.name)
@@ -274,12 +284,12 @@ class DuckTable:
             return frozenset()
         return frozenset(self._known[name] for name, is_number in zip(names, numbers, strict=True) if is_number)
 
-    def _column(self, column: str) -> sql.Column:
+    def _column(self, column: str) -> Column:
         kind = self._types[column]
         raw = self._dialect.name(column)
         if kind.startswith(TEXTS):
-            return sql.Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return sql.Column(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
+            return Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
+        return Column(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
 
     def _rows(self, path: str | None = None) -> str:
         """The source (or one file of it) as the table of a statement."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.tables.levels import number_of
-from fairness_audits.tables.sql import Column, Dialect
+from fairness_audits.tables.dialect import Column, Dialect
+from fairness_audits.tables.typed import number_of
 
 CROSS, BETWEEN = "*", " & "
 CUT = re.compile(r"(.+?)\s*(>=|<=|>|<)\s*(\S+)")

@@ -24,6 +24,7 @@ from fairness_audits.tables.table import (
     Score,
     Table,
 )
+from fairness_audits.tables.typed import number_of
 
 WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
 """A whole number with decimals, which is the same one without; 01 is none."""
@@ -31,11 +32,14 @@ MOST_GROUPS = 50
 """A column with more values than this holds no groups, but a number or a name."""
 
 
-def label_classes(table: Placed, column: str, values: Mapping[Any, int], positive: str | None) -> dict[Any, int]:
+def label_classes(
+    table: Placed, column: str, values: Mapping[Any, int], positive: str | None, several: bool = False
+) -> dict[Any, int]:
     """Which class, 0 or 1, each value of the label is.
 
-    Without ``positive`` the values must be 0 and 1 (or true and false); with it they must be two, of which it is 1.
-    ``values`` are all values with their numbers of rows. One class alone passes: the metrics say what they lack.
+    Without ``positive`` the values must be 0 and 1 (or true and false). With it they must be two, of which it is 1; if
+    ``several`` are allowed, all others are 0. ``values`` are all values with their numbers of rows. One class alone
+    passes: the metrics say what they lack.
     """
     if positive is None:
         found = {value: _binary(value) for value in values}
@@ -52,7 +56,7 @@ def label_classes(table: Placed, column: str, values: Mapping[Any, int], positiv
             )
         raise _not_two(table, column, values, strange)
     names = {value: level_name(value) for value in values}
-    if len(set(names.values())) > 2:
+    if len(set(names.values())) > 2 and not several:
         strange = [value for value in values if _binary(value) is None] or list(values)
         raise _not_two(table, column, values, sorted(strange, key=str))
     one = level_asked(table, column, names.values(), positive, "positive")
@@ -192,15 +196,6 @@ def _binary(value: Any) -> int | None:
 def _amount(value: Any) -> float | None:
     """The finite number that a value or its text is, true being 1 and false 0."""
     return {"true": 1.0, "false": 0.0}.get(str(value).strip().lower(), number_of(str(value)))
-
-
-def number_of(value: Any) -> float | None:
-    """The finite number that a value or its text is, None where it is none, such as 1_000."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) and "_" not in str(value) else None
 
 
 def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:

@@ -52,7 +52,7 @@ def counted(table: Table, request: Request, positive: str | None, against: str |
     else:
         by_fault: dict[Fault, int] = tally((cell.fault, cell.count) for cell in cells)
         levels.check_scores(table, request.outcome, "score", by_fault)
-    labels = label_classes(table, request.label, by_label, positive)
+    labels = label_classes(table, request.label, by_label, positive, several=True)
     names = group_names(table, request.group, by_group, against)
     if isinstance(request.outcome, Decision):
         made = prediction_classes(table, request.outcome.column, by_outcome, labels)
@@ -105,6 +105,7 @@ def predictions(
     prediction: str | None = None,
     threshold: float | None = None,
     cluster: str | None = None,
+    weight: str | None = None,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     positive: str | None = None,
     against: str | None = None,
@@ -112,10 +113,12 @@ def predictions(
 ) -> Predictions:
     """The rows of an ``opened`` table themselves, in their order, checked like those of ``contingency``.
 
-    ``cluster`` is a column of persons (or other units) whose rows belong together. Without a score the prediction
+    ``cluster`` is a column of persons (or other units) whose rows belong together, ``weight`` one of what each row
+    stands for, at least 0. Without a score the prediction
     stands for it. More than ``values`` values (rows times columns) are refused.
     """
     roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
+    roles["weight"] = weight
     frame = _fetched(table, roles, values)
     codes, groups = grouped(table, group, frame[group], against)
     outcome, scores, decision = outcomes(
@@ -135,7 +138,8 @@ def predictions(
             raise InvalidInput(problem, source=table.name, option="score", remedy="Name one of them")
         scores = decision.astype(np.float64)
     units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
-    return Predictions(outcome, scores, codes, groups, decision, units)
+    weights = None if weight is None else numeric(table, Score(weight, low=0.0), "weight", frame[weight])
+    return Predictions(outcome, scores, codes, groups, decision, units, weights)
 
 
 def outcomes(
@@ -152,7 +156,7 @@ def outcomes(
     """Return label, score and decision of each row of a ``frame`` of columns, checked; None for what is not named."""
     outcome, classes = None, dict[Any, int]()
     if label is not None:
-        outcome, known = labelled(table, label, frame[label], positive)
+        outcome, known = labelled(table, label, frame[label], positive, several=True)
         classes = dict(known)
     decision, scores = None, None
     if prediction is not None:
@@ -242,10 +246,12 @@ def grouped(
     return values.coded({value: order.index(name) for value, name in names.items()}), order
 
 
-def labelled(table: Placed, column: str, found: pd.Series, positive: str | None) -> tuple[Array, Mapping[Any, int]]:
-    """The label as 0 and 1, and which class each of its values is."""
+def labelled(
+    table: Placed, column: str, found: pd.Series, positive: str | None, several: bool = False
+) -> tuple[Array, Mapping[Any, int]]:
+    """The label as 0 and 1, and which class each of its values is; ``several`` classes may be 0."""
     values = Values.of(table, column, "label", found)
-    labels = label_classes(table, column, values.counts, positive)
+    labels = label_classes(table, column, values.counts, positive, several)
     return values.coded(labels), labels
 
 

@@ -18,10 +18,10 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, not_installed
 from fairness_audits.tables import sql
-from fairness_audits.tables.groupings import Grouping
+from fairness_audits.tables.dialect import Column, Dialect
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
-from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts
+from fairness_audits.tables.table import HALF, Cell, Derived, Faulty, Place, Request, half_columns, missing_texts
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-DIALECT = sql.Dialect(name, text)
+DIALECT = Dialect(name, text)
 
 
 @contextmanager
@@ -212,7 +212,7 @@ class SparkTable:
             frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
         return {column: frame[column].to_numpy() for column in columns}
 
-    def add(self, grouping: Grouping) -> None:
+    def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
         self._made[grouping.name] = grouping.sql(DIALECT, self._column)
         self._rows = self._without_missing_texts(self._plain)
@@ -272,11 +272,11 @@ class SparkTable:
             counted[record[file]] += record["count(1)"]
         return before
 
-    def _column(self, column: str) -> sql.Column:
+    def _column(self, column: str) -> Column:
         kind, raw = self._types[column], name(column)
         if kind == "string":
-            return sql.Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return sql.Column(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
+            return Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
+        return Column(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
 
     def _done(self, work: Callable[[], Result]) -> Result:
         from py4j.protocol import Py4JError

@@ -5,38 +5,14 @@ exact decimal, since a bare 0.1 is a DECIMAL in both engines.
 """
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from fairness_audits.tables.dialect import Column, Dialect
 from fairness_audits.tables.table import FAULTS, Bins, Decision, Faulty, Reading, Request, Threshold
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
 PLACES = ("first_begins", "first_ends", "other_begins", "other_ends")
 """In which bin a score begins and ends, by rank, among the rows of each label."""
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How an engine quotes: ``name`` of a column, ``text`` as a literal."""
-
-    name: Callable[[str], str]
-    text: Callable[[str], str]
-
-    def double(self, value: float) -> str:
-        """A number as a literal."""
-        return f"CAST({self.text(repr(float(value)))} AS DOUBLE)"
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column as SQL: ``raw`` as it stands; ``number`` as a double, NULL where a text is no number.
-
-    ``number`` is None for a column of another type (a date, a list).
-    """
-
-    raw: str
-    number: str | None
 
 
 def keys(dialect: Dialect, request: Request, outcome: Column) -> dict[str, str]:

@@ -19,8 +19,6 @@ from fairness_audits.values import Array
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fairness_audits.tables.groupings import Grouping
-
 
 @dataclass(frozen=True)
 class Decision:
@@ -199,6 +197,21 @@ class Request:
         return self.group, self.label, self.outcome.column
 
 
+class Derived(Protocol):
+    """A column that is made of others, by an expression in SQL."""
+
+    @property
+    def name(self) -> str:
+        """What the column is called."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it is made of."""
+
+    def sql(self, dialect: Any, column: Any) -> str:
+        """The expression, in a dialect, of columns found by their names."""
+
+
 class Placed(Protocol):
     """What errors speak of: rows that are called ``name``, their columns, and where the faulty ones stand."""
 
@@ -234,7 +247,7 @@ class Table(Placed, Protocol):
     def precision(self, column: str) -> np.dtype:
         """In which type a column's numbers are compared: a floating-point type, or int64 for whole numbers."""
 
-    def add(self, grouping: Grouping) -> None:
+    def add(self, grouping: Derived) -> None:
         """Add a column that is made of others."""
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:

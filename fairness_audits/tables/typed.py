@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -119,3 +120,12 @@ def _mixed(values: pd.Series, kinds: dict[type, Kind], name: str, source: str) -
         row=row if isinstance(row, int) else None,
         remedy="Make all of them numbers (pandas.to_numeric), or all of them text (.astype(str))",
     )
+
+
+def number_of(value: Any) -> float | None:
+    """The finite number that a value or its text is, None where it is none, such as 1_000."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) and "_" not in str(value) else None

@@ -21,6 +21,9 @@ COSTS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 """c(x, y): NumPy arrays or torch tensors (..., d) and (..., d), broadcast, to (...)."""
 CostName = Annotated[str, one_of(COSTS)]
+FEW_INDICATORS = 8
+"""With fewer columns of indicators there is nothing to gain from counting them."""
+UNPOWERED = {"cityblock": "l1", "sqeuclidean": "squared_l2"}
 METRICS = {"squared_l1": "cityblock", "l1": "cityblock", "squared_l2": "sqeuclidean", "l2": "euclidean"}
 """What scipy calls the named costs, before the square of the first."""
 
@@ -31,6 +34,48 @@ def cost_matrix(x: Array, y: Array, cost: str = "squared_l1") -> Array:
 
     matrix = np.asarray(cdist(x, y, METRICS[cost]))
     return np.square(matrix, out=matrix) if cost == "squared_l1" else matrix
+
+
+def tie_broken_costs(x: Array, y: Array, cost: str, tie_break: float) -> Array:
+    """c(x_i, y_j) + delta |x_i - y_j|^2 of every pair, (n, d) and (m, d) to (n, m) float64, with delta ``tie_break``.
+
+    Columns that hold 0 and one other value w, such as the indicators of categories, differ by w or not at all. How many
+    of them differ is a product of two matrices, which takes a tenth of the time of a sum over the columns.
+    """
+    if not tie_break:
+        return cost_matrix(x, y, cost)
+    width = _widths(x, y)
+    other = width == 0
+    first = METRICS[cost]
+    sums = {metric: cost_matrix(x[:, other], y[:, other], of) for metric, of in UNPOWERED.items()}
+    for w in np.unique(width[~other]):
+        differing = _differing(x[:, width == w] != 0, y[:, width == w] != 0)
+        sums["cityblock"] += w * differing
+        sums["sqeuclidean"] += w**2 * differing
+    square = sums["sqeuclidean"]
+    costs = sums["cityblock"] if first == "cityblock" else np.sqrt(square) if first == "euclidean" else square.copy()
+    if cost == "squared_l1":
+        np.square(costs, out=costs)
+    square *= tie_break
+    costs += square
+    return costs
+
+
+def _widths(x: Array, y: Array) -> Array:
+    """The value w (d,) of each column that holds 0 and w alone, 0 for the others; 0 for all where few are such."""
+    width = np.maximum(x.max(axis=0), y.max(axis=0))
+    width[width < 0] = 0
+    two = np.all([((side == 0) | (side == width)).all(axis=0) for side in (x, y)], axis=0)
+    return np.where(two, width, 0.0) if two.sum() >= FEW_INDICATORS else np.zeros_like(width)
+
+
+def _differing(x: Array, y: Array) -> Array:
+    """In how many columns each pair of rows differs: bool (n, k) and (m, k) to (n, m). Single precision counts them."""
+    one, other = x.astype(np.float32), y.astype(np.float32)
+    count = one @ (-2 * other.T)
+    count += one.sum(axis=1)[:, None]
+    count += other.sum(axis=1)
+    return count
 
 
 def paired_costs(x: Array, y: Array, cost: str = "squared_l1") -> Array:

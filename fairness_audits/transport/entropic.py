@@ -26,7 +26,7 @@ import numpy as np
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.models import stacked
-from fairness_audits.transport.cost import CostName, cost_matrix
+from fairness_audits.transport.cost import CostName, tie_broken_costs
 from fairness_audits.validation import Checked, NonNegative, Positive, at_least
 from fairness_audits.values import Array, TransportMap
 
@@ -70,12 +70,20 @@ def fit(
     (T, Q, d); ``epsilon`` and ``tie_break`` (T,), ``cost`` (T,) its name. Fact: the larger
     ``marginal_error`` of the two plans, a Euclidean norm. Raises InvalidInput for groups whose points are all equal.
     """
+    return fit_with_images(source, target, config, rngs)[0]
+
+
+def fit_with_images(
+    source: Sequence[Array], target: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
+) -> tuple[TransportMap, list[Array]]:
+    """As :func:`fit`, with the images of the source rows, which the fit works out anyway."""
     fitted = [_fitted(x, y, config, rng) for x, y, rng in zip(source, target, rngs, strict=True)]
-    return TransportMap(
+    maps = TransportMap(
         kind="entropic",
-        parameters={name: _stacked([parameters[name] for parameters, _ in fitted]) for name in fitted[0][0]},
-        facts={"marginal_error": np.array([error for _, error in fitted])},
+        parameters={name: _stacked([parameters[name] for parameters, _, _ in fitted]) for name in fitted[0][0]},
+        facts={"marginal_error": np.array([error for _, error, _ in fitted])},
     )
+    return maps, [image for _, _, image in fitted]
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
@@ -87,15 +95,15 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
     return moved
 
 
-def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tuple[dict[str, Array], float]:
-    """The parameters of one trial's map, and the larger error of its plans' marginals."""
+def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tuple[dict[str, Array], float, Array]:
+    """The parameters of one trial's map, the larger error of its plans' marginals, and the images of x."""
     x_centres, y_centres = (points[rng.permutation(len(points))[: config.centres]] for points in (x, y))
-    within = [_costs(points, points, config.cost, config.tie_break) for points in (x_centres, y_centres)]
+    within = [tie_broken_costs(points, points, config.cost, config.tie_break) for points in (x_centres, y_centres)]
     epsilon = config.regularization * float(np.mean([costs.mean() for costs in within]))
     if epsilon == 0:
         problem = "expected groups of different rows, but within each group all are equal"
         raise InvalidInput(problem, option="source", remedy="Map other columns")
-    _, g, error = sinkhorn(_costs(x_centres, y_centres, config.cost, config.tie_break), epsilon)
+    _, g, error = sinkhorn(tie_broken_costs(x_centres, y_centres, config.cost, config.tie_break), epsilon)
     # No row is its own counterpart, as none is in the other group.
     np.fill_diagonal(within[0], np.inf)
     left, right, error_within = sinkhorn(within[0], epsilon)
@@ -109,8 +117,9 @@ def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tup
         "tie_break": np.array(config.tie_break),
         "cost": np.array(config.cost),
     }
-    parameters["knots"], parameters["moves"] = quantile_moves(_debiased(parameters, x), y, config.quantiles)
-    return parameters, max(error, error_within)
+    moved = _debiased(parameters, np.asarray(x, dtype=np.float64))
+    parameters["knots"], parameters["moves"] = quantile_moves(moved, y, config.quantiles)
+    return parameters, max(error, error_within), _with_marginals(parameters, moved)
 
 
 def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, float]:
@@ -154,8 +163,9 @@ def quantile_moves(mapped: Array, target: Array, levels: int) -> tuple[Array, Ar
     One value at several levels, an atom, moves by the mean of its moves, at all its places.
     """
     at = (np.arange(levels) + 0.5) / levels
-    knots = np.quantile(mapped, at, axis=0)
-    moves = np.quantile(target, at, axis=0) - knots
+    # Sorted beforehand, since numpy's partition at hundreds of places takes longer.
+    knots, moves = (np.quantile(np.sort(values, axis=0), at, axis=0) for values in (mapped, target))
+    moves -= knots
     for j in range(knots.shape[1]):
         atom = np.concatenate([[0], np.cumsum(np.diff(knots[:, j]) > SAME * np.ptp(knots[:, j]))])
         size = np.bincount(atom)
@@ -163,14 +173,6 @@ def quantile_moves(mapped: Array, target: Array, levels: int) -> tuple[Array, Ar
             (np.bincount(atom, weights=values) / size)[atom] for values in (knots[:, j], moves[:, j])
         )
     return knots, moves
-
-
-def _costs(x: Array, y: Array, cost: str, tie_break: float) -> Array:
-    """The cost with the tie-break, (n, m)."""
-    costs = cost_matrix(x, y, cost)
-    if tie_break:
-        costs += tie_break * cost_matrix(x, y, "squared_l2")
-    return costs
 
 
 def _debiased(parameters: Mapping[str, Array], rows: Array) -> Array:
@@ -182,10 +184,12 @@ def _debiased(parameters: Mapping[str, Array], rows: Array) -> Array:
         step = max(1, BLOCK // len(centres))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
-            costs = _costs(part, centres, str(parameters["cost"]), float(parameters["tie_break"]))
+            costs = tie_broken_costs(part, centres, str(parameters["cost"]), float(parameters["tie_break"]))
             weight = (potential - costs) / parameters["epsilon"]
             if group == "source":
-                weight += _without_itself(costs == 0)
+                equal = costs == 0
+                centre = equal.any(axis=1)  # few rows are one
+                weight[centre] += _without_itself(equal[centre])
             weight -= weight.max(axis=1, keepdims=True)
             np.exp(weight, out=weight)
             moved[start : start + step] += sign * (weight @ centres) / weight.sum(axis=1, keepdims=True)

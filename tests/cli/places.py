@@ -212,7 +212,7 @@ USUAL = {
     "loss-ratio": "--data rows.parquet --label hired --features merit,proxy,member --model unfair.pt --steps 60",
     "permutation": "--predictions preds.parquet --label y --draws 99",
     "fliptest": "--data rows.parquet --group sex --source female --target male --predict models.py:probability "
-    "--map exact --id person --label hired --null-draws 0",
+    "--map exact --id person --label hired --null-draws 0 --refits 0",
     "robustness": "--model model.pt --images faces --partition attributes.csv --label smiles --attack exact "
     "--bootstraps 200 --permutations 999",
     "join": "",

@@ -11,7 +11,7 @@ import pytest
 from fairness_audits.audits.fliptest import maps
 from fairness_audits.audits.fliptest.compute import as_source, counterparts, null_of, places
 from fairness_audits.audits.fliptest.flipsets import Deal
-from fairness_audits.audits.fliptest.maps import SETTINGS, candidates, map_named, null_draws
+from fairness_audits.audits.fliptest.maps import SETTINGS, candidates, fewest_draws, map_named, null_draws, refits
 from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.people import Group, Groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
@@ -145,6 +145,8 @@ def test_a_row_of_flipsets_can_be_given_to_the_model(settings: tuple[str, ...]) 
     assert (table["audit_decision"] != table["audit_counterpart_decision"]).all()
     assert ((table["audit_flipset"] == "positive") == (table["audit_decision"] == 1)).all()
     assert people["person"].tolist() == table["audit_id"].tolist()
+    for name in ("experience", "tests", "region"):
+        assert table[f"audit_own_{name}"].tolist() == people[name].tolist()
     assert people["sex"].tolist() == table["audit_group"].tolist()
     real = settings == ("--map", "exact")
     assert table["audit_counterpart_row"].notna().all() == real
@@ -171,6 +173,7 @@ def test_a_model_that_looks_at_the_group_itself_flips_everybody() -> None:
     (found,) = made["results"]
     assert found["flipsets"]["negative"]["share"] == 1
     assert made["data"]["unmoved"] == ["sex"]
+    assert found["attribute_alone"] == {"columns": ["sex"], "positive": 0, "negative": found["n_source"]}
     # Between dealt groups the group's name is held, so all of it is the model's doing.
     assert found["noise"]["either"]["range"] == [0, 0]
     assert found["noise"]["p_either"] == pytest.approx(1 / 6)
@@ -180,6 +183,70 @@ def test_a_model_that_looks_at_the_group_itself_flips_everybody() -> None:
     assert lines["sex=male"]["rank_mean"] is None
     assert lines["sex=male"]["mean_shift_standing"] is None
     assert any("Each group has a single value in sex" in text for text in made["caveats"])
+
+
+def test_a_flip_that_is_certain_holds_and_one_by_chance_does_not() -> None:
+    made = written("--predict", "models.py:by_sex", "--include-group", "--refits", "4", "--reverse")
+    assert [caveat for caveat in made["caveats"] if "alone" in caveat]
+    for found, flipset in zip(made["results"], ("negative", "positive"), strict=True):
+        held = found["refits"]
+        assert held["held"][flipset] == held["ever"][flipset] == sum(held["held"].values()) == found["n_source"]
+        assert (held["maps"], held["needed"], held["range"][flipset]) == (4, 4, [found["n_source"]] * 2)
+    people = pd.read_csv("out/people.csv")
+    assert (people["share"] == 1).all()
+    assert people["holds"].all()
+    assert len(people) == sum(found["n_source"] for found in made["results"])
+    men = people["direction"] == "reverse"
+    assert people["counterparts_positive"].tolist() == (4 * ~men).tolist()
+    Path("coin.py").write_text("def coin(frame): return (frame['experience'] * 1e6).round() % 2\n")
+    rows = pd.read_parquet("rows.parquet")
+    rng = np.random.default_rng(3)
+    rows.assign(experience=rng.normal(size=len(rows))).to_parquet("rows.parquet")
+    asked = ("--predict", "coin.py:coin", "--features", "experience", "--map", "entropic", "--refits", "20")
+    (found,) = flipped(*asked, "--held-share", "0.9")["results"]
+    sizes, held, n = found["flipsets"], found["refits"], found["n_source"]
+    # Every map flips about half, and of 20 at least 18 with probability .0002.
+    assert 0.25 * n < sizes["positive"]["size"] + sizes["negative"]["size"] < 0.75 * n
+    assert sum(held["held"].values()) <= 1
+    assert sum(held["ever"].values()) == n
+    assert found["attribute_alone"] == {"columns": [], "positive": 0, "negative": 0}
+
+
+def test_the_order_of_columns_and_rows_changes_nothing() -> None:
+    asked = ("--map", "entropic", "--null-draws", "3", "--refits", "3", "--limit", "60", "--predict", "models.py:named")
+    Path("models.py").write_text(
+        Path("models.py").read_text()
+        + "\ndef named(frame): return 1 / (1 + np.exp(1 - frame['experience'] - 0.8 * frame['tests']))\n"
+    )
+    one = written(*asked)
+    tables = [pd.read_csv(f"out/{name}.csv") for name in ("people", "flipsets")]
+    rows = pd.read_parquet("rows.parquet")
+    order = np.random.default_rng(1).permutation(len(rows))
+    rows.iloc[order][rows.columns[::-1]].reset_index(drop=True).to_parquet("rows.parquet")
+    other = written(*asked)
+    for here, there in zip(one["results"], other["results"], strict=True):
+        for key in ("positives", "flipsets", "net", "noise", "refits"):
+            assert here[key] == there[key]
+    for name, column, table in zip(("people", "flipsets"), ("id", "audit_id"), tables, strict=True):
+        again = pd.read_csv(f"out/{name}.csv").set_index(column).sort_index()
+        left_out = [key for key in again if "row" in key]
+        own = table.set_index(column).sort_index()
+        pd.testing.assert_frame_equal(again.drop(columns=left_out), own[again.columns].drop(columns=left_out))
+
+
+def test_single_precision_is_cut_in_single_precision() -> None:
+    Path("single.py").write_text(
+        "import numpy as np\ndef single(frame): return np.where(frame['experience'] > 1, 0.7, 0.1).astype(np.float32)\n"
+    )
+    (found,) = flipped("--predict", "single.py:single", "--threshold", "0.7")["results"]
+    women = CANDIDATES[CANDIDATES["sex"] == "female"]
+    assert found["positives"]["source"] == (women["experience"] > 1).sum() > 0
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01, 0.1, 0.03])
+def test_the_fewest_deals_are_those_whose_least_adjusted_p_is_below_alpha(alpha: float) -> None:
+    draws = fewest_draws(alpha)
+    assert 2 / (draws + 1) < alpha <= 2 / draws
 
 
 def test_the_noise_floor_tells_groups_that_differ_from_groups_that_are_alike() -> None:
@@ -447,9 +514,10 @@ def asked(**given: Any) -> Settings:
 
 
 def test_the_cheaper_map_comes_first_the_exact_one_where_there_is_room_and_a_noise_floor_where_fits_are_fast() -> None:
-    for name, draws in (("exact", 39), ("entropic", 39), ("wgan", 0)):
-        assert null_draws(asked(), map_named(name, [])) == draws
-        assert null_draws(asked(null_draws=7), map_named(name, [])) == 7
+    for name, draws, again in (("exact", 40, 10), ("entropic", 40, 10), ("wgan", 0, 0)):
+        kind = map_named(name, [])
+        assert (null_draws(asked(), kind), refits(asked(), kind)) == (draws, again)
+        assert (null_draws(asked(null_draws=7), kind), refits(asked(refits=4), kind)) == (7, 4)
     assert [kind.name for kind in candidates(asked(), (2000, 2000))] == ["entropic", "exact", "stochastic", "wgan"]
     assert [kind.name for kind in candidates(asked(), (20_000, 20_001))] == ["entropic", "stochastic", "wgan"]
     (exact,) = candidates(asked(map="exact"), (20_000, 20_000))

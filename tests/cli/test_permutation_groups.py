@@ -1,4 +1,4 @@
-"""Groups that are crossed, cut, and compared with a reference; the table of groups."""
+"""Groups that are crossed, cut, and compared with a reference; the table of groups; weights; several classes."""
 
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,13 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 import fairness_audits as fa
+from fairness_audits.audits.permutation.outcomes import Predictions
+from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.errors import InvalidInput
 from fairness_audits.tables import contingency, opened
 from fairness_audits.tables.groupings import Grouping, grouping
 from fairness_audits.tables.spark_engine import unavailable
+from tests.audits.permutation.builders import near
 from tests.cli.places import json_of
 
 N = 900
@@ -167,3 +170,56 @@ def test_selection_rates_need_no_label_and_base_rates_no_decision() -> None:
     ]
     with pytest.raises(InvalidInput):
         fa.permutation_test(prediction=PEOPLE["d"], metric="tpr", **call)
+
+
+def test_weights_are_those_of_the_estimate_and_rows_of_no_weight_do_not_matter() -> None:
+    """The estimate is the weighted share; equal weights change nothing; a weight of 0 is a row left out."""
+    weight = np.random.default_rng(5).choice([0.0, 0.5, 1.0, 3.0], N)
+    call: dict[str, Any] = {"metric": ["tpr", "mean_score"], "threshold": 0.5, "draws": 299, "correct": "none"}
+
+    def asked(rows: pd.DataFrame, **more: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = fa.permutation_test(
+            rows["y"], rows["p"], group=rows["sex"], **call, **more
+        ).facts["results"]
+        return found
+
+    tpr, score = asked(PEOPLE, weight=weight)
+    for entry, among, value in ((tpr, PEOPLE["y"] == 1, PEOPLE["p"] >= 0.5), (score, PEOPLE["y"] >= 0, PEOPLE["p"])):
+        for group in entry["groups"]:
+            own = among & (PEOPLE["sex"] == group["name"])
+            assert group["estimate"] == pytest.approx(np.average(value[own], weights=weight[own]))
+        assert not entry["exact"]
+    for one, other in zip(asked(PEOPLE, weight=np.full(N, 7.0)), asked(PEOPLE, method="studentized"), strict=True):
+        assert one["difference"] == pytest.approx(other["difference"])
+    kept = asked(PEOPLE[weight > 0], weight=weight[weight > 0])
+    assert [one["statistic"] for one in kept] == pytest.approx([tpr["statistic"], score["statistic"]], rel=0.01)
+
+
+def test_a_weighted_test_has_its_level_where_weights_differ_between_groups() -> None:
+    """Equal rates in groups of different sizes and weights."""
+    rng, trials, rejections = np.random.default_rng(7), 300, 0
+    group = np.repeat([0, 1], (300, 120))
+    for _ in range(trials):
+        weight = rng.exponential(size=420) * np.where(group, 5.0, 1.0) + 0.1
+        data = Predictions(
+            np.ones(420, dtype=np.int64), np.zeros(420), group, ("a", "b"), rng.integers(0, 2, 420), None, weight
+        )
+        rejections += permutation_test(data, "tpr", rng=rng, draws=99).rejected
+    assert near(rejections / trials, 0.05, trials)
+
+
+@pytest.mark.parametrize("call", [{"metric": "auc"}, {"metric": "tpr", "threshold": 0.5, "ratio": True}])
+def test_what_takes_no_weights_is_refused(call: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        fa.permutation_test(PEOPLE["y"], PEOPLE["p"], group=PEOPLE["sex"], weight=np.ones(N), **call)
+
+
+def test_one_class_of_several_counts_as_positive() -> None:
+    """Labels and decisions of three classes, one against the others."""
+    rng = np.random.default_rng(9)
+    label, decision = rng.choice(["low", "mid", "high"], (2, N))
+    call: dict[str, Any] = {"group": PEOPLE["sex"], "metric": "tpr"}
+    several = fa.permutation_test(label, prediction=decision, positive="high", **call).facts["results"]
+    two = fa.permutation_test(label == "high", prediction=decision == "high", **call).facts["results"]
+    assert several[0]["groups"] == two[0]["groups"]
+    assert several[0]["p_value"] == two[0]["p_value"]

@@ -17,9 +17,22 @@ import torch
 from fairness_audits.cli.entry import audits
 from fairness_audits.results import typeset as tables
 from fairness_audits.results.formats import decimal, factor, fixed, p_text, plain, plural, span
+from fairness_audits.results.glossary import TERMS, explained
 from fairness_audits.results.markup import label_text, typeset
-from fairness_audits.results.render import csv_texts, json_text, page, paragraph, terminal
-from fairness_audits.results.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict
+from fairness_audits.results.render import csv_texts, json_text, junit_text, page, paragraph, terminal
+from fairness_audits.results.result import (
+    Brief,
+    Caveat,
+    Column,
+    Facts,
+    Figure,
+    Result,
+    Row,
+    Section,
+    Table,
+    Text,
+    Verdict,
+)
 from fairness_audits.results.sentences import STATUS, concluded
 from fairness_audits.results.typeset import WIDTH
 from tests.cli.places import documented, run
@@ -144,7 +157,7 @@ def test_what_a_long_table_leaves_out_is_counted_and_in_its_file() -> None:
         (span, (None, 0.2), "at most 0.2000"),
         (lambda count: plural(count, "test"), 1200, "1,200 tests"),
         (plain, {"a": np.array([1.5, np.nan]), "b": (np.int64(2), np.True_)}, {"a": [1.5, None], "b": [2, True]}),
-        (lambda name: label_text(name, 4), "ab$de", "ab\\$\u2026"),
+        (lambda name: label_text(name, 4), "ab$de", "ab\\$d\ne"),
         (typeset, "--drop", "--drop"),  # a hyphen is no minus sign
         (typeset, "-0.1 to -.2", "\u22120.1 to \u2212.2"),
     ],
@@ -329,10 +342,10 @@ permutation => {AUC} --metric mean_score --correct none => no_correction => seve
 permutation => {AUC} --resampling-risk 0.01 --draws 5000 => stopped_early =>
 permutation => {AUC} --metric tpr,fnr --threshold 0.5 => one_hypothesis_twice => correction_by_metric
 permutation => {AUC} --metric mean_score --correct max-t => correction_by_metric => one_hypothesis_twice
-fliptest => => no_noise_floor read_as_probabilities exact_map => smooth_map unmoved_columns poor_map
+fliptest => => no_noise_floor no_refits read_as_probabilities exact_map blind => smooth_map unmoved_columns poor_map
 fliptest => --null-draws 1 --threshold 0 => flips_are_to_be_read => read_as_probabilities no_noise_floor
 fliptest => {SMOOTH} => poor_map smooth_map => exact_map
-fliptest => --predict models.py:by_sex --include-group => unmoved_columns =>
+fliptest => --predict models.py:by_sex --include-group --refits 2 => unmoved_columns attribute_alone => blind no_refits
 robustness => --group sex => closer_is_not_worse => no_label upper_bounds
 robustness => no--label --attack deepfool => no_label upper_bounds =>
 robustness => --attack smoothing --attack-setting smoothing.samples=100 => certified_radii => upper_bounds
@@ -352,3 +365,31 @@ def test_a_caveat_is_given_where_its_condition_holds(
     conditions = {caveat.condition for caveat in documented(name, *shlex.split(given)).caveats}
     assert set(holds.split()) <= conditions
     assert not set(does_not.split()) & conditions
+
+
+@pytest.mark.parametrize("outcome", ["rejected", "not rejected", "inconclusive"])
+def test_a_build_fails_unless_the_outcome_is_not_rejected(outcome: Any) -> None:
+    from xml.etree import ElementTree
+
+    verdict = Verdict(outcome, "SO <IT> IS", "It is & stays so.")
+    (case,) = ElementTree.fromstring(junit_text(replace(DOCUMENT, verdict=verdict)))
+    failure = case.find("failure")
+    assert (failure is None) == (outcome == "not rejected")
+    if failure is not None:
+        said = (failure.get("type"), failure.get("message"), failure.text)
+        assert said == (outcome, verdict.headline, verdict.sentence)
+
+
+def test_a_page_begins_in_plain_words_and_says_what_terms_mean() -> None:
+    brief = Brief("Is <it> fair?", "3 rows.", "An interval.", "Not sure.", "Why.")
+    shown = page(replace(DOCUMENT, brief=brief), {"curves": b"png"})
+    places = [shown.index(text) for text in ("In plain words", "Is &lt;it&gt; fair?", "Keep in mind", "Groups</h2>")]
+    assert places == sorted(places)
+    assert f'<abbr title="{TERMS["interval"]}">interval</abbr>' in shown
+
+
+def test_a_term_is_explained_once_and_no_part_of_a_word_is_one() -> None:
+    shown = explained("An interval and two intervals; subintervals, p-value-like and P-values.")
+    assert shown.count("<abbr") == 2
+    assert "subintervals" in shown
+    assert "p-value-like" in shown

@@ -20,9 +20,10 @@ import pandas as pd
 
 from fairness_audits.audits.fliptest.comparison import Comparison, compare
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Deal, DealtSizes, Flipsets, deals
-from fairness_audits.audits.fliptest.maps import Kind
+from fairness_audits.audits.fliptest.maps import REFITTED, Kind
 from fairness_audits.audits.fliptest.model import Decider, Trial
 from fairness_audits.audits.fliptest.people import Group, Groups
+from fairness_audits.audits.fliptest.refits import Refits
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.errors import InvalidInput
@@ -140,11 +141,24 @@ class Direction:
 
 
 @dataclass(frozen=True)
+class AttributeAlone:
+    """Decisions (n,) about people with the target group's values in the ``columns`` that name the group, and no other
+    change.
+
+    Without such columns the model is blind to the group, and the decisions are those about the people themselves.
+    """
+
+    columns: tuple[str, ...]
+    flips: Flipsets
+
+
+@dataclass(frozen=True)
 class DirectionResult:
     """What was found in one direction.
 
     ``people`` (n,) are the places of those who have a finite image, in the order of the ``counterparts``, their
-    ``score_image`` (n,) and the ``comparison``. ``facts`` are the map's own about its fit.
+    ``score_image`` (n,) and the ``comparison``. ``facts`` are the map's own about its fit. ``refits`` and ``alone``
+    are of all people of the direction.
     """
 
     direction: Direction
@@ -155,6 +169,8 @@ class DirectionResult:
     quality: Quality
     facts: Mapping[str, float]
     null: DealtSizes | None
+    refits: Refits | None
+    alone: AttributeAlone
 
     @property
     def real(self) -> bool:
@@ -176,26 +192,27 @@ class HeldOut:
 
 
 def gather_sound(
-    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int]], options: Settings
+    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int, int]], options: Settings
 ) -> tuple[list[DirectionResult], int, dict[str, HeldOut]]:
-    """By the first of the ``kinds`` of map, each with its deals, that is sound; its place; and all that were tried.
+    """By the first of the ``kinds`` of map, each with its deals and refits, that is sound; its place; all tried.
 
     Sound is a map that is healthy on held-out people and, fitted to all, on these. Where none is, it is the one
     that does best on held-out people. One kind alone is not tried.
     """
     tried: dict[str, HeldOut] = {}
     both, model = directions(groups, space, trial, options), trial.model
-    for place, (kind, null_draws) in enumerate(kinds):
+    for place, (kind, *repeats) in enumerate(kinds):
         if len(kinds) > 1:
             tried[kind.name] = found = held_out(both, space, model, kind, options)
             if found.ks > found.limit:
                 continue
-        results = gather(both, space, model, kind, options, null_draws)
+        results = gather(both, space, model, kind, options, *repeats)
         # What one map cannot see by its scale, no other can.
         if len(kinds) == 1 or all(one.quality.healthy or one.quality.unseen for one in results):
             return results, place, tried
     place = int(np.argmin([one.ks / one.limit for one in tried.values()]))
-    return gather(both, space, model, kinds[place][0], options, kinds[place][1]), place, tried
+    kind, *repeats = kinds[place]
+    return gather(both, space, model, kind, options, *repeats), place, tried
 
 
 def held_out(directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, options: Settings) -> HeldOut:
@@ -248,9 +265,15 @@ def directions(groups: Groups, space: Space, trial: Trial, options: Settings) ->
 
 
 def gather(
-    directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, options: Settings, null_draws: int
+    directions: Sequence[Direction],
+    space: Space,
+    model: Decider,
+    kind: Kind,
+    options: Settings,
+    null_draws: int,
+    refits: int,
 ) -> list[DirectionResult]:
-    """Fit the maps of all directions and deals in one job, then measure each direction.
+    """Fit the maps of all directions and deals in one job, then measure each direction, and refit its map.
 
     Raises InvalidInput where a map cannot be fitted and where the model fails on counterparts.
     """
@@ -272,8 +295,47 @@ def gather(
         if deal:
             alike = as_source(space, direction.source.features, direction.target.features)
             null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(direction.points))
-        results.append(_measured(direction, images[first], space, model, kind, options, facts, null))
+        again = refitted(direction, space, model, kind, options, refits) if refits else None
+        results.append(_measured(direction, images[first], space, model, kind, options, facts, null, again))
     return results
+
+
+def refitted(direction: Direction, space: Space, model: Decider, kind: Kind, options: Settings, refits: int) -> Refits:
+    """Fit the map to people of both groups drawn with replacement, and decide about everybody's counterparts.
+
+    Raises ValueError where a map cannot be fitted and where the model fails on counterparts.
+    """
+    own, others = space.to_map(direction.points), space.to_map(direction.target_points)
+    most = REFITTED.get(kind.name)
+    found = np.full((refits, len(own)), -1, dtype=np.int8)
+    with progress_bar(f"fitting {plural(refits, 'map')} to people drawn again ({kind.name})", refits) as step:
+        for r, rng in enumerate(_rngs(options, "refits", direction.name, refits)):
+            here, there = (rng.integers(len(side), size=min(len(side), most or len(side))) for side in (own, others))
+            (image,), maps = kind.fit([(own[here], others[there])], [rng])
+            images = kind.extended(maps, own[here], image, own)
+            finite = np.isfinite(images).all(axis=1)
+            if finite.any():
+                asked = counterparts(space, images[finite], direction.target, direction.target_points)
+                found[r, finite] = model.decisions(asked.frame.set_axis(direction.source.rows[finite]))
+            step()
+    return Refits(direction.decision, found, options.held_share)
+
+
+def attribute_alone(direction: Direction, space: Space, model: Decider) -> AttributeAlone:
+    """Ask the model about the people with the target group's values in the columns that name the group."""
+    frame, target = direction.source.features, direction.target.features
+    columns = tuple(name for name in space.unmoved if not _same(frame[name].iloc[0], target[name].iloc[0]))
+    if not columns:
+        return AttributeAlone(columns, Flipsets(direction.decision, direction.decision))
+    changed = frame.copy()
+    for name in columns:
+        changed[name] = target[name].iloc[:1].repeat(len(frame)).set_axis(frame.index)
+    return AttributeAlone(columns, Flipsets(direction.decision, model.decisions(changed)))
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are equal, or both missing."""
+    return bool(pd.isna(one) and pd.isna(other)) or one == other
 
 
 def _measured(
@@ -285,6 +347,7 @@ def _measured(
     options: Settings,
     facts: Mapping[str, float],
     null: DealtSizes | None,
+    refits: Refits | None,
 ) -> DirectionResult:
     """Decisions about people and counterparts, and what follows from them."""
     people = np.flatnonzero(np.isfinite(images).all(axis=1))
@@ -328,6 +391,8 @@ def _measured(
         quality=quality,
         facts=facts,
         null=null,
+        refits=refits,
+        alone=attribute_alone(direction, space, model),
     )
 
 

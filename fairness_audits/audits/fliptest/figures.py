@@ -11,15 +11,18 @@ from fairness_audits.audits.fliptest.bars import FLIPSET_COLORS, MEAN, RANKS, SI
 from fairness_audits.audits.fliptest.compute import DirectionResult
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS
 from fairness_audits.audits.fliptest.space import Space
+from fairness_audits.results.formats import number
 from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import new_figure
+from fairness_audits.values import Array
 
 PANELS, ACROSS = 9, 3
 """Columns in the figure of marginals, at most, and in a line of it."""
 LINES = 12
 """Features in each ranking, at most."""
 LETTERS = 24
-"""Longer names are cut."""
+"""Longer names are set in several lines."""
+MEASURES = {MEAN: "person \u2212 counterpart, mean in sd (own unit)", SIGN: "mean sign of person \u2212 counterpart"}
 DASHES: Mapping[str, Any] = {"positive": "-", "negative": (0, (4, 1.2))}
 
 
@@ -28,7 +31,8 @@ def marginals(side: DirectionResult, space: Space) -> Figure:
 
     To be drawn and saved within :func:`fairness_audits.results.style.paper`, as the other figure.
     """
-    points = side.direction.points[side.people]
+    # In the units that people have.
+    points = side.direction.points[side.people] * space.each("scale") + space.each("shift")
     groups = [bars.Group(f"all {side.direction.source.level}", points, FLIPSET_COLORS[""])]
     for name in _present(side):
         members = points[getattr(side.comparison.flips, name)]
@@ -38,11 +42,11 @@ def marginals(side: DirectionResult, space: Space) -> Figure:
     across = min(ACROSS, len(leading))
     down = -(-len(leading) // across)
     drawn = new_figure(0.45 + 1.6 * down)
-    for number, column in enumerate(leading):
-        axes = drawn.add_subplot(down, across, number + 1)
+    for place, column in enumerate(leading):
+        axes = drawn.add_subplot(down, across, place + 1)
         bars.draw_marginal(axes, groups, column, own_axis=len(groups) > 1)
         axes.set_xlabel(label_text(space.labels[column], LETTERS))
-        axes.set_ylabel("people" if number % across == 0 else "")
+        axes.set_ylabel("people" if place % across == 0 else "")
     drawn.legend(handles=bars.marginal_handles(groups), loc="outside upper left", ncols=len(groups))
     return drawn
 
@@ -62,9 +66,7 @@ def transparency(side: DirectionResult, space: Space) -> Figure:
             found = _lines(side, space, name, ranking)[:count]
             every += found
             bars.draw(axes, found, ranking, FLIPSET_COLORS[name])
-            axes.set_xlabel(
-                "mean of person \u2212 counterpart, sd" if ranking == MEAN else "mean sign of person \u2212 counterpart"
-            )
+            axes.set_xlabel(MEASURES[ranking])
             if column == 0:
                 size = int(getattr(side.comparison.flips, name).sum())
                 axes.set_title(f"{name} flipset ({size:,})", loc="left", fontweight="bold")
@@ -82,7 +84,14 @@ def _lines(side: DirectionResult, space: Space, flipset: str, ranking: str) -> l
     rank = getattr(report, RANKS[ranking])
     value, low, high = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high"))
     return [
-        Line(label_text(space.labels[j], LETTERS), value[j], low[j], high[j], value[j : j + 1])
+        Line(_named(space, report.mean_shift, j, ranking), value[j], low[j], high[j], value[j : j + 1])
         for j in np.argsort(rank, kind="stable")
         if not np.isnan(rank[j])
     ]
+
+
+def _named(space: Space, shifts: Array, j: int, ranking: str) -> str:
+    """The name of a column, with the shift in its own unit where the bar has another."""
+    scale, label = space.each("scale")[j], space.labels[j]
+    own = f" ({number(shifts[j] * scale, 1 if abs(shifts[j] * scale) < 100 else 0)})" if scale != 1 else ""
+    return label_text(f"{label}{own if ranking == MEAN else ''}", LETTERS)

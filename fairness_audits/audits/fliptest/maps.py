@@ -1,6 +1,7 @@
 """Which transport map finds the counterparts: named or chosen by the sample's size, with its settings, fitted."""
 
 import importlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
@@ -42,8 +43,12 @@ MOST_PAIRS = 400_000_000
 """An exact map of more pairs is refused: so many take a minute, and a fifth of a gigabyte."""
 CHEAP = (SMOOTH, EXACT)
 """Maps that are fitted to the people of a deal in half a second, so that there is a noise floor by default."""
-NULL_DRAWS = 39
-"""The fewest deals with which the number of flips or the net size can be beyond noise at level 0.05."""
+MOST_DRAWS = 200
+"""So many deals at most by default."""
+REFITS = 10
+"""The fewest maps of which 0.9 is a share."""
+REFITTED = {SMOOTH: 5000, EXACT: 1500}
+"""A cheap map is refitted on at most so many people of each group."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,11 @@ class Kind:
         """
         sources, targets = (list(side) for side in zip(*pairs, strict=True))
         try:
-            maps: TransportMap = self.module.fit(sources, targets, self.config, rngs)
+            # A map may know the images of the rows that it was fitted on.
+            if found := getattr(self.module, "fit_with_images", None):
+                maps, images = found(sources, targets, self.config, rngs)
+                return images, maps
+            maps = self.module.fit(sources, targets, self.config, rngs)
         except ValueError as error:
             raise InvalidInput.within(f"--map={self.name}", error, option="map") from error
         return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
@@ -132,7 +141,23 @@ def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
 
 
 def null_draws(options: Settings, kind: Kind) -> int:
-    """The deals that ``--null-draws`` asks for; or NULL_DRAWS where the map is fitted so fast that they can be had."""
+    """The deals that ``--null-draws`` asks for; or enough for the level where the map is fitted so fast."""
     if options.null_draws is not None:
         return int(options.null_draws)
-    return NULL_DRAWS if kind.name in CHEAP else 0
+    return min(fewest_draws(options.alpha), MOST_DRAWS) if kind.name in CHEAP else 0
+
+
+def fewest_draws(alpha: float) -> int:
+    """The fewest deals B with which an adjusted p, of two tests, can be below alpha: 2 / (B + 1) < alpha.
+
+    >>> fewest_draws(0.05), fewest_draws(0.01)
+    (40, 200)
+    """
+    return math.floor(2 / alpha + 1e-9)
+
+
+def refits(options: Settings, kind: Kind) -> int:
+    """The maps that ``--refits`` asks for; or REFITS where the map is fitted so fast that they can be had."""
+    if options.refits is not None:
+        return int(options.refits)
+    return REFITS if kind.name in CHEAP else 0

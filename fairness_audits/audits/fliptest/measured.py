@@ -8,6 +8,7 @@ import pandas as pd
 
 from fairness_audits.audits.fliptest.compute import DirectionResult
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS, DealtSizes, Flipsets
+from fairness_audits.audits.fliptest.refits import Refits
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import TransparencyReport, standing
 from fairness_audits.messages import apart
@@ -47,6 +48,8 @@ def result(side: DirectionResult, space: Space, alpha: float) -> dict[str, Any]:
             },
             "net": {"size": flips.net, "interval": side.comparison.intervals.net, "share": flips.net / n},
             "noise": None if side.null is None else noise(side.null, flips, alpha),
+            "refits": None if side.refits is None else refitted(side.refits),
+            "attribute_alone": {"columns": list(side.alone.columns), **side.alone.flips.sizes},
             "transparency": {name: lines(side.comparison.reports[name], space) for name in FLIPSETS},
             "map": {
                 "healthy": quality.healthy,
@@ -81,7 +84,21 @@ def noise(null: DealtSizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
         "p_either": p_either,
         "p_net": p_net,
         **adjusted,
+        "least_p_adjusted": min(1.0, 2 / (len(null.net) + 1)),
         "beyond": None if alpha * (len(null.net) + 1) < 2 else min(adjusted.values()) <= alpha,
+    }
+
+
+def refitted(refits: Refits) -> dict[str, Any]:
+    """How many people flip in the stated share of the refitted maps at least, in any of them, and in each."""
+    sizes = refits.sizes
+    return {
+        "maps": len(refits.image_decisions),
+        "share": refits.stated,
+        "needed": refits.needed,
+        "held": refits.counted(refits.holds),
+        "ever": refits.counted(refits.ever),
+        "range": {name: [sizes[name].min(), sizes[name].max()] for name in FLIPSETS},
     }
 
 
@@ -98,7 +115,7 @@ def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
         return None if np.isnan(report.rank_mean[j]) else standing(low, high)
 
     scale, shift = space.each("scale"), space.each("shift")
-    order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
+    order = np.lexsort((np.array(space.labels), np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean)))
     return [
         {
             "feature": space.labels[j],
@@ -117,30 +134,49 @@ def sentence(found: Mapping[str, Any]) -> str:
     positive, negative = (f"{one['size']:,} ({percent(one['share'])})" for one in sets)
     said = (
         f"Of {n:,} people of group {source}, {positive} are in the positive flipset: decided positively, while their "
-        f"counterparts in {target} are not. {negative} are in the negative one: not decided positively, while their "
-        "counterparts are."
+        f"statistical counterparts in {target} are not. {negative} are in the negative one: not decided positively, "
+        f"while their counterparts are.{held_sentence(found['refits'])}"
     )
     if found["noise"] is None:
         return f"{said} How many flips there are between groups that are alike was not measured."
     floor = found["noise"]
     many = f"between groups dealt at random the map finds {span(floor['either']['range'], fixed(0))} flips"
     p = f"adjusted p {floor['p_either_adjusted']:.2g} for the number, {floor['p_net_adjusted']:.2g} for the net size"
+    least = f"; {floor['draws']} deals give none below {floor['least_p_adjusted']:.2g}"
     if floor["beyond"] is None:
-        return f"{said} In {floor['draws']} deals, too few to tell whether that is noise, {many}."
+        return f"{said} In {floor['draws']} deals, too few to tell whether that is noise, {many}{least}."
     verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
-    return f"{said} That {verb} of the map and of chance: {many} ({p})."
+    return f"{said} That {verb} of the map and of chance: {many} ({p}{least})."
+
+
+def held_sentence(refits: Mapping[str, Any] | None) -> str:
+    """Whose flips hold when the map is fitted again; nothing where it was not."""
+    if refits is None:
+        return ""
+    held, ever = refits["held"], refits["ever"]
+
+    def counted(sets: Mapping[str, int]) -> str:
+        return f"{sum(sets.values()):,} people ({sets['positive']:,} positive, {sets['negative']:,} negative)"
+
+    return (
+        f" When the map is fitted again to people drawn with replacement, {counted(held)} flip in at least "
+        f"{refits['needed']} of {refits['maps']} maps, and {counted(ever)} in at least one."
+    )
 
 
 def flipsets(sides: Sequence[DirectionResult]) -> pd.DataFrame:
-    """One row for each person who flips: who it is, the decisions about both, and the counterpart's features.
+    """One row for each person who flips: who it is, the decisions about both, and the features of both.
 
     The counterpart's features stand under their own names in their own units, so that a row can be given to the model
-    again; the audit's columns begin with ``audit_``, and a feature of the same name has ``(input)`` behind it.
-    ``audit_counterpart_row`` is empty where a counterpart is no person of the file.
+    again; the person's follow as ``audit_own_NAME``. The audit's columns begin with ``audit_``, and a feature of the
+    same name has ``(input)`` behind it. ``audit_counterpart_row`` is empty where a counterpart is no person of the
+    file. ``audit_share`` is the share of the refitted maps in which the person flips, and ``audit_holds`` whether that
+    is the stated one.
     """
     parts = []
     for side in sides:
         members = np.flatnonzero(side.comparison.flips.either)
+        members = members[np.argsort(side.direction.source.rows[side.people[members]])]
         people = side.people[members]
         person = side.counterparts.person[members]
         columns: dict[str, Any] = {
@@ -158,12 +194,38 @@ def flipsets(sides: Sequence[DirectionResult]) -> pd.DataFrame:
             "audit_counterpart_decision": side.comparison.flips.decision_image[members],
             "audit_counterpart_row": pd.Series(person, dtype="Int64").mask(person < 0).array,
         }
+        if side.refits is not None:
+            columns |= {"audit_share": side.refits.share[people], "audit_holds": side.refits.holds[people]}
         if side.direction.target.ids is not None:
             known = dict(zip(side.direction.target.rows.tolist(), side.direction.target.ids.tolist(), strict=True))
             columns["audit_counterpart_id"] = [known.get(row) for row in person.tolist()]
         features = side.counterparts.frame.iloc[members].reset_index(drop=True)
-        features = features.set_axis(apart(list(features), columns, "input"), axis="columns")
-        parts.append(pd.concat([pd.DataFrame(columns, index=range(len(members))), features], axis=1))
+        own = side.direction.source.features.iloc[people].reset_index(drop=True).add_prefix("audit_own_")
+        features = features.set_axis(apart(list(features), {*columns, *own}, "input"), axis="columns")
+        parts.append(pd.concat([pd.DataFrame(columns, index=range(len(members))), features, own], axis=1))
+    return pd.concat(parts, ignore_index=True)
+
+
+def everybody(sides: Sequence[DirectionResult]) -> pd.DataFrame:
+    """One row for each person of the source group: the decisions about them and their counterparts in all maps.
+
+    ``counterparts_positive`` counts the refitted maps in which the counterpart is decided positively, ``share`` is that
+    of the maps in which the person flips.
+    """
+    parts = []
+    for side in sides:
+        direction, flipset = side.direction, np.full(len(side.direction.points), "", dtype=object)
+        for name in FLIPSETS:
+            flipset[side.people[getattr(side.comparison.flips, name)]] = name
+        columns: dict[str, Any] = {"direction": direction.name, "group": direction.source.level}
+        columns |= {"row": direction.source.rows}
+        if direction.source.ids is not None:
+            columns["id"] = direction.source.ids
+        columns |= {"score": direction.score, "decision": direction.decision, "flipset": flipset}
+        if side.refits is not None:
+            columns |= {"counterparts_positive": side.refits.favoured, "share": side.refits.share}
+            columns |= {"holds": side.refits.holds}
+        parts.append(pd.DataFrame(columns).sort_values("row"))
     return pd.concat(parts, ignore_index=True)
 
 

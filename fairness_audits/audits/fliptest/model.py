@@ -1,7 +1,7 @@
 """The user's model as a function from rows to scores and decisions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.special import softmax
 
 from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.audits.permutation.outcomes import decided
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model import Computing, Model
 from fairness_audits.inputs.probe import (
@@ -43,6 +44,7 @@ class Decider:
     one of the class that is decided positively, ``named`` so where it has a name. Of more than two, where no threshold
     was given, the score is the probability of that class less the largest of another: at least 0 where the class is
     the likeliest. ``classes`` are the places of the classes that predict returns; None where the threshold decides.
+    Scores and threshold are compared in the ``precision`` of the model's outputs.
     """
 
     raw: Model
@@ -54,6 +56,7 @@ class Decider:
     logits: bool = False
     likeliest: bool = False
     classes: Mapping[str, int] | None = None
+    precision: np.dtype = field(default_factory=lambda: np.dtype(np.float64))
 
     @property
     def output(self) -> str:
@@ -104,7 +107,7 @@ class Decider:
     def cut(self, scores: Array) -> Array:
         """Which scores (n,) reach the threshold, in {0, 1}."""
         assert self.threshold is not None
-        return (scores >= self.threshold).astype(np.int64)
+        return decided(np.asarray(scores).astype(self.precision), self.threshold)
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,8 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
     if raw.kind in TORCH:
         numeric(source, list(frame))  # says which columns are text; any other failure is the network's
     try:
-        output = checked(raw, frame, "row")
+        found = answered(raw, frame, "row")
+        output = found.astype(np.float64)
     except ValueError as error:
         check_complete(source, f"{error}. In {path}", f"If the model takes no missing values, {FILL}")
         raise
@@ -168,10 +172,10 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
     positive, named = _positive(raw, options, columns)
     classes = own = None
     if raw.predict is not None:
-        found = predicted(raw, frame, "row")
-        classes = _classes(raw, options, columns, found)
+        itself = predicted(raw, frame, "row")
+        classes = _classes(raw, options, columns, itself)
         if classes is not None:
-            own = placed(found, classes)
+            own = placed(itself, classes)
             check_alone(lambda some: placed(predicted(raw, some, "row"), classes), frame, own, row_form(frame.columns))
     if not columns:
         unit = bool((output >= 0).all() and (output <= 1).all())
@@ -192,17 +196,18 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
         likeliest = columns > 2 and threshold is None
         cut = 0.0 if likeliest else HALF if threshold is None else threshold
         made = Decider(raw, PROBABILITY, cut, columns, positive, named or str(positive), logits, likeliest)
+    made = replace(made, precision=found.dtype)
     scores = made.score_of(output)
     if own is None:
         return Trial(made, scores, made.cut(scores), None)
-    itself = (own == positive).astype(np.int64)
+    by_itself = (own == positive).astype(np.int64)
     if made.threshold is None:
-        return Trial(replace(made, classes=classes), scores, itself, None)
+        return Trial(replace(made, classes=classes), scores, by_itself, None)
     cut_off = made.cut(scores)
-    otherwise = int((itself != cut_off).sum())
+    otherwise = int((by_itself != cut_off).sum())
     if options.threshold is not None:
         return Trial(made, scores, cut_off, otherwise)
-    return Trial(replace(made, classes=classes), scores, itself, otherwise)
+    return Trial(replace(made, classes=classes), scores, by_itself, otherwise)
 
 
 def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mapping[str, int] | None:
@@ -282,6 +287,11 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
 
 def checked(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
     """What the model returns for the rows, as finite float64 numbers (n,) or (n, K)."""
+    return answered(raw, frame, unit).astype(np.float64)
+
+
+def answered(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
+    """What the model returns for the rows, as finite numbers (n,) or (n, K) in their own precision."""
     form = row_form(frame.columns, unit)
     output = array_of(raw.evaluate, frame, form)
     check_finite(output, frame.index, form)

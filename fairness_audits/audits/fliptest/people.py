@@ -1,6 +1,6 @@
 """Whose rows are mapped to whose, and the space in which their counterparts are sought."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -95,10 +95,13 @@ def read_groups(data: Source, options: Settings) -> Groups:
     left_out = {"of other groups": int((~either).sum())}
     if options.given_label is not None:
         left_out["of the other label"] = int((either & ~of_label).sum())
+    place = places_by_content(table, list(names))
     found, limited = [], 0
     for option, level in (("--source", source), ("--target", target)):
         members = np.flatnonzero((group == level) & of_label)
+        members = members[np.argsort(place[members])]
         chosen = drawn(members, options.limit, "fliptest", "limit", str(options.seed), level)
+        chosen = chosen[np.argsort(place[chosen])]
         limited += len(members) - len(chosen)
         if len(chosen) < LEAST_ROWS:
             note = "" if options.given_label is None else f" with label {options.given_label}"
@@ -126,6 +129,28 @@ def read_groups(data: Source, options: Settings) -> Groups:
     if options.limit is not None:
         left_out["beyond the limit"] = limited
     return Groups(found[0], found[1], left_out, label_levels)
+
+
+def places_by_content(table: pd.DataFrame, features: Sequence[str]) -> Array:
+    """The place (n,) of each row in an order by what the rows hold, which the order of rows and columns is no part of.
+
+    Rows are ordered by their features, column by column in the order of the names, and rows with the same features by
+    their other columns. Only rows that are equal in all keep their order.
+    """
+    others = [name for name in table.columns if name not in features]
+    order = np.lexsort([_codes(table[name]) for name in [*sorted(features), *sorted(others)]][::-1])
+    place = np.empty(len(table), dtype=np.int64)
+    place[order] = np.arange(len(table))
+    return place
+
+
+def _codes(column: pd.Series) -> Array:
+    """Numbers (n,) in the order of the values: numbers by size, all else by its text."""
+    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = np.array([str(value) for value in column.tolist()], dtype=object)  # missing values too
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
 def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[str, str] | None]:
@@ -157,7 +182,8 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
     Raises InvalidInput for values that are infinite, columns that are neither numbers nor categories, and where nothing
     is left to be mapped.
     """
-    frame = pd.concat([groups.source.features, groups.target.features]).sort_index()
+    ordered = pd.concat([groups.source.features, groups.target.features])
+    frame = ordered.sort_index()  # in which messages name rows
     check_columns(frame, options.categorical, "--categorical", "the model's input")
     texts = ("O", "U", "S", "b")  # kinds of objects, text, and true and false
     categories = [
@@ -171,6 +197,7 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
     numbers = [name for name in frame.columns if name not in categories]
     source = Source(path, frame)
     values = numeric(source, numbers, True, "numbers or text") if numbers else np.zeros((len(frame), 0))
+    values = values[frame.index.get_indexer(ordered.index)]  # sums are rounded alike in any order of the rows
     measured = units(values, numbers, options.standardize)
     inputs = []
     for name in frame.columns:
@@ -205,6 +232,7 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
     varies = np.any([np.ptp(points, axis=0) > 0 for points in sides], axis=0)
     owner = np.array([one.gap_of or one.name for one in inputs for _ in one.labels])
     moving = np.flatnonzero(np.isin(owner, owner[varies]))
+    moving = moving[np.argsort(np.array(still.labels)[moving], kind="stable")]  # costs too, in any order of the columns
     if not len(moving):
         raise InvalidInput(
             f"{path}: every feature is the same in all rows of {groups.source.level} and in all rows of "

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.audits.fliptest.brief import brief
 from fairness_audits.audits.fliptest.compute import DirectionResult, gather_sound
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS
-from fairness_audits.audits.fliptest.maps import candidates, null_draws
-from fairness_audits.audits.fliptest.measured import flipsets, result, transparency
+from fairness_audits.audits.fliptest.maps import candidates, fewest_draws, null_draws, refits
+from fairness_audits.audits.fliptest.measured import everybody, flipsets, result, transparency
 from fairness_audits.audits.fliptest.model import PROBABILITY, TORCH, WANTED, Trial, of_frames, probed
 from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
@@ -44,8 +45,9 @@ from fairness_audits.transport.quality import WORST_HEALTHY_KS
 SHOWN_LINES = 5
 SHOWN_KS = 5
 LINES = (
-    "Mean of person minus counterpart, in standard deviations or in shares of a category, and of its sign with its "
-    f"rank. {NOISE.capitalize()}: the interval covers 0, or there is none. A shift that stands out may be the whole "
+    "Mean of person minus counterpart, in the feature's own unit or in shares of a category, and of its sign with its "
+    "rank. Lines are ordered by the shift in standard deviations. "
+    f"{NOISE.capitalize()}: the interval covers 0, or there is none. A shift that stands out may be the whole "
     "group's."
 )
 """What a line of a transparency report says."""
@@ -86,8 +88,15 @@ numbers_as_text: Column {column!r} is text, and so a category, but {numbers} loo
   numbers; or, if its values are codes, name it by --categorical.
 unread_label: The label holds {values}, not 0 and 1, so the accuracy is not known: --positive=VALUE says which counts
   as 1.
-no_noise_floor: The intervals take the map as given. --null-draws=39 shows how many flips the map makes by itself; it
-  fits 39 more maps.
+no_noise_floor: The intervals take the map as given. --null-draws={draws} shows how many flips the map makes by itself;
+  it fits {draws} more maps.
+no_refits: One fit of a map names nobody reliably: another has other counterparts. --refits=10 says whose flips hold; it
+  fits 10 more maps.
+blind: The model does not see a column that names the group, so changing the group alone changes no decision. FlipTest
+  still finds people, because other features go with the group: a counterpart in {target} has other values of these.
+attribute_alone: Changing {columns} alone, from {source} to {target}, changes the decision about {changed:,} of
+  {people:,} people: {positive:,} are no longer decided positively, {negative:,} now are. FlipTest's counterparts differ
+  in other features too.
 predict_decides: The model's own predict decides. It differs from {cut} in {count:,} of {rows:,} rows. Scores rank
   people, and decide nothing; --threshold=T makes them decide.
 threshold_decides: --threshold={threshold:g} decides. The model's own predict decides otherwise about {count:,} of
@@ -120,7 +129,7 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
     first, second = (replace(one, features=space.prepared(one.features)) for one in (groups.source, groups.target))
     groups = replace(groups, source=first, target=second)
     sizes = (len(first.rows), len(second.rows))
-    kinds = [(kind, null_draws(settings, kind)) for kind in candidates(settings, sizes)]
+    kinds = [(kind, null_draws(settings, kind), refits(settings, kind)) for kind in candidates(settings, sizes)]
     raw = of_frames(model, Computing(settings.device, settings.dtype), source.name)
     trial = probed(raw, pd.concat([first.features, second.features]), settings, source.name)
     sides, used, tried = gather_sound(groups, space, trial, kinds, settings)
@@ -155,18 +164,20 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
     }
     flips = sides[0].comparison.flips
     decided = len(np.unique(np.concatenate([flips.decision, flips.decision_image])))
+    found = verdict(facts, decided, settings.alpha)
     return Result(
         audit="fliptest",
         title="FlipTest",
         subject=f"{model.given} on {source.name}",
-        verdict=verdict(facts, decided, settings.alpha),
+        verdict=found,
+        brief=brief(facts, found),
         caveats=(
             *words.caveats(CAVEATS, conditions(sides, space, trial, settings) | unread_label(source, groups, settings)),
             *words.caveats(words.READING, source.notes),
         ),
         sections=tuple(_sections(sides, space, facts, settings)),
         facts=facts,
-        tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
+        tables={"flipsets": flipsets(sides), "transparency": transparency(results), "people": everybody(sides)},
         libraries=("numpy", "torch") if model.kind in TORCH else ("numpy",),
         settings=settings,
     )
@@ -275,8 +286,8 @@ def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) 
         f"marginals_{direction}",
         "Marginals",
         f"How the people who flip are distributed (axis at the right), beside all of {found['source']}: the features "
-        "that lead the transparency reports, in the units of the map, categories as 0 or 1. The furthest tails are "
-        "left out.",
+        "that lead the transparency reports, in their own units, categories as 0 or 1. The furthest tails are left "
+        "out.",
         f"{FIGURES}:marginals",
         (side, space),
     )
@@ -284,7 +295,8 @@ def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) 
         f"transparency_{direction}",
         "Transparency report",
         "In which features those who flip differ from their counterparts. Left: the mean of person minus counterpart, "
-        "in standard deviations, or in shares of a category. Right: the mean of its sign. Hatched, grey name: noise. "
+        "in standard deviations (in the feature's own unit in brackets), or in shares of a category. Right: the mean "
+        "of its sign. Hatched, grey name: noise. "
         f"Lines: {level(alpha)} intervals.",
         f"{FIGURES}:transparency",
         (side, space),
@@ -295,12 +307,19 @@ def _report(report: Sequence[Entry]) -> Table:
     """All lines of a transparency report; features that the map does not move have no rank."""
     shift = fixed(2, "+")
 
+    def own(entry: Entry, key: str) -> float | None:
+        """A number of the report in the feature's own unit."""
+        return None if entry[key] is None else entry[key] * entry["unit"]
+
     def interval(entry: Entry) -> str:
-        return span((entry["mean_shift_ci_low"], entry["mean_shift_ci_high"]), fixed(2))
+        return span((own(entry, "mean_shift_ci_low"), own(entry, "mean_shift_ci_high")), fixed(2))
+
+    def shifted(entry: Entry) -> str:
+        return "-" if entry["mean_shift"] is None else shift(entry["mean_shift"] * entry["unit"])
 
     columns = (
         Column("", cell=under("feature")),
-        Column("shift", cell=under("mean_shift", shift)),
+        Column("shift", cell=shifted),
         Column("interval", cell=interval),
         Column("sign", cell=under("mean_sign", shift)),
         Column("rank", cell=under("rank_sign", COUNT)),
@@ -362,9 +381,24 @@ def conditions(sides: Sequence[DirectionResult], space: Space, trial: Trial, set
             and (found := numbers_as_text(one.levels))
         ],
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
-        "no_noise_floor": sides[0].null is None,
+        "no_noise_floor": sides[0].null is None and {"draws": fewest_draws(settings.alpha)},
+        "no_refits": sides[0].refits is None,
+        "blind": [{"target": side.direction.target.level} for side in sides if not side.alone.columns],
+        "attribute_alone": [_alone(side) for side in sides if side.alone.columns],
         "predict_decides": model.classes is not None and differing,
         "threshold_decides": model.classes is None and differing,
         "read_as_probabilities": (model.kind, model.columns, model.classes, settings.threshold)
         == (PROBABILITY, 0, None, None),
+    }
+
+
+def _alone(side: DirectionResult) -> dict[str, Any]:
+    sizes = side.alone.flips.sizes
+    return {
+        "columns": listed(side.alone.columns, SHOWN),
+        "source": side.direction.source.level,
+        "target": side.direction.target.level,
+        "changed": sum(sizes.values()),
+        "people": len(side.alone.flips.decision),
+        **sizes,
     }

@@ -1,18 +1,18 @@
-"""FlipTest: who would be decided otherwise, had they been of the other group?
+"""FlipTest: who is decided otherwise than their statistical counterpart in the other group?
 
 Each person of one group is matched with a counterpart in the other by a transport map, which moves the whole of one
 group onto the other while moving everybody as little as possible. The positive flipset are those who are decided
 positively while their counterparts are not; the negative flipset, the reverse. The transparency report ranks the
 features in which a flipset differs from its counterparts. Sizes come with intervals; each line of the report with an
-interval and what that makes of it (it is noise, or it stands out); and the noise floor says how large flipsets are
-between groups that are alike.
+interval and what that makes of it (it is noise, or it stands out); the noise floor says how large flipsets are
+between groups that are alike; and maps fitted to resampled people say whose flips hold whatever the fit.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fairness_audits.options import TAKES, Number, Options, Output, Precise, Reading, Rows, Standardize, option, source
-from fairness_audits.validation import Count, Share, Size
+from fairness_audits.validation import Count, Share, Size, interval
 
 EXAMPLES = """\
 examples:
@@ -28,9 +28,9 @@ examples:
     fairness-audits fliptest --data rows.parquet --group race --source Black --target White \\
         --label recidivism --given-label 1 --predict model.pt --output audit_1
 
-  At most 1,000 people of each group, another map, and 39 deals for the noise floor:
+  At most 1,000 people of each group, another map, and 40 deals for the noise floor:
     fairness-audits fliptest --data rows.parquet --group race --source Black --target White \\
-        --predict model.pt --limit 1000 --map wgan --map-setting steps=5000 --null-draws 39
+        --predict model.pt --limit 1000 --map wgan --map-setting steps=5000 --null-draws 40
 """
 PAGE = "docs/guide/fliptest.md explains the method, the files and the JSON."
 FILES = "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and the figures"
@@ -95,10 +95,19 @@ class Map(Options, title="map"):
         "a setting of the map that differs from its file in conf/transport; may be repeated", (), "KEY=VALUE"
     )
     null_draws: Size | None = option(
-        "fit the map B times more, between groups that are dealt at random: the noise floor (default: 39 where the map "
-        "is fitted fast, else 0)",
+        "fit the map B times more, between groups that are dealt at random: the noise floor (default: the fewest with "
+        "an adjusted p below alpha where the map is fitted fast, 40 for 0.05 and at most 200; else 0)",
         None,
         "B",
+    )
+    refits: Size | None = option(
+        "fit the map R times more, on people drawn again with replacement, and say in how many of the maps each person "
+        "flips (default: 10 where the map is fitted fast, else 0)",
+        None,
+        "R",
+    )
+    held_share: Annotated[float, interval("(0, 1]")] = option(
+        "a person's flip holds from this share of the refitted maps on", 0.9, "SHARE"
     )
     alpha: Share = option("level of tests and intervals", 0.05)
     seed: Size = option("seed of all random numbers", 0)

@@ -99,7 +99,7 @@ class Space:
     """The model's inputs as d columns; rows of both groups are points (n, d) in it.
 
     Two different categories, and two values 0 and 1, are at L1 distance 1 of each other for a map. ``moving`` (k,) are
-    the columns that a map moves; in all others each group has a single value.
+    the columns that a map moves, in the order of their names; in all others each group has a single value.
     """
 
     inputs: tuple[Input, ...]

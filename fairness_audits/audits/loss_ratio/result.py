@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.audits.loss_ratio.brief import brief
 from fairness_audits.audits.loss_ratio.compute import (
     Evidence,
     bounds_of,
@@ -268,7 +269,7 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
     found, data, model = facts["results"], facts["data"], facts["model"]
     test, balanced, trivial = found["loss_ratio"], found["balanced_accuracy"], 1 / len(found["classes"])
     whole = facts["search"]["engine"] == "people"
-    return Result(
+    made = Result(
         audit="loss-ratio",
         title="Loss-ratio audit",
         subject=f"{model['given']} on {data['path']}",
@@ -296,6 +297,7 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
         },
         libraries=("numpy", "torch") if facts["search"]["engine"] == "gradient" else ("numpy",),
     )
+    return replace(made, brief=brief(facts, options["delta"], options["alpha"], made.verdict))
 
 
 def numbered(levels: Sequence[str]) -> str:

@@ -66,6 +66,8 @@ no_attribute: metric correlation needs a number of each row, such as age: give i
 attribute: --attribute goes with --metric=correlation: add it
 group: --group goes with metrics that groups can be compared by, such as --metric=auc: add one
 rows_alone: metric correlation takes rows as they are: leave --cluster out
+weighted: --weight is of rates and means, which metric {metric} is not: leave one of them out
+weighted_ratio: --ratio takes rows as they are: leave --weight out
 decisions: metric {metric} needs decisions: give them by --prediction, or cut the scores by --threshold
 scores: metric {metric} needs scores: give them by --score
 margin: --margin is of differences and --ratio of ratios: leave one of them out
@@ -102,7 +104,7 @@ class Plan:
 
     def drawn(self, metric: Metric) -> bool:
         """Return whether random permutations test the metric: it is no rate, or rows are clustered."""
-        clustered = self.settings.cluster is not None
+        clustered = self.settings.cluster is not None or self.settings.weight is not None
         return not isinstance(metric, Rate) or clustered or self.settings.method not in ("auto", "exact")
 
     def alternative(self, metric: Metric | None = None) -> Alternative:
@@ -151,6 +153,9 @@ def planned(settings: Settings) -> Plan:
         "attribute": settings.attribute and not correlated,
         "group": settings.group and not metrics,
         "rows_alone": correlated and settings.cluster,
+        "weighted": settings.weight is not None
+        and [{"metric": one} for one in named if one in ("auc", CORRELATION) or not isinstance(one, str) or ":" in one],
+        "weighted_ratio": settings.ratio and settings.weight is not None,
         "decisions": not decided and settings.threshold is None and [{"metric": name} for name in rates],
         "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
         "margin": settings.margin is not None and settings.ratio,
@@ -210,7 +215,7 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
     columns["label"] = settings.label or NO_LABEL.name
     found: dict[Callable[..., Data], Data] = {}
     for metric in plan.metrics:
-        alone = settings.cluster or isinstance(metric, UserMetric)
+        alone = settings.cluster or settings.weight or isinstance(metric, UserMetric)
         reader = rows if alone else decisions if _of_decisions(metric) else scores
         if reader not in found:
             found[reader] = reader(table, plan, columns)
@@ -245,11 +250,13 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     """Read every row."""
-    others = plan.settings.some("prediction", "threshold", "cluster")
+    others = plan.settings.some("prediction", "threshold", "cluster", "weight")
     if plan.settings.prediction is None and plan.settings.score is None:
         others["prediction"] = NO_DECISION.name
     content = predictions(table, **columns, **others, bounds=plan.bounds)
-    return content, f"rows, together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
+    weighted = f", weighted by {plan.settings.weight}" if plan.settings.weight else ""
+    told = f"rows, together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
+    return content, told + weighted
 
 
 def varies(content: Counts | Predictions, metric: Metric) -> bool:

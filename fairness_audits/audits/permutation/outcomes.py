@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 FAR = 2.0**20
@@ -24,7 +25,8 @@ class Predictions:
     ``label`` (n,) is the outcome y: 0 or 1, or any real number for the metrics that allow it. ``score`` (n,) is what
     the model says of it (a probability, for the log loss), in its own precision. ``group`` (n,) holds codes
     0 ... G - 1 and ``groups`` their names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as
-    recall. ``cluster`` (n,) are codes of the person (any unit that was drawn as a whole) behind each row.
+    recall. ``cluster`` (n,) are codes of the person (any unit that was drawn as a whole) behind each row,
+    ``weight`` (n,) is what a row stands for, such as the inverse of its chance to be drawn: at least 0.
 
     Raises ValueError for arrays of unequal length, values that are not finite, codes without a name, a group without
     rows, and a cluster that has rows in two groups.
@@ -36,10 +38,11 @@ class Predictions:
     groups: tuple[str, ...]
     prediction: Array | None = None
     cluster: Array | None = None
+    weight: Array | None = None
 
     def __post_init__(self) -> None:
         columns = {"label": self.label, "score": self.score, "group": self.group}
-        optional = {"prediction": self.prediction, "cluster": self.cluster}
+        optional = {"prediction": self.prediction, "cluster": self.cluster, "weight": self.weight}
         columns |= {name: values for name, values in optional.items() if values is not None}
         for name, values in columns.items():
             if values.shape != (len(self.label),):
@@ -51,6 +54,8 @@ class Predictions:
         _check_groups(np.bincount(_codes("group", self.group), minlength=len(self.groups)), self.groups)
         if self.prediction is not None:
             check_binary("prediction", self.prediction)
+        if self.weight is not None and (np.bincount(self.group, self.weight) <= 0).any():
+            raise InvalidInput("A group has no weight", option="weight", remedy="Leave the group out")
         if self.cluster is not None:
             self._check_clusters(_codes("cluster", self.cluster))
 
@@ -69,7 +74,8 @@ class Predictions:
         prediction = None if self.prediction is None else self.prediction[rows]
         cluster = None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1]
         group, names = (self.group[rows] == b).astype(np.int64), (self.groups[a], self.groups[b])
-        return Predictions(self.label[rows], self.score[rows], group, names, prediction, cluster)
+        weight = None if self.weight is None else self.weight[rows]
+        return Predictions(self.label[rows], self.score[rows], group, names, prediction, cluster, weight)
 
     def ordered(self, groups: tuple[str, ...]) -> Predictions:
         """The rows with the groups in another order."""
@@ -78,8 +84,8 @@ class Predictions:
 
     def counted(self) -> Counts:
         """The table group x label x prediction. Raises ValueError without predictions, or with clusters."""
-        if self.cluster is not None:
-            raise ValueError("clustered rows are not a table of counts: leave cluster out")
+        if self.cluster is not None or self.weight is not None:
+            raise ValueError("clustered or weighted rows are not a table of counts: leave cluster and weight out")
         return Counts.of_decisions(self.decision_table(), self.groups)
 
     def decision_table(self) -> Array:

@@ -459,7 +459,8 @@ def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate
         return np.zeros((2, len(data.groups)))
     degenerate = without_rounding(observed).variance == 0
     reach = np.full((2, len(data.groups)), np.inf)
-    if isinstance(metric, Auc | Rate) and degenerate.any():
+    weighted = isinstance(data, Predictions) and data.weight is not None
+    if isinstance(metric, Auc | Rate) and degenerate.any() and not weighted:
         share = np.stack([observed.value, 1 - observed.value])
         reach = (1 - settings.level ** (1 / independent(data, metric))) * share
     return np.where(degenerate, reach, 0.0)

@@ -10,6 +10,7 @@ from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, 
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, check_binary, tabulated
 from fairness_audits.audits.permutation.rows import ClusteredRanks, RankedRows, SummedRows, UserRows, sizes, summed
 from fairness_audits.audits.permutation.statistics import BinnedAuc, Proportion, RatioOfSums
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 LARGEST = 1e140
@@ -26,6 +27,10 @@ def resampler(
     ``within``: permute a rate only among the rows that it is a share of (its label, its prediction).
     Raises ValueError where the data do not have what the metric needs.
     """
+    if isinstance(data, Predictions) and data.weight is not None and isinstance(metric, UserMetric | Auc):
+        raise InvalidInput(
+            f"Metric {metric.name} takes no weights", option="weight", remedy="Take a rate or a mean, or leave them out"
+        )
     if isinstance(metric, UserMetric):
         if isinstance(data, Counts):
             raise ValueError(f"metric {metric.name!r} needs rows, found a table of counts: give Predictions")
@@ -59,7 +64,7 @@ def decisions(data: Predictions | Counts) -> Counts:
 
 def countable(data: Predictions | Counts) -> bool:
     """Whether the data are a table of counts, or rows that can be counted."""
-    return isinstance(data, Counts) or data.cluster is None
+    return isinstance(data, Counts) or (data.cluster is None and data.weight is None)
 
 
 def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
@@ -141,6 +146,8 @@ def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
         check_binary("label", data.label)
         cell = data.label.astype(np.int64), data.prediction.astype(np.int64)
         parts = np.stack([np.array(metric.event)[cell], np.array(metric.among)[cell]], axis=-1).astype(float)
+    if data.weight is not None:
+        parts = parts * data.weight[:, None]
     if data.cluster is not None:
         parts = summed(parts, cluster)
     return _of_units(parts, group, len(data.groups), seed)

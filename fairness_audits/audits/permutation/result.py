@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairness_audits.audits.permutation.brief import brief
 from fairness_audits.audits.permutation.compute import (
     CORRELATION,
     WIDTH,
@@ -102,6 +103,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         title="Permutation audit",
         subject=settings.predictions,
         verdict=found,
+        brief=brief(facts, settings.predictions, settings.alpha, found),
         caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,

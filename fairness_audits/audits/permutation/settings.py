@@ -60,6 +60,9 @@ class Data(Options, title="data"):
     prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
     threshold: Number | None = option("in place of decisions: 1 where the score is at least T", None, "T")
     cluster: str | None = source("persons (or other units) whose rows belong together", None, "COLUMN")
+    weight: str | None = source(
+        "what each row stands for, such as a survey weight; rates and means are then studentised", None, "COLUMN"
+    )
 
 
 class Comparison(Options, title="comparison"):

@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from fairness_audits.audits.robustness_bias.attacking import DistanceCache, chosen_attacks, distances
+from fairness_audits.audits.robustness_bias.brief import brief
 from fairness_audits.audits.robustness_bias.checking import Check, checked_attacks
 from fairness_audits.audits.robustness_bias.distances import SMOOTHING, exact_arithmetic
 from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, measured, settings_text
@@ -149,11 +150,13 @@ def audited(settings: Settings, source: Source, model: Model, array: Array | Non
         },
         "results": results,
     }
+    concluded = verdict(attacks[0], subjects, settings)
     return Result(
         audit="robustness",
         title="Robustness audit",
         subject=f"{model.given} on {settings.images}",
-        verdict=verdict(attacks[0], subjects, settings),
+        verdict=concluded,
+        brief=brief(attacks[0].entry, str(settings.images), settings.alpha, concluded),
         caveats=(
             *words.caveats(CAVEATS, conditions(subjects, attacks, check)),
             *words.caveats(words.READING, source.notes),

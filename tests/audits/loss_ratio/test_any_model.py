@@ -18,7 +18,9 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
+from fairness_audits.audits.loss_ratio.compute import pinned_share
 from fairness_audits.errors import InvalidInput
+from fairness_audits.fair_metric import from_directions
 from fairness_audits.inputs.probe import jumps
 from fairness_audits.results.result import Result
 
@@ -199,3 +201,12 @@ def test_the_labels_name_for_class_1_is_told_to_a_model_of_0_and_1() -> None:
     call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0}
     flips = fa.fliptest(tree, X[:400], sex[:400], y=label[:400], positive=">50K", **call)
     assert flips.facts["accuracy"] == pytest.approx((tree.predict(X[:400]) == y[:400]).mean())
+
+
+def test_the_pinned_share_is_that_of_the_directions_in_columns_that_a_bound_holds() -> None:
+    metric = from_directions(np.array([[0.6, 0.8, 0.0]]))
+    start = np.array([[0.0, 1.0, 0.5], [0.5, 1.0, 0.5]])
+    box = np.zeros(3), np.ones(3)
+    assert pinned_share(start, start, metric, box) == pytest.approx((1 + 0.64) / 2)
+    assert pinned_share(start, start + np.array([0.1, 0, 0]), metric, box) == pytest.approx(0.64)
+    assert pinned_share(start, start, metric, None) == 0

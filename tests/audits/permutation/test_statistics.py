@@ -35,6 +35,7 @@ RATES = {
     "fnr": 1 - reference.recall_score(LABEL, DECISION),
     "fpr": 1 - reference.recall_score(LABEL, DECISION, pos_label=0),
     "selection_rate": DECISION.mean(),
+    "base_rate": LABEL.mean(),
 }
 
 
