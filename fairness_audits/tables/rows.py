@@ -106,6 +106,7 @@ def predictions(
     threshold: float | None = None,
     cluster: str | None = None,
     weight: str | None = None,
+    regression: bool = False,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     positive: str | None = None,
     against: str | None = None,
@@ -114,7 +115,7 @@ def predictions(
     """The rows of an ``opened`` table themselves, in their order, checked like those of ``contingency``.
 
     ``cluster`` is a column of persons (or other units) whose rows belong together, ``weight`` one of what each row
-    stands for, at least 0. Without a score the prediction
+    stands for, at least 0. In a ``regression`` the label is any number. Without a score the prediction
     stands for it. More than ``values`` values (rows times columns) are refused.
     """
     roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
@@ -129,6 +130,7 @@ def predictions(
         prediction=prediction,
         threshold=threshold,
         bounds=bounds,
+        regression=regression,
         positive=positive,
     )
     assert outcome is not None
@@ -152,10 +154,13 @@ def outcomes(
     threshold: float | None,
     positive: str | None,
     bounds: tuple[float, float] = (-math.inf, math.inf),
+    regression: bool = False,
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Return label, score and decision of each row of a ``frame`` of columns, checked; None for what is not named."""
     outcome, classes = None, dict[Any, int]()
-    if label is not None:
+    if label is not None and regression:
+        outcome = numeric(table, Score(label), "label", frame[label])
+    elif label is not None:
         outcome, known = labelled(table, label, frame[label], positive, several=True)
         classes = dict(known)
     decision, scores = None, None

@@ -223,3 +223,25 @@ def test_one_class_of_several_counts_as_positive() -> None:
     two = fa.permutation_test(label == "high", prediction=decision == "high", **call).facts["results"]
     assert several[0]["groups"] == two[0]["groups"]
     assert several[0]["p_value"] == two[0]["p_value"]
+
+
+def test_errors_of_a_regression_are_those_of_numbers() -> None:
+    rng = np.random.default_rng(11)
+    income = rng.normal(50, 10, N)
+    predicted = income + rng.normal(size=N) + np.where(PEOPLE["sex"] == "f", -2.0, 0.0)
+    PEOPLE.assign(income=income, predicted=predicted).to_csv("regression.csv", index=False)
+    metrics = ["mean_error", "absolute_error", "squared_error", "mean_score"]
+    call: dict[str, Any] = {"group": PEOPLE["sex"], "draws": 299, "regression": True}
+    error = fa.permutation_test(income, predicted, metric=metrics, **call).facts["results"]
+    expected = (predicted - income)[PEOPLE["sex"] == "f"]
+    for entry, value in zip(error, (expected.mean(), abs(expected).mean(), (expected**2).mean()), strict=False):
+        assert entry["groups"][0]["estimate"] == pytest.approx(value)
+        assert entry["rejected"]
+    asked = (
+        "no--label --predictions regression.csv --label income --score predicted --group sex --regression --draws 299"
+    )
+    made = json_of("permutation", *asked.split(), "--metric", ",".join(metrics))
+    assert [one["p_value"] for one in made["results"]] == [one["p_value"] for one in error]
+    for metric in ("tpr", "auc", "log_loss"):
+        with pytest.raises(InvalidInput):
+            fa.permutation_test(income, predicted, metric=metric, **call)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairness_audits.results import style
 from pipeline.report.individual_fairness import facts as q
-from pipeline.report.individual_fairness.facts import boundary, configured, measurements
+from pipeline.report.individual_fairness.facts import accepted_ranges, boundary, configured, measurements
 from pipeline.report.individual_fairness.figures import axis_places, heatmap, rejection_curve
 from pipeline.report.inputs import Inputs
 from pipeline.report.selection import select
@@ -104,3 +104,20 @@ def test_tables_1_and_3_print_the_same_numbers(published: pd.DataFrame) -> None:
     printed = sorted(float(text) for text in re.findall(r"-?\d+\.\d+", NUMBERS_IN_THE_TABLES))
     for name in ("table_1", "table_3"):
         assert sorted(published.loc[published["artefact"] == name, "value"]) == printed
+
+
+@pytest.mark.parametrize(("tilt", "same", "apart"), [(0.0, True, False), (0.5, False, True)])
+def test_the_accepted_range_is_the_same_at_every_fair_weight_where_the_metric_is_right(
+    tilt: float, same: bool, apart: bool
+) -> None:
+    """T_n = 1 + (theta_1 + tilt theta_2)^2 / 4 is at most 1.25 where theta_1 is within 1 of -tilt theta_2."""
+    grid = np.round(np.arange(-4.0, 4.1, 0.4), 9)
+    one, two = (axis.ravel() for axis in np.meshgrid(grid, grid))
+    panel = pd.DataFrame({"theta_1": one, "theta_2": two, "value": 1 + (one + tilt * two) ** 2 / 4})
+    found = pd.DataFrame(accepted_ranges(panel, {"block": "heatmaps"}, 1.25))
+    of = {name: part["value"].to_numpy() for name, part in found.groupby("statistic")}
+    assert [(of[end] == 0).all() for end in ("accepted_low", "accepted_high")] == [same, same]
+    assert (of["tilt"] >= 0.4).all() == apart
+    assert (of["separation"] > 0).all() == same
+    assert (of["trend"] > 0.99).all() == same
+    assert of["at_zero"] == pytest.approx(1 + (tilt * grid) ** 2 / 4)

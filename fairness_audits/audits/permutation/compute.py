@@ -66,6 +66,8 @@ no_attribute: metric correlation needs a number of each row, such as age: give i
 attribute: --attribute goes with --metric=correlation: add it
 group: --group goes with metrics that groups can be compared by, such as --metric=auc: add one
 rows_alone: metric correlation takes rows as they are: leave --cluster out
+regression: metric {metric} is of two classes: with --regression take mean_score, mean_error, absolute_error,
+  squared_error, or a metric of your own
 weighted: --weight is of rates and means, which metric {metric} is not: leave one of them out
 weighted_ratio: --ratio takes rows as they are: leave --weight out
 decisions: metric {metric} needs decisions: give them by --prediction, or cut the scores by --threshold
@@ -80,6 +82,15 @@ clustered: --ratio takes rows as they are: leave --cluster out
 correlated: --margin and --ratio compare groups: leave the metric correlation out
 max_t: --correct=max-t is a two-sided test: leave --alternative out, or take another correction
 """
+
+TO_CHANGE = {
+    **{"labels": "label", "threshold": "threshold", "both": "threshold", "no_group": "group", "group": "group"},
+    **{"no_attribute": "attribute", "attribute": "attribute", "decisions": "prediction", "scores": "score"},
+    **{"margin": "margin", "ratio": "ratio", "ratios": "ratio", "early": "resampling_risk", "correlated": "metric"},
+    **{"unstudentized": "method", "sampled": "method", "clustered": "cluster", "rows_alone": "cluster"},
+    **{"weighted": "weight", "weighted_ratio": "weight", "regression": "metric", "max_t": "alternative"},
+}
+"""The option to change, by the name of the refusal."""
 
 
 @dataclass(frozen=True)
@@ -132,9 +143,10 @@ def planned(settings: Settings) -> Plan:
     parts: list[Any] = [part for one in settings.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
-        raise ValueError(
+        raise InvalidInput(
             f"{advised('metric', ','.join(unknown))}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for "
-            "one of your own"
+            "one of your own",
+            option="metric",
         )
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
     metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
@@ -153,6 +165,7 @@ def planned(settings: Settings) -> Plan:
         "attribute": settings.attribute and not correlated,
         "group": settings.group and not metrics,
         "rows_alone": correlated and settings.cluster,
+        "regression": settings.regression and [{"metric": one.name} for one in metrics if _of_classes(one)],
         "weighted": settings.weight is not None
         and [{"metric": one} for one in named if one in ("auc", CORRELATION) or not isinstance(one, str) or ":" in one],
         "weighted_ratio": settings.ratio and settings.weight is not None,
@@ -169,8 +182,12 @@ def planned(settings: Settings) -> Plan:
         "max_t": settings.correct == "max-t" and settings.alternative not in (None, "two-sided"),
     }
     if refused := next(caveats(REFUSED, found), None):
-        raise InvalidInput(refused.text, option=refused.condition)
+        raise InvalidInput(refused.text, option=TO_CHANGE.get(refused.condition))
     return Plan(settings, metrics, settings.draws or DRAWS, settings.correct.replace("-", "_"))
+
+
+def _of_classes(metric: Metric) -> bool:
+    return isinstance(metric, Rate | Auc) or (isinstance(metric, Mean) and (metric.binary or metric.decisions))
 
 
 def _of_decisions(metric: Metric) -> bool:
@@ -191,10 +208,11 @@ def own_metric(metric: Any) -> UserMetric:
     try:
         inspect.signature(found).bind("y", "score", "weight")
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise InvalidInput(
             f"{advised('metric', metric if isinstance(metric, str) else name)}: expected a function of three arrays, "
             f"(y, score, weight), that gives a number: "
-            f"{reason(error)}"
+            f"{reason(error)}",
+            option="metric",
         ) from error
     return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))
 
@@ -215,7 +233,7 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
     columns["label"] = settings.label or NO_LABEL.name
     found: dict[Callable[..., Data], Data] = {}
     for metric in plan.metrics:
-        alone = settings.cluster or settings.weight or isinstance(metric, UserMetric)
+        alone = settings.cluster or settings.weight or settings.regression or isinstance(metric, UserMetric)
         reader = rows if alone else decisions if _of_decisions(metric) else scores
         if reader not in found:
             found[reader] = reader(table, plan, columns)
@@ -250,7 +268,7 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     """Read every row."""
-    others = plan.settings.some("prediction", "threshold", "cluster", "weight")
+    others = plan.settings.some("prediction", "threshold", "cluster", "weight", "regression")
     if plan.settings.prediction is None and plan.settings.score is None:
         others["prediction"] = NO_DECISION.name
     content = predictions(table, **columns, **others, bounds=plan.bounds)
@@ -445,9 +463,10 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEs
         jobs.append(Job(_correlation(table, plan, column), ((column, CORRELATION),), drawn=True))
     several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
     if plan.settings.resampling_risk is not None and several:
-        raise ValueError(
+        raise InvalidInput(
             "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
-            f"correction for {len(jobs)} tests: leave it out, or say --correct=none"
+            f"correction for {len(jobs)} tests: leave it out, or say --correct=none",
+            option="resampling_risk",
         )
     plan = with_enough_draws(plan, jobs)
     together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
@@ -518,9 +537,10 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     times_each = times.get(plan.correction, number) * max(tails_of, default=1)
     least = math.ceil(times_each / plan.settings.alpha - ROUNDING) - 1
     if plan.settings.draws is not None and least > plan.draws:
-        raise ValueError(
+        raise InvalidInput(
             f"--draws={plan.draws} cannot reject at level {plan.settings.alpha:g} in "
-            f"{plural(number, 'test')}, whatever the difference: give at least --draws={least}, or leave it out"
+            f"{plural(number, 'test')}, whatever the difference: give at least --draws={least}, or leave it out",
+            option="draws",
         )
     return replace(plan, draws=max(plan.draws, least))
 

@@ -25,6 +25,7 @@ from fairness_audits.audits.permutation.monte_carlo import (
 )
 from fairness_audits.audits.permutation.permutation_test import GUARANTEES, PermutationTest, with_monte_carlo
 from fairness_audits.audits.permutation.statistics import CANCELLED
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 NEAR = 1e-6
@@ -62,7 +63,7 @@ def correlation_test(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For arrays of other shapes, values that are not finite, and other methods.
 
     References
@@ -72,7 +73,7 @@ def correlation_test(
     chosen = Settings(**settings)
     for name, values in zip(names, (value, attribute), strict=True):
         if values.shape != (len(value),) or not np.isfinite(values).all():
-            raise ValueError(f"expected {name} as {len(value)} finite numbers, found shape {values.shape}: drop gaps")
+            raise InvalidInput(f"expected {name} as {len(value)} finite numbers, found shape {values.shape}: drop gaps")
     used, n = _method(chosen.method), len(value)
     sides, size = (chosen.alternative, chosen.alpha), (n, n)
     blank = PermutationTest("correlation", names, used, *sides, (None, None), size, size, guarantee=GUARANTEES[used])
@@ -156,7 +157,9 @@ def _centred(values: Array) -> Array:
 
 def _method(method: Method) -> Method:
     if method not in ("auto", "studentized", "unstudentized"):
-        raise ValueError(f"expected method studentized or unstudentized for a correlation, found {method!r}")
+        raise InvalidInput(
+            f"expected method studentized or unstudentized for a correlation, found {method!r}", option="method"
+        )
     return "unstudentized" if method == "unstudentized" else "studentized"
 
 

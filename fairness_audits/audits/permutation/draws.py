@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from fairness_audits.audits.permutation.statistics import MetricEstimate, Statistic
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 UNDERFLOW = 750.0
@@ -111,7 +112,7 @@ def generator(seed: int, *block: int) -> np.random.Generator:
 def byte_codes(group: Array, groups: int) -> Array:
     """Codes below ``groups`` in a byte each, uint8. Raises ValueError where a byte is too small."""
     if groups > MOST_GROUPS:
-        raise ValueError(
+        raise InvalidInput(
             f"expected at most {MOST_GROUPS} groups to permute row by row, found {groups}: merge small groups, or test "
             "the pairs one at a time"
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlogy
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 Mask = tuple[tuple[int, int], tuple[int, int]]
@@ -135,7 +136,9 @@ def metric_named(name: str) -> Rate | Mean | Auc:
     key = ALIASES.get(name, name)
     if key not in METRICS:
         known = ", ".join([*METRICS, *ALIASES])
-        raise ValueError(f"expected a metric among {known}; found {name!r}: or give a function(y, score, weight)")
+        raise InvalidInput(
+            f"expected a metric among {known}; found {name!r}: or give a function(y, score, weight)", option="metric"
+        )
     return METRICS[key]
 
 

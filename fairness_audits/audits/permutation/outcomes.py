@@ -46,9 +46,9 @@ class Predictions:
         columns |= {name: values for name, values in optional.items() if values is not None}
         for name, values in columns.items():
             if values.shape != (len(self.label),):
-                raise ValueError(f"expected {name} of shape ({len(self.label)},) as label has, found {values.shape}")
+                raise InvalidInput(f"expected {name} of shape ({len(self.label)},) as label has, found {values.shape}")
             if not np.isfinite(values).all():
-                raise ValueError(
+                raise InvalidInput(
                     f"{name} has {int((~np.isfinite(values)).sum())} values that are not finite: drop them"
                 )
         _check_groups(np.bincount(_codes("group", self.group), minlength=len(self.groups)), self.groups)
@@ -63,9 +63,10 @@ class Predictions:
         group_of = np.full(codes.max() + 1, -1)
         group_of[codes] = self.group
         if (torn := codes[group_of[codes] != self.group]).size:
-            raise ValueError(
+            raise InvalidInput(
                 f"{len(np.unique(torn))} clusters (the first has code {torn[0]}) have rows in more than one group: "
-                "a cluster is permuted as a whole, so give each of its rows one group"
+                "a cluster is permuted as a whole, so give each of its rows one group",
+                option="cluster",
             )
 
     def pair(self, a: int, b: int) -> Predictions:
@@ -85,13 +86,15 @@ class Predictions:
     def counted(self) -> Counts:
         """The table group x label x prediction. Raises ValueError without predictions, or with clusters."""
         if self.cluster is not None or self.weight is not None:
-            raise ValueError("clustered or weighted rows are not a table of counts: leave cluster and weight out")
+            raise InvalidInput("clustered or weighted rows are not a table of counts: leave cluster and weight out")
         return Counts.of_decisions(self.decision_table(), self.groups)
 
     def decision_table(self) -> Array:
         """Count rows by group x label x prediction, (G, 2, 2). Raises ValueError without predictions."""
         if self.prediction is None:
-            raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")
+            raise InvalidInput(
+                "rates need decisions: give `prediction`, or a threshold for the scores", option="prediction"
+            )
         check_binary("label", self.label)
         return tabulated((len(self.groups), 2, 2), self.group, self.label, self.prediction)
 
@@ -123,11 +126,11 @@ class Counts:
     def __post_init__(self) -> None:
         shape = (len(self.groups), 2, len(self.lower))
         if self.table.shape != shape or self.upper.shape != self.lower.shape:
-            raise ValueError(f"expected a table group x label x cell of shape {shape}, found {self.table.shape}")
+            raise InvalidInput(f"expected a table group x label x cell of shape {shape}, found {self.table.shape}")
         if self.table.dtype.kind not in "iu" or (self.table < 0).any():
-            raise ValueError(f"expected counts, integers >= 0, found {self.table.dtype} from {self.table.min()}")
+            raise InvalidInput(f"expected counts, integers >= 0, found {self.table.dtype} from {self.table.min()}")
         if (self.lower > self.upper).any() or (self.upper[:-1] > self.lower[1:]).any():
-            raise ValueError("expected cells in ascending order that do not overlap: sort them by their lower bound")
+            raise InvalidInput("expected cells in ascending order that do not overlap: sort them by their lower bound")
         _check_groups(self.table.sum(axis=(1, 2)), self.groups)
 
     @classmethod
@@ -196,20 +199,20 @@ def tabulated(shape: tuple[int, ...], *codes: Array) -> Array:
 
 def _codes(name: str, values: Array) -> Array:
     if values.dtype.kind not in "iu" or (len(values) and values.min() < 0):
-        raise ValueError(f"expected {name} as integer codes >= 0, found {values.dtype}: code the levels from 0")
+        raise InvalidInput(f"expected {name} as integer codes >= 0, found {values.dtype}: code the levels from 0")
     return values
 
 
 def check_binary(name: str, values: Array) -> None:
     if not np.isin(values, (0, 1)).all():
         odd = values[~np.isin(values, (0, 1))][0]
-        raise ValueError(f"expected {name} in {{0, 1}}, found {odd}: code the positive class as 1, the other as 0")
+        raise InvalidInput(f"expected {name} in {{0, 1}}, found {odd}: code the positive class as 1, the other as 0")
 
 
 def _check_groups(sizes: Array, groups: tuple[str, ...]) -> None:
     if len(groups) < 2:
-        raise ValueError(f"expected at least two groups to compare, found {list(groups)}")
+        raise InvalidInput(f"expected at least two groups to compare, found {list(groups)}", option="group")
     if len(sizes) > len(groups):
-        raise ValueError(f"expected group codes below {len(groups)}, found {len(sizes) - 1}: name every group")
+        raise InvalidInput(f"expected group codes below {len(groups)}, found {len(sizes) - 1}: name every group")
     if empty := [name for name, size in zip(groups, sizes, strict=True) if size == 0]:
-        raise ValueError(f"groups {empty} have no rows: leave them out")
+        raise InvalidInput(f"groups {empty} have no rows: leave them out", option="group")

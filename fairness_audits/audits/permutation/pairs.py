@@ -12,6 +12,7 @@ from fairness_audits.audits.permutation.outcomes import Counts, Predictions, nea
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.audits.permutation.resamplers import countable, resampler
 from fairness_audits.audits.permutation.statistics import MetricEstimate, studentized
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 
@@ -46,7 +47,7 @@ def largest_t(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For other settings, and as ``permutation_test`` does.
     """
     _check(settings)
@@ -66,19 +67,22 @@ def largest_t(
 def _check(settings: Settings) -> None:
     """ValueError for tests whose p-values the largest |T| would silently replace by others."""
     if settings.alternative != "two-sided":
-        raise ValueError(
+        raise InvalidInput(
             f"expected alternative two-sided with correction max_t, found {settings.alternative!r}: the largest |T| "
-            "has no side, so take holm for one-sided tests"
+            "has no side, so take holm for one-sided tests",
+            option="alternative",
         )
     if settings.method not in ("auto", "exact", "studentized"):
-        raise ValueError(
+        raise InvalidInput(
             f"expected method auto, exact or studentized with correction max_t, found {settings.method!r}: T is "
-            "studentised, so take holm for tests that are not"
+            "studentised, so take holm for tests that are not",
+            option="method",
         )
     if settings.resampling_risk is not None:
-        raise ValueError(
+        raise InvalidInput(
             f"expected no resampling_risk with correction max_t, found {settings.resampling_risk}: drawing would stop "
-            "at the decision of a pair by itself, so leave it out"
+            "at the decision of a pair by itself, so leave it out",
+            option="resampling_risk",
         )
 
 

@@ -143,7 +143,7 @@ def permutation_test(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         Where the data do not have what the metric needs, or a setting is out of range.
 
     References
@@ -190,9 +190,10 @@ def tested(
     if isinstance(metric, Rate) and exact:
         return _exact(data, metric, settings, bounds)
     if settings.method == "exact":
-        raise ValueError(
+        raise InvalidInput(
             f"no exact test of {metric.name} on these data: exactness is free for rates of unclustered rows; "
-            "take method studentized"
+            "take method studentized",
+            option="method",
         )
     return _resampled(data, metric, settings, rng, bounds)
 
@@ -200,12 +201,12 @@ def tested(
 def _pair(known: tuple[str, ...], groups: tuple[str, str] | None) -> tuple[int, int]:
     if groups is None:
         if len(known) > 2:
-            raise ValueError(f"the data have {len(known)} groups, {list(known)}: name two of them")
+            raise InvalidInput(f"the data have {len(known)} groups, {list(known)}: name two of them", option="groups")
         return 0, 1
     if missing := [name for name in groups if name not in known]:
-        raise ValueError(f"expected groups among {list(known)}, found {missing}")
+        raise InvalidInput(f"expected groups among {list(known)}, found {missing}", option="groups")
     if groups[0] == groups[1]:
-        raise ValueError(f"expected two different groups, found {groups[0]!r} twice")
+        raise InvalidInput(f"expected two different groups, found {groups[0]!r} twice", option="groups")
     return known.index(groups[0]), known.index(groups[1])
 
 

@@ -13,6 +13,7 @@ DiCiccio et al. 2020, section 5.1.
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 Pair = tuple[float | Array, float | Array]
@@ -31,7 +32,7 @@ def rate_variance(rate: float | Array, share: float | Array) -> Array:
 
     Raises
     ------
-    ValueError
+    InvalidInput
         If a rate or a share is out of range.
 
     References
@@ -40,7 +41,7 @@ def rate_variance(rate: float | Array, share: float | Array) -> Array:
     """
     rate, share = np.asarray(rate, dtype=float), np.asarray(share, dtype=float)
     if ((rate < 0) | (rate > 1)).any() or ((share <= 0) | (share > 1)).any():
-        raise ValueError(f"expected a rate in [0, 1] and a share in (0, 1], found {rate} and {share}")
+        raise InvalidInput(f"expected a rate in [0, 1] and a share in (0, 1], found {rate} and {share}")
     return rate * (1 - rate) / share
 
 

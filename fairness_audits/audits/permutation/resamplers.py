@@ -33,7 +33,9 @@ def resampler(
         )
     if isinstance(metric, UserMetric):
         if isinstance(data, Counts):
-            raise ValueError(f"metric {metric.name!r} needs rows, found a table of counts: give Predictions")
+            raise InvalidInput(
+                f"metric {metric.name!r} needs rows, found a table of counts: give Predictions", option="metric"
+            )
         cluster, group = _clusters(data)
         units = sizes(group, len(data.groups))
         return UserRows(metric, data.label, data.score, cluster, group, units, bootstraps, seed)
@@ -41,10 +43,12 @@ def resampler(
         strata = np.array([0, 0, 1]) if within else None
         return CountResampler(Proportion(smoothing), metric.split(decisions(data).table), seed, strata)
     if within:
-        raise ValueError(f"{metric.name} of clustered rows has no exact permutation: choose another test")
+        raise InvalidInput(f"{metric.name} of clustered rows has no exact permutation: choose another test")
     if isinstance(data, Counts):
         if data.decided and not (isinstance(metric, Mean) and metric.decisions):
-            raise ValueError(f"{metric.name} needs scores, found counts of decisions: count the rows by score")
+            raise InvalidInput(
+                f"{metric.name} needs scores, found counts of decisions: count the rows by score", option="score"
+            )
         if 2 * len(data.lower) * ROWS_PER_KIND <= data.sizes.sum() or (data.lower < data.upper).any():
             return _of_bins(data, metric, seed)
         data = _spread(data)
@@ -58,7 +62,9 @@ def decisions(data: Predictions | Counts) -> Counts:
     if isinstance(data, Predictions):
         return data.counted()
     if not data.decided:
-        raise ValueError("rates need decisions: these counts are of scores, so count them at a threshold")
+        raise InvalidInput(
+            "rates need decisions: these counts are of scores, so count them at a threshold", option="prediction"
+        )
     return data
 
 
@@ -102,15 +108,19 @@ def _parts(metric: Mean, label: Array, score: Array) -> Array:
         check_binary("label", label)
     if metric.probability and ((score < 0) | (score > 1)).any():
         odd = score[(score < 0) | (score > 1)][0]
-        raise ValueError(f"{metric.name} needs scores that are probabilities, found {odd:.6g}: rescale them to [0, 1]")
+        raise InvalidInput(
+            f"{metric.name} needs scores that are probabilities, found {odd:.6g}: rescale them to [0, 1]",
+            option="score",
+        )
     with np.errstate(over="ignore"):
         value = np.asarray(metric.value(label, score), dtype=float)
     finite = value[np.isfinite(score) & (np.isfinite(value) | (np.abs(score) > LARGEST))]
     extent = np.abs(finite).max(initial=0.0)
     if extent > LARGEST or (0 < extent < 1 / LARGEST and np.ptp(finite) > 0):
-        raise ValueError(
+        raise InvalidInput(
             f"{metric.name} is computed from scores up to {np.abs(score).max():.3g} in size, whose squares do not fit "
-            "into a number: multiply the scores by a constant first"
+            "into a number: multiply the scores by a constant first",
+            option="score",
         )
     return np.stack([value, metric.base(label, score)], axis=-1).astype(float)
 
@@ -142,7 +152,9 @@ def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
         parts = _parts(metric, data.label, data.prediction if decided else data.score)  # type: ignore[arg-type]
     else:
         if data.prediction is None:
-            raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")
+            raise InvalidInput(
+                "rates need decisions: give `prediction`, or a threshold for the scores", option="prediction"
+            )
         check_binary("label", data.label)
         cell = data.label.astype(np.int64), data.prediction.astype(np.int64)
         parts = np.stack([np.array(metric.event)[cell], np.array(metric.among)[cell]], axis=-1).astype(float)

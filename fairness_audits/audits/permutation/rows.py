@@ -14,6 +14,7 @@ import numpy as np
 from fairness_audits.audits.permutation.draws import BLOCK, byte_codes, generator, times_drawn
 from fairness_audits.audits.permutation.metrics import UserMetric
 from fairness_audits.audits.permutation.statistics import MetricEstimate, RatioOfSums, of_moments
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import reason
 from fairness_audits.values import Array
 
@@ -203,9 +204,11 @@ class UserRows:
             some = self._call(np.flatnonzero(inside), np.ones(inside.sum()))
             masked = self._call(np.arange(len(self.label)), inside.astype(float))
         except Exception as error:
-            raise ValueError(f"metric {self.metric.name!r} fails on the rows of a group: {reason(error)}") from error
+            raise InvalidInput(
+                f"metric {self.metric.name!r} fails on the rows of a group: {reason(error)}", option="metric"
+            ) from error
         if not np.isclose(some, masked, rtol=1e-6, equal_nan=True):
-            raise ValueError(
+            raise InvalidInput(
                 f"metric {self.metric.name!r} gives {some:.6g} for the rows of a group, but {masked:.6g} when the "
                 "other rows are there with weight 0: make it a function of weighted rows"
             )
@@ -245,7 +248,7 @@ class UserRows:
             return np.array([self._tried(rows, weight) for weight in weights])
         values = np.asarray(self.metric.function(self.label[rows], self.score[rows], weights), dtype=float)
         if values.shape != (len(weights),):
-            raise ValueError(
+            raise InvalidInput(
                 f"expected metric {self.metric.name!r} to give {(len(weights),)} values for weights {weights.shape}, "
                 f"found {values.shape}: sum over the last axis, or do not declare it batched"
             )

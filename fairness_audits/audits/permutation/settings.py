@@ -56,6 +56,9 @@ class Data(Options, title="data"):
         python="y",
     )
     positive: str | None = option("the label's value that counts as 1 (where it is not 0 and 1)", None, "VALUE")
+    regression: bool = option(
+        "labels and scores are numbers to predict: means of scores and errors are compared", False
+    )
     score: str | None = source("the column with the model's score or probability of class 1", None, "COLUMN")
     prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
     threshold: Number | None = option("in place of decisions: 1 where the score is at least T", None, "T")

@@ -190,15 +190,16 @@ def _heatmap_readings(inputs: Inputs) -> Iterator[dict[str, Any]]:
         for side, sign in BOUNDARY_SIDES.items():
             value = boundary(middle["theta_1"].to_numpy(float), middle["value"].to_numpy(float), delta, sign)
             yield {**place, "statistic": f"boundary_{side}", "value": value}
-        yield from _accepted(panel, place, delta)
+        yield from accepted_ranges(panel, place, delta)
 
 
-def _accepted(panel: pd.DataFrame, place: Mapping[str, Any], delta: float) -> Iterator[dict[str, Any]]:
+def accepted_ranges(panel: pd.DataFrame, place: Mapping[str, Any], delta: float) -> Iterator[dict[str, Any]]:
     """What each fair weight theta_2 does to the range of unfair weights theta_1 that are accepted, T_n <= delta.
 
     ``accepted_low`` and ``accepted_high``: its ends less those at theta_2 = 0. ``trend``: Spearman's correlation of T_n
-    with |theta_1|. ``at_zero``: T_n at theta_1 = 0. ``tilt``: how far the middles of the ranges at theta_2 and -theta_2
-    are apart. ``repetition`` numbers the weights.
+    with |theta_1|. ``at_zero``: T_n at theta_1 = 0. ``separation``: the smallest T_n at
+    another theta_1 less the largest T_n at theta_1 = 0 of all theta_2; where it is above 0 a delta lies between.
+    ``tilt``: how far the middles of the ranges at theta_2 and -theta_2 are apart. ``repetition`` numbers the weights.
     """
     wide = panel.pivot(index="theta_2", columns="theta_1", values="value")
     theta, values = wide.columns.to_numpy(float), wide.to_numpy(float)
@@ -212,6 +213,7 @@ def _accepted(panel: pd.DataFrame, place: Mapping[str, Any], delta: float) -> It
             "accepted_high": high - ends[middle, 1],
             "trend": spearmanr(np.abs(theta), row).statistic,
             "at_zero": row[nearest],
+            "separation": np.delete(row, nearest).min() - values[:, nearest].max(),
         }
         if number > middle:
             found["tilt"] = abs(ends[number].mean() - ends[2 * middle - number].mean())
