@@ -175,9 +175,9 @@ def test_data_without_the_law_schools_columns_are_refused(data: Dataset) -> None
 
 
 def test_a_part_of_the_rows_and_rows_that_are_not_finite_are_refused(data: Dataset) -> None:
-    for option, value in (("given_label", 1), ("points", 100)):
+    for option, between in (("given_label", replace(RACE, given_label=1)), ("points", replace(RACE, points=100))):
         with invalid(option=option):
-            fitted(data, replace(RACE, **{option: value}), counterfactual, config(), RNGS)
+            fitted(data, between, counterfactual, config(), RNGS)
     with invalid(option="rows"):
         images(exact_parameters(), [np.array([[3.0, np.nan, 30.0]])])
 
