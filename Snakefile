@@ -48,6 +48,9 @@ rule all:
 
 
 onstart:
+    if workflow.local_exec:
+        # The limit of starts a second costs a look at all waiting jobs for each that has ended (docs/snakemake-scheduler.md).
+        workflow.scheduler.job_rate_limiter = None
     run.warm_up(workflow)
 
 

@@ -362,7 +362,7 @@ def test_a_figure_that_was_removed_is_drawn_again_and_can_be_asked_for_alone(fin
 
 def test_rules_are_forced_and_stopped_at_by_their_names(finished: Path) -> None:
     forced, _ = planned(finished, "--forcerun", "train", study=STUDY)
-    assert forced["train"] and forced["audit"] and forced["draw"]
+    assert min(forced[rule] for rule in ("train", "audit", "draw")) > 0
     assert not forced["prepare"]
     until, _ = planned(finished, "--forcerun", "train", "--until", "audit", study=STUDY)
     assert set(until) == {"train", "audit"}

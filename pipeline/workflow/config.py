@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fairness_audits.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures, invocation, paths, warm
 from pipeline.workflow.code_hash import code_hash, digest
@@ -63,6 +62,7 @@ class Workflow:
         self.conf = Path(conf)
         self.scale = scale
         self.source = source
+        self._kinds: dict[tuple[str, str], str] = {}
         if source not in availability.ASKED:
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.resources = Resources.read(self.conf, scale)
@@ -163,8 +163,10 @@ class Workflow:
 
     def kind(self, group: str, name: str) -> str:
         """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""
-        chosen = re.split("[@+]", name)[0]
-        return str(composition.section(self.conf, group, chosen).get("kind", chosen))
+        if (group, name) not in self._kinds:
+            chosen = re.split("[@+]", name)[0]
+            self._kinds[group, name] = str(composition.section(self.conf, group, chosen).get("kind", chosen))
+        return self._kinds[group, name]
 
     # What the rules look up.
 

@@ -22,8 +22,10 @@ from pipeline.workflow.launch import ADDRESS, THREADS, run
 
 WORTHWHILE = 8
 """Jobs from which on the imports pay."""
+# A step of torch's optimizers imports torch._dynamo, in more than a second.
 PRELOADED = (
-    "numpy", "pandas", "scipy.optimize", "scipy.sparse", "scipy.spatial", "scipy.special", "scipy.stats", "torch",
+    "numpy", "pandas", "scipy.optimize", "scipy.sparse", "scipy.spatial", "scipy.special", "scipy.stats",
+    "sklearn.linear_model", "torch", "torch._dynamo",
     *(f"pipeline.stages.{name}" for name in ("absent", "audit", "prepare", "train", "transport")),
 )  # fmt: skip
 FOLDER = Path(".snakemake", "warm")
@@ -42,7 +44,7 @@ def start(environment: MutableMapping[str, str]) -> None:
     except OSError:
         return
     command = [sys.executable, "-m", "pipeline.workflow.warm", str(address)]
-    single = {name: "1" for name in ONE_THREAD}
+    single = dict.fromkeys(ONE_THREAD, "1")
     _started.append(subprocess.Popen(command, stdin=subprocess.PIPE, env={**environment, **single}))
     environment[ADDRESS] = str(address)
 
@@ -111,7 +113,7 @@ class Server:
         self.listener.close()
         for connection in self.jobs.values():
             connection.close()
-        with open(os.devnull, "rb") as nothing:
+        with Path(os.devnull).open("rb") as nothing:
             os.dup2(nothing.fileno(), 0)
         for file, place in zip(outputs, (1, 2), strict=True):
             os.dup2(file, place)
@@ -141,7 +143,7 @@ class Server:
         for number in self.jobs:
             os.kill(number, signal.SIGKILL)
         with suppress(OSError):
-            os.unlink(self.listener.getsockname())
+            Path(self.listener.getsockname()).unlink()
 
 
 def received(connection: socket.socket) -> tuple[list[str], dict[str, str], list[int]]:

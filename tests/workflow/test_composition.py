@@ -200,7 +200,8 @@ def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
     some = Workflow.of({"scale": "workstation"}, {"FINISHED": "yes"})
     assert (some.studies, list(some.points(study))) == ((study,), done)
     assert [some.files("train", study), some.files("audit", study)] == [
-        [paths.file("workstation", "train", paths.place(point, "train")) for point in done], list(map(some.audit_file, done))
+        [paths.file("workstation", "train", paths.place(point, "train")) for point in done],
+        list(map(some.audit_file, done)),
     ]  # fmt: skip
     assert some.beside(study)
     told = some.artefacts(study)

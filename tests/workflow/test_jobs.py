@@ -52,7 +52,7 @@ def test_a_job_comes_after_those_that_make_what_it_reads() -> None:
 
 
 def test_a_file_that_nothing_asks_for_is_refused() -> None:
-    with pytest.raises(ValueError, match="results/models/smoke/adult/unknown.npz"):
+    with pytest.raises(ValueError, match=r"results/models/smoke/adult/unknown\.npz"):
         Workflow(scale="smoke").job("train", {"scale": "smoke", "dataset": "adult", "method": "unknown"})
 
 
@@ -181,9 +181,7 @@ def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     stage.parent.mkdir(parents=True)
     stage.write_text(ECHO)
     for package in ("pipeline", "pipeline/stages"):
-        (folder / package / "__init__.py").write_text(
-            f"__path__.append({str(CONF.parent / package)!r})\n"
-        )
+        (folder / package / "__init__.py").write_text(f"__path__.append({str(CONF.parent / package)!r})\n")
     return {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{CONF.parent}", "OMP_NUM_THREADS": "1"}
 
 
