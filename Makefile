@@ -35,7 +35,7 @@ UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce unlock sweep report reference figures gallery fetch test slow soak test-cluster test-cluster-short lint types check resume clean lock
+.PHONY: help reproduce unlock sweep report reference figures gallery fetch test slow soak test-cluster test-cluster-short lint types docs check resume clean lock dist test-lowest
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
@@ -44,7 +44,7 @@ help:
 	@echo
 	@echo 'make figures     every table and figure from the committed reference results, without data, in two minutes'
 	@echo '                 (NAME=fliptest/figure_2: those of one study); results/reference/report.html'
-	@echo 'make gallery     the same, and docs/figures.md with all figures in it'
+	@echo 'make gallery     the same, and docs/gallery.md with all figures in it'
 	@echo 'make reference   put the results of a finished run into data/reference/ (STUDY=name, SCALE=paper)'
 	@echo 'make fetch       only get and verify the raw data'
 	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
@@ -58,8 +58,11 @@ help:
 	@echo 'make check       before a release: all tests, a short soak, lint and types'
 	@echo 'make lint        ruff: rules and formatting'
 	@echo 'make types       mypy'
+	@echo 'make docs        the documentation, with warnings as errors: docs/_build/html/index.html'
 	@echo 'make clean       remove results of the quick scales (PAPER=1: of all scales, RAW=1: downloaded data too)'
 	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
+	@echo 'make dist        build the wheel and the sdist of the library in dist/; the same commit gives the same bytes'
+	@echo 'make test-lowest the tests of the library on the lowest versions that pyproject.toml allows'
 	@echo
 	@echo 'Variables: SCALE=name (laptop; conf/scale/)  STUDY=name (all)  DATASETS="name name" (all)'
 	@echo '           FINISHED=yes (what a stopped run has made)  CORES=n (all)'
@@ -167,7 +170,12 @@ lint: $(READY)
 types: $(READY)
 	@$(BIN)/mypy
 
-check: test slow lint types
+docs: $(READY)
+	@rm -rf docs/generated
+	@$(BIN)/python -m sphinx -W --keep-going -q -E -b html docs docs/_build/html
+	@echo 'docs/_build/html/index.html'
+
+check: test slow lint types docs
 	@$(MAKE) soak KILLS=5 STUDY=individual_fairness
 
 # What takes long to make stands below a folder named by its scale, so one scale goes without touching another. Tables,
@@ -178,12 +186,23 @@ clean:
 	rm -rf $(foreach scale,$(SCALES),data/prepared/$(scale) $(wildcard results/*/$(scale)))
 	rm -rf results/tables results/figures results/captions results/report.html results/workflow.html results/summary.txt $(wildcard results/failures.*) \
 	  $(if $(PAPER),results/wandb)
-	rm -rf build *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
+	rm -rf build docs/_build docs/generated *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
 
 lock: | $(BIN)/uv
 	@set -e; $(LIKE_PIP); \
 	  $(BIN)/uv pip compile --quiet pyproject.toml --extra dev --extra study --python-version 3.11 --no-annotate \
 	    --no-emit-find-links --no-emit-index-url --custom-compile-command 'make lock' --output-file requirements.lock
 	@# One lock serves machines with and without a GPU: which build of torch, and the CUDA libraries that it pins itself,
-	@# are left to the installer.
-	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d' -e '/^cuda-/d' -e '/^triton==/d' requirements.lock && rm requirements.lock.old
+	@# are left to the installer. The build of XGBoost without CUDA does not exist for macOS.
+	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d' -e '/^cuda-/d' -e '/^triton==/d' \
+	  -e "s/^xgboost-cpu==.*/& ; sys_platform != 'darwin'/" requirements.lock && rm requirements.lock.old
+
+# The same bytes from the same commit: times are those of the commit, owners and modes are nobody's. setuptools does not do
+# that for an sdist, so we pack it again. The installed setuptools builds, because each version writes its name into the wheel.
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: $(READY)
+	@rm -rf dist build
+	@umask 022; export VIRTUAL_ENV="$(CURDIR)/.venv"; $(BIN)/uv build --quiet --no-build-isolation --out-dir dist
+	@set -e; cd dist; sdist=$$(basename *.tar.gz .tar.gz); tar -xzf "$$sdist.tar.gz"; \
+	  tar --sort=name --mtime="@$$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=ustar \
+	    -cf - "$$sdist" | gzip -9n > "$$sdist.tar.gz"; rm -r "$$sdist"; sha256sum *

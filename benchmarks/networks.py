@@ -31,7 +31,7 @@ IMAGES = {
 }
 """Of each data set: images to train on and to test, classes, channels."""
 COST = {"exact": 0, "deepfool": 12, "fmn": 63, "carlini_wagner": 1_050}
-"""Evaluations that a point takes, a step back counted as two: docs/robustness.md."""
+"""Evaluations that a point takes, a step back counted as two: docs/guide/robustness_bias.md."""
 NOISY = 0.5
 """The share of the samples that a certificate takes, of those that it may."""
 RIGHT = 0.75

@@ -1,4 +1,4 @@
-"""Write docs/figures.md and its pictures from what `make figures` drew: every figure of a reference, on one page."""
+"""Write docs/gallery.md and its pictures from what `make figures` drew: every figure of a reference, on one page."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,10 +11,10 @@ DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results" / "reference"
 COLOURS = 160
 """Enough for lines, bars, labels and the shades of a heat map and its bar, at a third of the size."""
-HEAD = """# Every figure
+HEAD = """# Gallery
 
-Drawn by `make gallery` from the results in `data/reference/`. With tables, published numbers and claims they stand on
-the page that `make figures` writes, `results/reference/report.html`."""
+Every figure of the reference results. `make gallery` draws this page from `data/reference/`. `make figures` writes the
+full report, with tables, published numbers and claims, to `results/reference/report.html`."""
 
 
 def part(study: Mapping[str, Any]) -> Iterator[str]:
@@ -51,7 +51,7 @@ def main() -> None:
                 place = Path(study["study"], f"{one['name']}.png")
                 save_smaller(RESULTS / "figures" / place, DOCS / "images" / place)
     paragraphs = [HEAD, *(paragraph for study in studies for paragraph in part(study))]
-    save_text("\n\n".join(paragraphs) + "\n", DOCS / "figures.md")
+    save_text("\n\n".join(paragraphs) + "\n", DOCS / "gallery.md")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 A fifth, :func:`join`, makes one loss-ratio audit of those of parts of the rows.
 
 >>> import fairness_audits as fa
->>> result = fa.permutation_test(y=[0, 1] * 20, prediction=[0, 1] * 20, group=["a", "a", "b", "b"] * 10, metric="tpr")
+>>> y = [0, 1, 0, 1] * 50
+>>> result = fa.permutation_test(y, prediction=y, group=["a", "a", "b", "b"] * 50, metric="tpr")
 >>> result.outcome
 'not rejected'
 
@@ -25,6 +26,8 @@ and pandas' NA are missing values, and so are their texts in a NumPy array of te
 A result has ``.outcome`` (``"rejected"``, ``"not rejected"`` or ``"inconclusive"``), ``.summary()`` in words,
 ``.to_frame()``, ``.to_dict()``, ``.figure()``, and ``.save(folder)``; in a notebook it shows its page. The same audits
 run on files from the shell: ``fairness-audits --help``.
+
+An input that cannot be used raises :class:`InvalidInput`, a ValueError that names the argument, column and row.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSett
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.calls import keyworded
+from fairness_audits.errors import InvalidInput
 from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
 
@@ -47,7 +51,16 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
 
-__all__ = ["Result", "__version__", "fliptest", "join", "loss_ratio", "permutation_test", "robustness_bias"]
+__all__ = [
+    "InvalidInput",
+    "Result",
+    "__version__",
+    "fliptest",
+    "join",
+    "loss_ratio",
+    "permutation_test",
+    "robustness_bias",
+]
 
 
 @keyworded(PermutationSettings)
@@ -59,6 +72,7 @@ def permutation_test(
     group: ArrayLike | pd.DataFrame | None = None,
     attribute: ArrayLike | pd.DataFrame | None = None,
     cluster: ArrayLike | None = None,
+    cross: bool = False,
     **settings: Any,
 ) -> Result:
     r"""Is a metric f the same in all groups, or is the difference more than chance?
@@ -84,12 +98,15 @@ def permutation_test(
         Numbers that scores or errors are correlated with.
     cluster : array-like (n,), optional
         Persons whose rows belong together.
+    cross : bool, default False
+        Compare the crosses of the columns of ``group``, such as "female & black".
     %(settings)s
 
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each test, the strongest evidence first.
+        ``to_frame()`` has a row for each test, the strongest evidence first; ``to_frame("groups")`` one for each group,
+        the worst first.
 
     Examples
     --------
@@ -114,6 +131,8 @@ def permutation_test(
         **{name: columns.one(name) for name in ("score", "prediction", "cluster")},
         **{name: columns.several(name) for name in ("group", "attribute")},
     }
+    if cross:
+        named["group"] = ("*".join(named["group"]),)
     plan = planned(PermutationSettings(predictions="the predictions", **named, **settings))
     with opened(columns.frame(), "duckdb") as table:
         return audited(plan, table)
@@ -127,30 +146,35 @@ def loss_ratio(
     *,
     sensitive: ArrayLike | pd.DataFrame | None = None,
     directions: ArrayLike | None = None,
+    reference: pd.DataFrame | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Does a network treat comparable individuals alike?
+    r"""Does a model treat comparable individuals alike?
 
     .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
 
-    where \Phi(x) is the end of a gradient flow of the loss that is penalised for every difference but the sensitive
-    ones: a comparable individual that the network treats worse.
+    where \Phi(x) is a comparable individual that the model treats worse. For a smooth model it is the end of a gradient
+    flow of the loss that is penalised for every difference but the sensitive ones. For a model whose outputs jump, such
+    as trees, it is the worst among whole people who differ in columns that the fair metric permits.
 
     Source: Maity et al., "Statistical inference for individual fairness", ICLR 2021.
 
     Parameters
     ----------
-    model : torch.nn.Module or function of a tensor (n, d)
-        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1, differentiable in its input.
+    model : torch.nn.Module, fitted scikit-learn model, or function of a tensor, data frame or array (n, d)
+        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1.
     X : array-like or data frame (n, d)
-        The network's inputs, which had no part in making it.
+        The model's inputs, which had no part in making it. Text columns are categories.
     y : array-like (n,)
-        True classes: 0 and 1, two values of which ``positive`` names the network's class 1, or ``classes`` of them.
+        True classes: 0 and 1, two values of which ``positive`` names the model's class 1, or ``classes`` of them.
     sensitive : array-like (n,) or data frame (n, k)
         Attributes of two levels that should make no difference; the fair metric is learned from them.
     directions : array-like (m, d), optional
         In place of ``sensitive``: displacements of X that should make no difference. A frame is read by the names of
         its columns, an array in the order of the columns of X.
+    reference : data frame, optional
+        Rows that are not audited, with the columns of X and of ``sensitive``. The metric is learned from them, and
+        whole people take their values.
     %(settings)s
 
     Returns
@@ -169,8 +193,11 @@ def loss_ratio(
     'rejected'
     """
     if (sensitive is None) == (directions is None):
-        raise ValueError(
-            "the fair metric is learned from sensitive attributes, or given by directions: say one of them"
+        raise InvalidInput(
+            "the fair metric is learned from sensitive attributes or given by directions, but you gave "
+            f"{'neither' if sensitive is None else 'both'}",
+            option="directions",
+            remedy="Give one of them",
         )
     from fairness_audits.inputs.columns import Columns
 
@@ -181,7 +208,12 @@ def loss_ratio(
         "sensitive": columns.several("sensitive"),
     }
     asked = {"data": "X", "model": "", **named, **settings}
-    return columns.audited("loss_ratio", "X", model, asked, directions=columns.directions(directions))
+    others: dict[str, Any] = {"directions": columns.directions(directions)}
+    if reference is not None:
+        from fairness_audits.inputs.table import Source
+
+        others["reference"] = Source("reference", Columns({}, {}, X=reference).frame())
+    return columns.audited("loss_ratio", "X", model, asked, **others)
 
 
 @keyworded(JoinSettings)

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import MISSING
 from typing import Any, TypeVar, get_type_hints
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.keywords import in_python, settled, told_in_python
-from fairness_audits.messages import listed, nearest, not_installed
-from fairness_audits.options import Options, documented, keywords
+from fairness_audits.messages import listed, missing_package, nearest, option_in
+from fairness_audits.options import Options, documented, flag, keywords
 from fairness_audits.results.result import Result
 
 Audit = TypeVar("Audit", bound=Callable[..., Result])
@@ -19,9 +20,9 @@ Audit = TypeVar("Audit", bound=Callable[..., Result])
 def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
     """Give a function ``(arrays, **settings)`` the options of ``kind`` as keywords, in its signature and docstring.
 
-    The function raises TypeError for a keyword that is missing or does not exist, and ValueError for any other input
-    that the caller can correct. Its messages, and those of the result, name the keyword ``step_size`` instead of the
-    option ``--step-size``.
+    The function raises TypeError for a keyword that is missing or does not exist, and InvalidInput for any other
+    input that the caller can correct. Its messages, and those of the result, name the keyword ``step_size`` instead of
+    the option ``--step-size``.
     """
 
     def decorate(function: Audit) -> Audit:
@@ -51,11 +52,14 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
                 with unchanged_program():
                     return told_in_python(function(*positional, **given), kind)
             except ValueError as error:
-                if type(error) is ValueError:
+                if type(error) in (ValueError, InvalidInput):
                     error.args = (in_python(str(error), kind),)
+                if isinstance(error, InvalidInput):
+                    error.remedy = in_python(error.remedy, kind)
+                    error.option = (error.option and option_in(in_python(flag(error.option), kind))) or error.option
                 raise
             except ModuleNotFoundError as error:
-                told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
+                told = missing_package(error)
                 raise ModuleNotFoundError(told, name=error.name) from error
 
         audit.__signature__ = signature.replace(parameters=[*arrays, *options.values()])  # type: ignore[attr-defined]

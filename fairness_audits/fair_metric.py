@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array, Batch
 
 RANK_TOLERANCE = 1e-8
@@ -46,10 +47,11 @@ class FairMetric:
         """(v, factor = 1) -> a new array factor * v Sigma, for v (..., n, d) of the kind, device and dtype of ``like``.
 
         Through the basis, v - (v U) U': 4 d k operations a point instead of 2 d^2.
-        Raises ValueError where ``like`` is not floating point.
+        Raises InvalidInput where ``like`` is not floating point.
         """
         if not (like.dtype.kind == "f" if isinstance(like, np.ndarray) else like.is_floating_point()):
-            raise ValueError(f"expected floating-point features, found {like.dtype}: convert them")
+            problem = f"expected floating-point features, found {like.dtype}"
+            raise InvalidInput(problem, option="features", remedy="Convert them")
         basis = self.basis.astype(like.dtype) if isinstance(like, np.ndarray) else like.new_tensor(self.basis)
         transposed = basis.swapaxes(-1, -2)
         if not isinstance(like, np.ndarray) and like.ndim == 2:
@@ -76,20 +78,23 @@ def from_directions(directions: Array) -> FairMetric:
 
     The rows are scaled to length 1 and U are their right singular vectors with singular value above RANK_TOLERANCE:
     directions that repeat or combine others do not add a dimension. No rows (0, d) give the Euclidean metric.
-    Raises ValueError for a wrong shape, a non-finite entry, or a direction of length 0.
+    Raises InvalidInput for a wrong shape, a non-finite entry, or a direction of length 0.
     """
     given = np.asarray(directions, dtype=float)
     if given.ndim != 2:
-        raise ValueError(f"expected sensitive directions of shape (number, features), found shape {given.shape}")
-    if not np.isfinite(given).all():
-        raise ValueError(
-            f"sensitive directions {_rows(~np.isfinite(given).all(axis=1))} have entries that are not finite"
-        )
+        problem = f"expected sensitive directions of shape (number, features), found shape {given.shape}"
+        raise InvalidInput(problem, option="directions")
+    if (infinite := ~np.isfinite(given).all(axis=1)).any():
+        problem = f"sensitive directions {_rows(infinite)} have entries that are not finite"
+        raise InvalidInput(problem, option="directions", row=int(infinite.argmax()))
     # Divide by the largest entry first, so that lengths of tiny or huge directions neither underflow nor overflow.
     largest = np.abs(given).max(axis=1, initial=0.0)
     if (largest == 0).any():
-        raise ValueError(
-            f"sensitive directions {_rows(largest == 0)} are zero: leave them out, a direction needs a length"
+        raise InvalidInput(
+            f"sensitive directions {_rows(largest == 0)} are zero",
+            option="directions",
+            row=int((largest == 0).argmax()),
+            remedy="Leave them out, a direction needs a length",
         )
     unit = given / largest[:, None]
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
@@ -119,14 +124,13 @@ def sensitive_directions(
 
     The regression is run to convergence (gradient below 1e-10 by Newton's method): stopping early tilts the subspace by
     tens of degrees. Parameters: ``features`` (n, d), ``protected[name]`` (n,) in {0, 1}.
-    Raises ValueError for an attribute with other values or one group only, and for features that are not finite.
+    Raises InvalidInput for an attribute with other values or one group only, and for features that are not finite.
     Source: Maity et al. 2021, section 4.2, F.2.
     """
     features = np.asarray(features, dtype=float)
-    if not np.isfinite(features).all():
-        raise ValueError(
-            f"rows {_rows(~np.isfinite(features).all(axis=1))} of the features are not finite: remove them"
-        )
+    if (infinite := ~np.isfinite(features).all(axis=1)).any():
+        problem = f"rows {_rows(infinite)} of the features are not finite"
+        raise InvalidInput(problem, option="features", row=int(infinite.argmax()), remedy="Remove them")
     d = features.shape[1]
     inputs = sorted(int(column) for column in sensitive_inputs)
     others = np.setdiff1d(np.arange(d), inputs)
@@ -134,9 +138,11 @@ def sensitive_directions(
     for row, (name, values) in enumerate(protected.items()):
         groups = np.unique(values)
         if groups.tolist() != [0, 1]:
-            raise ValueError(
-                f"expected both groups 0 and 1 of protected attribute {name!r}, found values {groups[:5].tolist()}: "
-                "code it as 0 and 1 with members of both, or leave it out"
+            raise InvalidInput(
+                f"expected both groups 0 and 1 of protected attribute {name!r}, found values {groups[:5].tolist()}",
+                option="protected",
+                column=name,
+                remedy="Code it as 0 and 1 with members of both, or leave it out",
             )
         directions[row, others] = _logistic_coefficients(features[:, others], np.asarray(values), name)
     directions[len(protected) + np.arange(len(inputs)), inputs] = 1.0
@@ -151,7 +157,7 @@ def learn(features: Array, protected: Mapping[str, Array], sensitive_inputs: Seq
 def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetric:
     """:func:`learn` for each repetition of a batch, stacked: matrix (R, d, d), basis (R, d, k), directions (R, m, d).
 
-    Raises ValueError where the subspaces of the repetitions differ in dimension.
+    Raises InvalidInput where the subspaces of the repetitions differ in dimension.
     """
     metrics = [
         learn(features, {name: values[r] for name, values in batch.protected.items()}, sensitive_inputs)
@@ -159,9 +165,11 @@ def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetri
     ]
     ranks = sorted({metric.basis.shape[1] for metric in metrics})
     if len(ranks) > 1:
-        raise ValueError(
-            f"the sensitive subspaces of the repetitions have dimensions {ranks}: some protected attributes are "
-            "predicted by parallel directions in some splits; learn each repetition by itself"
+        raise InvalidInput(
+            f"the sensitive subspaces of the repetitions have dimensions {ranks}, since parallel directions predict "
+            "some protected attributes in some splits",
+            option="protected",
+            remedy="Learn each repetition by itself",
         )
     return FairMetric(
         np.stack([metric.matrix for metric in metrics]),
@@ -190,14 +198,19 @@ def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
         try:
             regression.fit(features, group)
         except ConvergenceWarning as problem:
-            raise ValueError(
-                f"the regression of protected attribute {name!r} on the features did not converge ({problem}): "
-                "standardise the features"
+            raise InvalidInput(
+                f"the regression of protected attribute {name!r} on the features did not converge ({problem})",
+                option="features",
+                column=name,
+                remedy="Standardise the features",
             ) from problem
     if _tilt(regression, features, group) > MOST_TILT:
-        raise ValueError(
-            f"the regression of protected attribute {name!r} on the features did not converge, as their scales differ "
-            "too much: standardise the features"
+        raise InvalidInput(
+            f"the regression of protected attribute {name!r} on the features did not converge, because their scales "
+            "differ too much",
+            option="features",
+            column=name,
+            remedy="Standardise the features",
         )
     return np.asarray(regression.coef_[0])
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.process import Process
 
 if TYPE_CHECKING:
@@ -61,14 +62,16 @@ def save_figure(figure: Figure, stem: Path | str) -> tuple[Path, ...]:
 
 
 def check_destination(path: Path, folder: bool) -> None:
-    """ValueError where ``path`` cannot become a folder (or a file) of ours; asked before the work, not after it."""
+    """Raise InvalidInput where ``path`` cannot become a folder (or a file) of ours; called before the work."""
     if folder and path.exists() and not path.is_dir():
-        raise ValueError(f"expected {path} to be a folder, found a file: give another name")
+        raise InvalidInput(f"expected {path} to be a folder, found a file", source=path, remedy="Give another name")
     if not folder and path.is_dir():
-        raise ValueError(f"expected {path} to be a file, found a folder: give the name of a file in it")
+        problem = f"expected {path} to be a file, found a folder"
+        raise InvalidInput(problem, source=path, remedy="Give the name of a file in it")
     home = path if folder and path.is_dir() else _existing_parent(path)
     if not (home.is_dir() and os.access(home, os.W_OK | os.X_OK)):
-        raise ValueError(f"nothing can be written to {home}: give another place for {path.name}")
+        problem = f"nothing can be written to {home}"
+        raise InvalidInput(problem, source=path, remedy=f"Give another place for {path.name}")
 
 
 @contextmanager

@@ -7,15 +7,31 @@ from collections.abc import Collection, Container, Iterable, Sequence
 from itertools import chain, count
 from typing import Any
 
+from fairness_audits.errors import InvalidInput
+
 SHOWN = 5
 """How many rows, values or columns an error names before it only counts the rest."""
+
+EXTRAS = {
+    "PIL": ("pillow", "torch"),
+    "matplotlib": ("matplotlib", "figures"),
+    "numba": ("numba", "permutation"),
+    "onnxruntime": ("onnxruntime", "onnx"),
+    "ot": ("POT", "fliptest"),
+    "pyarrow": ("pyarrow", "parquet"),
+    "pyspark": ("pyspark", "spark"),
+    "sklearn": ("scikit-learn", "torch"),
+    "skops": ("skops", "sklearn"),
+    "torch": ("torch", "torch"),
+}
+"""The package that brings a module which a plain installation lacks, and the extra that names the package."""
 
 UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but for the line's end, and those that reverse what follows."""
 
 
 def check_columns(table: Any, names: Iterable[str], asked_by: str, source: str) -> None:
-    """ValueError for names that are no columns of the table, with the nearest that are.
+    """Raise InvalidInput for names that are no columns of the table, with the nearest that are.
 
     ``table`` is a data frame, or whatever else has ``columns``; ``asked_by`` is what names them, such as an option;
     ``source`` is what the message calls the table.
@@ -24,16 +40,30 @@ def check_columns(table: Any, names: Iterable[str], asked_by: str, source: str) 
     if absent := [name for name in names if name not in existing]:
         commas = " (are its columns separated by something other than commas?)"
         hint = commas if len(existing) == 1 else "".join(nearest(name, existing) for name in absent[:SHOWN])
-        raise ValueError(
-            f"{asked_by} names {listed(list(map(repr, absent)), SHOWN)}, but {source} has no such column{hint}. "
-            f"It has: {listed(existing)}"
+        raise InvalidInput(
+            f"{asked_by} names {listed(list(map(repr, absent)), SHOWN)}, but {source} has no such column{hint}",
+            source=source,
+            option=option_in(asked_by),
+            column=absent[0],
+            remedy=f"It has: {listed(existing)}",
         )
 
 
 def check_distinct(names: Sequence[str], source: object) -> None:
-    """ValueError where columns of the ``source`` have the same name."""
+    """Raise InvalidInput where columns of the ``source`` have the same name."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{source}: more than one column is called {listed(repeated)}: give each its own name")
+        raise InvalidInput(
+            f"{source}: more than one column is called {listed(repeated)}",
+            source=str(source),
+            column=repeated[0],
+            remedy="Give each its own name",
+        )
+
+
+def option_in(text: str) -> str | None:
+    """Return the option that a text names, ``--step-size`` or ``step_size``; None for any other text."""
+    name = text.removeprefix("--").replace("-", "_")
+    return name if name.isidentifier() else None
 
 
 def unlike(name: str, taken: Container[str], note: str) -> str:
@@ -63,11 +93,16 @@ def advised(option: str, value: object) -> str:
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:
-    """ValueError for a key that is not known, with the nearest that is; ``source`` is the file that has the keys."""
+    """Raise InvalidInput for an unknown key, with the nearest known one; ``source`` is the file that has the keys."""
     names = list(known)
     if unknown := [key for key in map(str, keys) if key not in names]:
         hint = nearest(unknown[0], names)
-        raise ValueError(f"{source}: there is no key {unknown[0]!r}{hint}. There are: {', '.join(names)}")
+        raise InvalidInput(
+            f"{source}: there is no key {unknown[0]!r}{hint}",
+            source=source,
+            option=unknown[0],
+            remedy=f"There are: {', '.join(names)}",
+        )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -87,9 +122,16 @@ def shown(text: str) -> str:
     return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def not_installed(what: str, name: str, extra: str) -> str:
-    """What to do where a library is missing that an extra of the installation brings."""
-    return f"{what} needs {name}, which is not installed: pip install --editable '.[{extra}]' in the project's folder"
+def not_installed(what: str, module: str) -> str:
+    """Return what to do where a library is missing that an extra of the installation brings."""
+    package, extra = EXTRAS[module]
+    return f"{what} needs {package}, which is not installed: pip install {package} (in the extra {extra!r})"
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """Return what to do about a module that is missing, or the error's own text where no extra brings it."""
+    module = (error.name or "").partition(".")[0]
+    return not_installed("this audit", module) if module in EXTRAS else str(error)
 
 
 def reason(error: BaseException) -> str:

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import nearest, reason
 from fairness_audits.validation import Checked, described, finite, fits, hints_of
 
@@ -210,10 +211,10 @@ def _argument(text: str, hint: Any) -> Any:
 
 
 def read(text: str, hint: Any) -> Any:
-    """The value of this type that a text stands for. Raises ValueError where there is none."""
+    """The value of this type that a text stands for. Raises InvalidInput where there is none."""
     value = _read(text, hint)
     if not fits(value, hint):
-        raise ValueError(f"expected {described(hint).removeprefix('null or ')}, found {text!r}")
+        raise InvalidInput(f"expected {described(hint).removeprefix('null or ')}, found {text!r}")
     return value
 
 
@@ -247,27 +248,31 @@ def names(text: str) -> tuple[str, ...]:
     """``a,b`` or ``a,"b, c"`` as a tuple."""
     parts = tuple(part.strip() for part in next(csv.reader([text], skipinitialspace=True), []))
     if not parts or not all(parts):
-        raise ValueError(f"expected names separated by commas, found {text!r}")
+        raise InvalidInput(f"expected names separated by commas, found {text!r}")
     return parts
 
 
 def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
     """The options in a YAML file, by the names of the flags without dashes before them (``step-size``, ``step_size``).
 
-    Raises ValueError for a file that cannot be read, of another audit, with an unknown option or a wrong value.
+    Raises InvalidInput for a file that cannot be read, of another audit, with an unknown option or a wrong value.
     """
     import yaml
 
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), as_written())
     except FileNotFoundError as error:
-        raise ValueError(f"there is no file {path}: --config takes a YAML file of options") from error
+        remedy = "--config takes a YAML file of options"
+        raise InvalidInput(f"there is no file {path}", source=path, option="config", remedy=remedy) from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"{path} cannot be read as YAML ({reason(error)}): mend it") from error
+        problem = f"{path} cannot be read as YAML ({reason(error)})"
+        raise InvalidInput(problem, source=path, option="config", remedy="Correct it") from error
     if not isinstance(content, Mapping):
-        raise ValueError(f"{path}: expected options such as 'alpha: 0.05', one a line")
+        problem = f"{path}: expected options such as 'alpha: 0.05', one a line"
+        raise InvalidInput(problem, source=path, option="config")
     if (of := content.get("audit", audit)) != audit:
-        raise ValueError(f"{path} is of the audit {of}, not of {audit}: run `audit {of}` with it")
+        problem = f"{path} is of the audit {of}, not of {audit}"
+        raise InvalidInput(problem, source=path, option="config", remedy=f"Run `fairness-audits {of}` with it")
     known = {one.name: hint for _, one, hint in option_fields(kind)}
     values = {}
     for key, value in content.items():
@@ -275,11 +280,12 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
         if name == "audit":
             continue
         if name not in known:
-            raise ValueError(f"{path}: {audit} has no option {key!r}{nearest(name, known)}")
+            problem = f"{path}: {audit} has no option {key!r}{nearest(name, known)}"
+            raise InvalidInput(problem, source=path, option=name)
         try:
             values[name] = _of_yaml(value, known[name])
         except ValueError as error:
-            raise ValueError(f"{path}: {key}: {error}") from error
+            raise InvalidInput.within(f"{path}: {key}", error, source=str(path), option=name) from error
     return values
 
 
@@ -306,7 +312,7 @@ def as_written() -> Any:
 
 
 def _of_yaml(value: Any, hint: Any) -> Any:
-    """The value of this type that texts of a YAML file stand for. Raises ValueError where there is none."""
+    """The value of this type that texts of a YAML file stand for. Raises InvalidInput where there is none."""
     if isinstance(value, Plain) and value in ("", "~", "null", "Null", "NULL") and fits(None, hint):
         return None
     if isinstance(value, Mapping):

@@ -22,6 +22,7 @@ from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys, enumerated
 
 Made = TypeVar("Made")
@@ -89,7 +90,7 @@ class Checked:
     """A dataclass whose values are checked against its annotations when it is made.
 
     ``of`` is the group (``dataset``, ``method``, ``transport``, ``audit``) whose section in ``conf/`` it reads, so that
-    messages name a key as it is set there. Raises ValueError for the first field whose value is not what its type says.
+    messages name a key as it is set there. Raises InvalidInput for the first field whose value does not fit its type.
     """
 
     _group: ClassVar[str] = ""
@@ -105,28 +106,30 @@ class Checked:
             value = getattr(self, field.name)
             if not fits(value, hints[field.name]):
                 expected = described(hints[field.name])
-                raise ValueError(f"expected {self._group}{field.name} to be {expected}; found {value!r}")
+                problem = f"expected {self._group}{field.name} to be {expected}; found {value!r}"
+                raise InvalidInput(problem, option=field.name)
 
     def expect_equal_lengths(self, *names: str) -> None:
-        """Raise ValueError unless these fields, lists, are of one length."""
+        """Raise InvalidInput unless these fields, lists, are of one length."""
         lengths = {name: len(getattr(self, name)) for name in names}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"expected {self._group}{', '.join(names)} of one length; found lengths {lengths}")
+            problem = f"expected {self._group}{', '.join(names)} of one length; found lengths {lengths}"
+            raise InvalidInput(problem, option=names[0])
 
 
 def made(kind: type[Made], values: Mapping[str, Any], source: str) -> Made:
     """The dataclass of these values, which ``source``, such as a file, holds.
 
-    Raises ValueError for a value too many, with the nearest that there is, for one too few, and for a wrong one.
+    Raises InvalidInput for an unknown value, with the nearest known one, for a missing one, and for a wrong one.
     """
     known = {field.name: field.default is MISSING is field.default_factory for field in fields(kind)}  # type: ignore[arg-type]
     check_keys(values, known, source)
     if missing := [key for key, needed in known.items() if needed and key not in values]:
-        raise ValueError(f"{source}: {enumerated(missing)} is not given")
+        raise InvalidInput(f"{source}: {enumerated(missing)} is not given", source=source, option=missing[0])
     try:
         return kind(**values)
     except ValueError as error:
-        raise ValueError(f"{source}: {error}") from error
+        raise InvalidInput.within(source, error, source=source) from error
 
 
 def described(hint: Any) -> str:

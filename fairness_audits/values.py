@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
+
 if TYPE_CHECKING:
     pass
 
@@ -79,14 +81,16 @@ class Dataset:
     def with_inputs(self, attributes: Sequence[str]) -> Dataset:
         """The data with those of these protected attributes as further features that are none yet, under their names.
 
-        Raises ValueError for one that there is not, and for one whose feature of that name is another number.
+        Raises InvalidInput for one that there is not, and for one whose feature of that name is another number.
         """
         if unknown := [name for name in attributes if name not in self.protected]:
-            raise ValueError(f"expected protected attributes of {self.name!r}, found {unknown}")
+            problem = f"expected protected attributes of {self.name!r}, found {unknown}"
+            raise InvalidInput(problem, source=self.name, option="attributes", column=unknown[0])
         for name in set(attributes) & set(self.feature_names):
             own = self.features[:, self.feature_names.index(name)]
             if name in self.continuous or (own != self.protected[name]).any():
-                raise ValueError(f"feature {name!r} of {self.name!r} is not the protected attribute: name it otherwise")
+                problem = f"feature {name!r} of {self.name!r} is not the protected attribute"
+                raise InvalidInput(problem, source=self.name, column=name, remedy="Rename the feature")
         if not (added := tuple(name for name in attributes if name not in self.feature_names)):
             return self
         return replace(
@@ -100,9 +104,11 @@ class Dataset:
         """Standardised arrays of one side, or both, of the first ``repetitions`` splits (all of them by default)."""
         count = self.repetitions if repetitions is None else repetitions
         if not 1 <= count <= self.repetitions:
-            raise ValueError(
-                f"dataset {self.name!r} was prepared with {self.repetitions} repetitions, but {count} were asked for: "
-                "prepare it with at least as many as any method trains"
+            raise InvalidInput(
+                f"data set {self.name!r} was prepared with {self.repetitions} repetitions, but {count} are needed",
+                source=self.name,
+                option="repetitions",
+                remedy="Prepare it with at least as many as any method trains",
             )
         rows = self.rows(split)[:count]
         features = self.features[rows]
@@ -112,9 +118,8 @@ class Dataset:
             scale = fitted_on.std(axis=1, keepdims=True)
             if (scale == 0).any():
                 constant = [self.feature_names[columns[c]] for c in np.flatnonzero((scale == 0).any(axis=(0, 1)))]
-                raise ValueError(
-                    f"columns {constant} of {self.name!r} are constant in a training split: leave them out"
-                )
+                problem = f"columns {constant} of {self.name!r} are constant in a training split"
+                raise InvalidInput(problem, source=self.name, column=constant[0], remedy="Leave them out")
             features[:, :, columns] = (features[:, :, columns] - fitted_on.mean(axis=1, keepdims=True)) / scale
         return Batch(features, self.label[rows], {name: values[rows] for name, values in self.protected.items()})
 

@@ -1,8 +1,7 @@
-"""Which rows a transport map is fitted on and applied to: two groups of a dataset, and the columns that move.
+"""The rows and columns of a transport map: two groups of a data set, and the columns that move.
 
-A column that is constant within the source group and within the target group (sex itself, in a map between the sexes)
-has nothing to be transported: the counterpart takes the target group's value. Another protected attribute that a
-classifier reads beside the features stays the person's own.
+A column that is constant within each group (such as sex in a map between the sexes) is not transported: the counterpart
+takes the target group's value. Any other protected attribute that a classifier reads keeps the person's value.
 """
 
 import importlib
@@ -28,12 +27,12 @@ def map_module(kind: str) -> ModuleType:
 
 @dataclass(frozen=True)
 class Between(Checked, of="transport"):
-    """The keys that every ``conf/transport/*.yaml`` has besides those of its own module.
+    """The keys that every ``conf/transport/*.yaml`` shares, besides those of its module.
 
-    ``attribute``: the protected attribute. ``source``: the name of the group that is mapped, None for the one coded 0;
-    the other one is the target. ``given_label``: None, or the true label (0, 1) that both groups are restricted to,
-    for equalized odds. ``split``: the rows that the map is fitted on. ``points``: at most so many of each group, the
-    first in the order of the split (which is random); None for all. ``both``: fit the opposite direction too.
+    ``attribute``: the protected attribute. ``source``: name of the mapped group, None for the group coded 0; the other
+    group is the target. ``given_label``: None, or the true label (0, 1) to which both groups are restricted, for
+    equalized odds. ``split``: rows for the fit. ``points``: maximum number of rows of each group, the first in the
+    random order of the split; None for all. ``both``: also fit the opposite direction.
     """
 
     attribute: str
@@ -45,9 +44,9 @@ class Between(Checked, of="transport"):
 
 
 def parted(section: Mapping[str, Any]) -> tuple[Between, dict[str, Any]]:
-    """A resolved section as what lies between which groups, and the rest, which is the module's own.
+    """Split a resolved section into the shared keys and the module's own keys.
 
-    Raises ValueError for a key that is not there.
+    Raises ValueError for a missing key.
     """
     keys = [field.name for field in fields(Between)]
     between = made(Between, {key: section[key] for key in keys if key in section}, f"transport {section.get('name')!r}")
@@ -58,7 +57,7 @@ def parted(section: Mapping[str, Any]) -> tuple[Between, dict[str, Any]]:
 class Groups:
     """The rows of two groups in each of T trials.
 
-    ``source[t]`` (n_t, k) and ``target[t]`` (m_t, k) hold the k transported columns, whose numbers are ``columns``.
+    ``source[t]`` (n_t, k) and ``target[t]`` (m_t, k) hold the k transported columns with the numbers ``columns``.
     """
 
     source: list[Array]
@@ -83,9 +82,9 @@ class Mapped:
 
 
 def levels(dataset: Dataset, attribute: str, source: str | None) -> tuple[int, int]:
-    """The codes of the source group and of the target group.
+    """Return the codes of the source group and of the target group.
 
-    Raises ValueError for an attribute or a group that the dataset does not have.
+    Raises ValueError for an attribute or a group that the data set does not have.
     """
     if attribute not in dataset.levels:
         raise ValueError(
@@ -103,16 +102,16 @@ def levels(dataset: Dataset, attribute: str, source: str | None) -> tuple[int, i
 
 
 def transported_columns(dataset: Dataset, attribute: str) -> Array:
-    """The numbers of the columns that vary within at least one of the two groups."""
+    """Return the numbers of the columns that vary within at least one of the two groups."""
     group = dataset.protected[attribute]
     varies = [np.ptp(dataset.features[group == code], axis=0) > 0 for code in (0, 1)]
     return np.flatnonzero(varies[0] | varies[1])
 
 
 def groups(dataset: Dataset, between: Between, trials: int) -> Groups:
-    """The two groups' rows in the first ``trials`` splits, standardised as :meth:`Dataset.batch` does.
+    """Return the two groups' rows in the first ``trials`` splits, standardised as by :meth:`Dataset.batch`.
 
-    Raises ValueError where a group has fewer than two rows.
+    Raises ValueError if a group has fewer than two rows.
     """
     codes = levels(dataset, between.attribute, between.source)
     features, rows = _split(dataset, between.split, trials)
@@ -141,12 +140,12 @@ def fitted(
     name: str = "",
     **resumes: Checkpoint,
 ) -> TransportMap:
-    """Fit ``module``'s maps, called ``name``, on len(rngs) trials, with what they are between.
+    """Fit the maps of ``module``, called ``name``, on len(rngs) trials.
 
-    A module whose map needs more than the two groups' rows has ``fit_dataset(dataset, between, config, rngs)``; one
-    that gets the opposite direction by the way has ``fit_both(source, target, config, rngs, opposite)``; else it is
-    as many further trials of the same ``fit(source, target, config, rngs)``. ``resumes`` has the
-    ``resume`` of a ``fit`` that goes on where it was killed.
+    A module whose map needs more than the two groups' rows has ``fit_dataset(dataset, between, config, rngs)``. A
+    module that gets both directions from one fit has ``fit_both(source, target, config, rngs, opposite)``. Otherwise
+    the opposite directions are further trials of ``fit(source, target, config, rngs)``. ``resumes`` holds the
+    ``resume`` argument of a ``fit`` that can continue after it was killed.
     """
     source, target = (dataset.levels[between.attribute][c] for c in levels(dataset, between.attribute, between.source))
     return replace(
@@ -177,7 +176,7 @@ def _maps(
     if not between.both:
         return cast(TransportMap, module.fit(found.source, found.target, config, rngs, **resumes))
     trials = len(rngs)
-    # Each direction has random numbers of its own, derived from its trial's.
+    # Each direction has its own random numbers, derived from those of its trial.
     opposite = [rng.spawn(1)[0] for rng in rngs]
     if hasattr(module, "fit_both"):
         return cast(TransportMap, module.fit_both(found.source, found.target, config, rngs, opposite))
@@ -193,7 +192,7 @@ def _maps(
 
 
 def directions(maps: TransportMap) -> list[tuple[Direction, str, str]]:
-    """Each direction that was fitted, with the names of the group that is mapped and of its target."""
+    """Return each fitted direction with the names of the mapped group and of its target."""
     forward: list[tuple[Direction, str, str]] = [("forward", maps.source, maps.target)]
     return [*forward, ("reverse", maps.target, maps.source)] if maps.reverse else forward
 
@@ -201,11 +200,11 @@ def directions(maps: TransportMap) -> list[tuple[Direction, str, str]]:
 def mapped(
     maps: TransportMap, dataset: Dataset, split: Split, trials: int, direction: Direction = "forward"
 ) -> list[Mapped]:
-    """The rows of one group in each trial's ``split``, and their counterparts under that trial's map.
+    """Return the rows of one group in each trial's ``split``, and their counterparts under that trial's map.
 
-    ``direction`` "reverse" maps the target group back. A kind whose map is defined on the rows it was fitted on alone
-    says so by ``FITTED_ROWS_ONLY``; it gets those rows. Raises ValueError where that direction was not fitted, where
-    a group has no rows in the split, and where the map is not defined on a row.
+    ``direction`` "reverse" maps the target group back. Maps that are defined on the fitted rows only set
+    ``FITTED_ROWS_ONLY`` and get these rows. Raises ValueError if the direction was not fitted, if a group has no rows
+    in the split, and if the map is not defined on a row.
     """
     parameters = maps.parameters if direction == "forward" else maps.reverse
     if not parameters:
@@ -253,12 +252,12 @@ def mapped(
 
 
 def _split(dataset: Dataset, split: Split, trials: int) -> tuple[Array, Array]:
-    """Features (T, n, d) of one side of the first splits, and their row numbers (T, n)."""
+    """Return the features (T, n, d) of one side of the first splits, and their row numbers (T, n)."""
     return dataset.batch(split, trials).features, dataset.rows(split)[:trials]
 
 
 def _members(dataset: Dataset, rows: Array, attribute: str, code: int, given_label: int | None) -> Array:
-    """The positions in ``rows`` of one group, of one true label if given."""
+    """Return the positions in ``rows`` of one group, restricted to a true label if given."""
     inside = dataset.protected[attribute][rows] == code
     if given_label is not None:
         inside &= dataset.label[rows] == given_label
@@ -266,7 +265,7 @@ def _members(dataset: Dataset, rows: Array, attribute: str, code: int, given_lab
 
 
 def _directions(values: Any, trials: int) -> dict[str, Array]:
-    """Arrays of 2T trials as those of the T forward ones, and those of the reverse ones under a name of their own."""
+    """Split arrays of 2T trials into those of the T forward trials and, under their own names, the T reverse trials."""
     split = {}
     for name, array in values.items():
         if name == "step":

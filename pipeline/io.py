@@ -1,7 +1,7 @@
-"""The only functions that load and save what flows between stages.
+"""The only functions that load and save the values passed between stages.
 
-Every file is written under a temporary name beside its destination and renamed when it is whole, so a reader never
-sees half a file and a killed job leaves none. Arrays go to ``.npz`` with a JSON header, rows to Parquet and CSV.
+Every file is written under a temporary name next to its destination and renamed when it is complete, so a reader never
+sees a partial file and a killed job leaves none. Arrays go to ``.npz`` with a JSON header, rows to Parquet and CSV.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ FORMAT = 1
 Stored = Dataset | ImageDataset | DatasetSummary | Classifier | TransportMap | AuditResult | MissingData
 Value = TypeVar("Value", Dataset, ImageDataset, DatasetSummary, Classifier, TransportMap, AuditResult, MissingData)
 LOCAL_HEADER = "<4s5H3I2H"
-"""What stands before a member of a zip archive, down to the lengths of its name and of what follows that."""
+"""The header of a member of a zip archive, up to the lengths of its name and of the extra field."""
 NETWORKS = "networks."
 """The architectures whose weights may be large."""
 KINDS = {kind.__name__: kind for kind in get_args(Stored)}
 
 
 def save(value: Stored, path: Path | str) -> None:
-    """Write a value that flows between stages: arrays as members of an ``.npz``, the rest in its JSON header."""
+    """Write a value: arrays as members of an ``.npz``, other fields in its JSON header."""
     header: dict[str, Any] = {"format": FORMAT, "type": type(value).__name__}
     arrays: dict[str, np.ndarray] = {}
     for field in fields(value):
@@ -56,17 +56,16 @@ def save(value: Stored, path: Path | str) -> None:
         else:
             header.setdefault("values", {})[field.name] = content
     encoded = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
-    # Weights are noise to a compressor: those of a large network take minutes and become no smaller. Images are read
-    # where they lie.
+    # Do not compress weights: it takes minutes for a large network and saves nothing. Images are memory-mapped.
     write = np.savez if isinstance(value, Classifier | ImageDataset) else np.savez_compressed
     with written(path) as temporary, temporary.open("wb") as file:
         write(file, header=encoded, **arrays)  # type: ignore[arg-type]
 
 
 def load(path: Path | str, kind: type[Value]) -> Value:
-    """Read a value of this kind; ValueError for a file of another, and for one that cannot be read.
+    """Read a value of this type. Raises ValueError for a file of another type and for an unreadable file.
 
-    The images of an :class:`ImageDataset` stay in the file, so that a job holds those alone that it looks at.
+    The images of an :class:`ImageDataset` are memory-mapped, so a job holds only the images that it uses.
     """
     value = _stored(path, kind.__name__)
     assert isinstance(value, kind)
@@ -74,24 +73,24 @@ def load(path: Path | str, kind: type[Value]) -> Value:
 
 
 def load_if_present(path: Path | str) -> Stored:
-    """Read a file of whatever kind it is: what a stage makes of an absent dataset is :class:`MissingData` again."""
+    """Read a file of any type; the file of a missing data set gives :class:`MissingData`."""
     return _stored(path, *KINDS)
 
 
 def load_without_weights(path: Path | str) -> Stored:
-    """The same, of a network's classifier without its parameters, which may be some gigabytes."""
+    """Read a network's classifier without its parameters, which can take several gigabytes."""
     return _stored(path, *KINDS, weights=False)
 
 
 class KeptBeside:
-    """Keeps arrays beside a job's output while it works, so that a killed job goes on where it was."""
+    """Saves arrays next to a job's output while it runs, so a killed job can continue."""
 
     def __init__(self, output: Path | str) -> None:
         output = Path(output)
         self.path = output.with_name(f".{output.stem}.kept.npz")
 
     def load(self, fingerprint: np.ndarray) -> Mapping[str, np.ndarray] | None:
-        """What was kept last; None where that is nothing, of other work, or cannot be read."""
+        """Return the last saved state, or None if there is none, it belongs to other work, or it is unreadable."""
         try:
             with np.load(self.path, allow_pickle=False) as stored:
                 kept = {name: stored[name] for name in stored.files}
@@ -100,17 +99,17 @@ class KeptBeside:
         return kept if np.array_equal(kept.pop("fingerprint", ()), fingerprint) else None
 
     def save(self, fingerprint: np.ndarray, state: Mapping[str, np.ndarray]) -> None:
-        """Keep ``state`` in place of what was kept before, whole or not at all."""
+        """Replace the saved state by ``state``, completely or not at all."""
         with written(self.path) as temporary, temporary.open("wb") as file:
             np.savez(file, fingerprint=fingerprint, **state)  # type: ignore[arg-type]
 
     def forget(self) -> None:
-        """The job is done: nothing is kept any more."""
+        """Delete the saved state when the job is done."""
         self.path.unlink(missing_ok=True)
 
 
 def load_audit(path: Path | str) -> AuditResult:
-    """Read an audit's rows and arrays; of one whose data are absent, that it was not run."""
+    """Read an audit's rows and arrays; for missing data, a row that says that the audit was not run."""
     found = _stored(path, AuditResult.__name__, MissingData.__name__)
     if isinstance(found, MissingData):
         return AuditResult.not_run(found)
@@ -159,13 +158,13 @@ def load_claims(path: Path | str) -> list[dict[str, Any]]:
 
 
 def _column(series: pd.Series) -> np.ndarray:
-    """A column as a plain array: numbers as they are, anything else as fixed-width text (never pickled)."""
+    """Convert a column to a plain array: numbers unchanged, everything else as fixed-width text (never pickled)."""
     array = series.to_numpy()
     return array if array.dtype.kind in "biuf" else array.astype(str)
 
 
 def _stored(path: Path | str, *wanted: str, weights: bool = True) -> Stored:
-    """What ``path`` holds, one of the types named in ``wanted``; without ``weights``, a network has no parameters."""
+    """Read ``path`` as one of the types named in ``wanted``; without ``weights``, a network has no parameters."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             header = json.loads(stored["header"].tobytes())
@@ -198,7 +197,7 @@ def _stored(path: Path | str, *wanted: str, weights: bool = True) -> Stored:
 
 
 def _in_place(path: Path | str, name: str) -> np.ndarray:
-    """An array of an uncompressed ``.npz`` as it lies in the file; what is written into it stays in memory."""
+    """Memory-map an array of an uncompressed ``.npz``; writes to it stay in memory."""
     with ZipFile(path) as members, Path(path).open("rb") as file:
         file.seek(members.getinfo(f"{name}.npy").header_offset)
         *_, name_length, extra_length = struct.unpack(LOCAL_HEADER, file.read(struct.calcsize(LOCAL_HEADER)))
@@ -210,7 +209,7 @@ def _in_place(path: Path | str, name: str) -> np.ndarray:
 
 
 def _tuples(value: Any) -> Any:
-    """JSON turns tuples into lists; the dataclasses hold tuples."""
+    """Turn JSON's lists back into tuples, which the dataclasses hold."""
     if isinstance(value, list):
         return tuple(_tuples(item) for item in value)
     if isinstance(value, dict):

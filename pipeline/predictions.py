@@ -10,9 +10,9 @@ from fairness_audits.values import Array, Batch, Classifier, Dataset, Split
 
 
 def scores_of(dataset: Dataset, classifier: Classifier, side: Split) -> tuple[Batch, Array]:
-    """One side of R classifiers' splits (or of the one there is) and P(y = 1 | x) of its rows, (R, n).
+    """Return one side of R classifiers' splits (or of the only split) and P(y = 1 | x) of its rows, (R, n).
 
-    Raises ValueError for an architecture whose scores are no probabilities.
+    Raises ValueError for an architecture whose scores are not probabilities.
     """
     batch = dataset.batch(side, 1 if dataset.repetitions == 1 else classifier.repetitions)
     shape = classifier.repetitions, batch.label.shape[1]
@@ -35,7 +35,7 @@ def scores_of(dataset: Dataset, classifier: Classifier, side: Split) -> tuple[Ba
 
 
 def named_attributes(dataset: Dataset, names: Sequence[str] | None) -> list[str]:
-    """The protected attributes of these names, all for None. Raises ValueError for one that there is not."""
+    """Return the protected attributes with these names, None for all. Raises ValueError for an unknown name."""
     chosen = list(dataset.protected) if names is None else list(names)
     if missing := [name for name in chosen if name not in dataset.protected]:
         raise ValueError(f"expected audit.attributes among {sorted(dataset.protected)}, found {missing}")
@@ -43,11 +43,11 @@ def named_attributes(dataset: Dataset, names: Sequence[str] | None) -> list[str]
 
 
 def threshold_tables(label: Array, score: Array, protected: Array, thresholds: Array) -> Array:
-    """Tables group x label x prediction at each of the ascending ``thresholds`` (T,): (T, 2, 2, 2).
+    """Count tables group x label x prediction at each of the ascending ``thresholds`` (T,): (T, 2, 2, 2).
 
     Group 0 of a table is level 1 of the attribute ``protected`` (n,), and the decision is 1[``score`` >= threshold].
     """
-    # Cell k holds the scores that reach exactly the first k thresholds.
+    # Cell k counts the scores that reach exactly the first k thresholds.
     cell = np.searchsorted(in_precision(thresholds, score.dtype), score, side="right")
     below = tabulated((2, 2, len(thresholds) + 1), 1 - protected, label, cell).cumsum(axis=-1)
     negative = np.moveaxis(below[..., :-1], -1, 0)

@@ -1,4 +1,4 @@
-"""Values that only the experiments pass between stages: missing data, summaries of data sets and audit results."""
+"""Values passed between stages of the experiments: missing data, summaries of data sets and audit results."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MissingData:
-    """What stands for a dataset that cannot be had, the classifiers a ``method`` would make of it, and their ``audit``.
+    """A placeholder for a missing data set, for the classifiers of a ``method`` on it, and for their ``audit``.
 
-    ``reason`` says what was tried and how to get the data. Tables and figures list it as not run, and never fake it.
+    ``reason`` says what was tried and how to get the data. Tables and figures list the data set as not run.
     """
 
     name: str
@@ -29,19 +29,18 @@ class MissingData:
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """A prepared data set without its rows.
+    """A summary of a prepared data set, without its rows.
 
-    ``train_rows`` and ``test_rows`` are those of a split. ``levels`` name the groups of each attribute, or of each
+    ``train_rows`` and ``test_rows`` are the sizes of a split. ``levels`` name the groups of each attribute, or of each
     partition of images.
 
-    Of tables, with d features, of which the ``continuous`` are standardised: ``positives``, the share of labels that
-    are 1; ``deviations`` (d,) of each feature over all rows, with divisor n; ``correlations[attribute]`` (d,),
-    Pearson's, of each feature with being in the group coded 0, over the rows of both groups, NaN for a constant
-    feature. ``points`` hold ``features`` (n, 2), ``label`` (n,) and ``group`` (n,) of data that are simulated and have
-    two features.
+    Tables have d features; the ``continuous`` ones are standardised. ``positives``: share of labels 1. ``deviations``
+    (d,): standard deviation of each feature over all rows, with divisor n. ``correlations[attribute]`` (d,): Pearson
+    correlation of each feature with membership in the group coded 0, over the rows of both groups, NaN for a constant
+    feature. ``points``: ``features`` (n, 2), ``label`` (n,) and ``group`` (n,) of simulated data with two features.
 
-    Of images: ``classes``, ``std`` (one number a channel, what a network divides by) and how many files were
-    ``unreadable``.
+    Images have ``classes``, ``std`` (by channel, the divisor of the normalisation) and the number of ``unreadable``
+    files.
     """
 
     name: str
@@ -66,10 +65,10 @@ class DatasetSummary:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit measured of one method's classifiers on one dataset.
+    """The result of an audit of one method's classifiers on one data set.
 
-    ``rows`` is tidy: columns ``repetition``, ``statistic``, ``value`` and one column for each setting the audit ran
-    over (``steps``, ``regularization``, ...). ``arrays`` keeps what a figure needs beyond that, by name.
+    ``rows`` is tidy: columns ``repetition``, ``statistic``, ``value`` and one column for each setting of the audit
+    (``steps``, ``regularization``, ...). ``arrays`` holds further data for figures, by name.
     """
 
     audit: str
@@ -89,7 +88,7 @@ class AuditResult:
         arrays: Mapping[str, Array] | None = None,
         **constant: Any,
     ) -> AuditResult:
-        """The result of tidy ``rows``, with the ``constant`` columns and the index of the classifiers."""
+        """Return a result from tidy ``rows``, with the ``constant`` columns and the index of the classifiers."""
         import pandas as pd
 
         table = pd.DataFrame(rows).assign(**constant)
@@ -99,7 +98,7 @@ class AuditResult:
 
     @classmethod
     def not_run(cls, absent: MissingData) -> AuditResult:
-        """The audit of data that cannot be had: one row that says so, with the reason."""
+        """Return the audit of missing data: one row with the reason."""
         import pandas as pd
 
         row = {"repetition": 0, "statistic": "absent", "value": 1.0, "reason": absent.reason}

@@ -1,7 +1,9 @@
 """What several test modules share."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import settings
@@ -17,6 +19,36 @@ os.environ["POT_BACKEND_DISABLE_PYTORCH"] = ""
 # How long an example takes says nothing of what it shows.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-packages", action="store_true", help="fail where a test is skipped for want of a package"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return without_missing_packages(item.config, (yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return without_missing_packages(collector.config, (yield))
+
+
+def without_missing_packages(config: pytest.Config, report: Report) -> Report:
+    """Return the report; under --require-packages, failed where ``importorskip`` found no package."""
+    if config.getoption("--require-packages") and report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if "could not import" in reason:
+            report.outcome, report.longrepr = "failed", reason
+    return report
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from fairness_audits.group_metrics import (
     statistical_parity_difference,
 )
 from fairness_audits.values import Batch
+from tests.errors import invalid
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -97,15 +98,11 @@ def test_the_largest_eigenvalue_of_a_projector_is_exactly_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("directions", "message"),
-    [
-        (np.ones(3), r"shape \(number, features\), found shape \(3,\)"),
-        (np.array([[1.0, 0], [0, 0]]), r"directions \[1\] are zero"),
-        (np.array([[1.0, np.nan]]), r"directions \[0\] have entries that are not finite"),
-    ],
+    ("directions", "row"),
+    [(np.ones(3), None), (np.array([[1.0, 0], [0, 0]]), 1), (np.array([[1.0, np.nan]]), 0)],
 )
-def test_directions_without_a_meaning_are_refused(directions: np.ndarray, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_directions_without_a_meaning_are_refused(directions: np.ndarray, row: int | None) -> None:
+    with invalid(option="directions", row=row):
         from_directions(directions)
 
 
@@ -120,7 +117,7 @@ def test_basis_and_matrix_act_alike_on_arrays_and_tensors() -> None:
     np.testing.assert_allclose(moved.numpy(), expected, atol=1e-5)
     # Whole numbers would truncate the metric.
     for points in (np.zeros((2, 5), dtype=int), torch.zeros((2, 5), dtype=torch.int64)):
-        with pytest.raises(ValueError, match=r"expected floating-point features, found .*int64"):
+        with invalid(option="features"):
             metric.operator(points)
 
 
@@ -171,14 +168,14 @@ def test_a_sensitive_input_is_an_axis_and_stays_out_of_the_regressions() -> None
 )  # fmt: skip
 def test_an_attribute_without_two_groups_is_refused(group: np.ndarray, message: str) -> None:
     x, _ = attributes()
-    with pytest.raises(ValueError, match=message):
+    with invalid(option="protected", column="sex"):
         learn(x, {"sex": group})
 
 
 def test_features_that_are_not_finite_are_refused_by_row() -> None:
     x, protected = attributes()
     x[[3, 5], 0] = np.nan
-    with pytest.raises(ValueError, match=r"rows \[3, 5\] of the features are not finite"):
+    with invalid(option="features", row=3):
         learn(x, protected)
 
 
@@ -191,7 +188,7 @@ def test_a_batch_is_learned_as_its_repetitions_are_whose_subspaces_have_one_dime
         np.testing.assert_array_equal(stacked.matrix[r], single.matrix)
         np.testing.assert_array_equal(stacked.directions[r], single.directions)
     groups["race"] = np.stack([protected[0]["race"], protected[1]["sex"]])
-    with pytest.raises(ValueError, match=r"have dimensions \[1, 2\]"):
+    with invalid(option="protected"):
         learn_batch(Batch(np.stack(x), np.zeros((2, 400)), groups))
 
 
@@ -269,7 +266,7 @@ def test_a_direction_beside_a_column_of_very_different_scale_is_right_or_refused
         hessian = x.T @ (x * (p * (1 - p))[:, None]) + np.diag(penalty)
         own -= np.linalg.solve(hessian, x.T @ (p - group) + penalty * own)
     if scale >= 1e8:
-        with pytest.raises(ValueError, match=r"'g'.*standardise"):
+        with invalid(option="features", column="g"):
             sensitive_directions(features, {"g": group})
     else:
         (found,) = sensitive_directions(features, {"g": group})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -42,4 +43,5 @@ class Execution:
 
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 1:
-            raise ValueError(f"expected batch_size >= 1, found {self.batch_size}: None takes what suits the device")
+            problem = f"expected batch_size >= 1, found {self.batch_size}"
+            raise InvalidInput(problem, option="batch_size", remedy="None takes what suits the device")

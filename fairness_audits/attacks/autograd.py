@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fairness_audits.attacks.distances import evaluation
 from fairness_audits.attacks.gradient_flow import Bounds, Flow, LossAndGradient, Plan, gradient_flow_in_blocks
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 CPU_BLOCK_ROWS = 1024
@@ -43,7 +44,8 @@ def cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     ``scores`` (..., n, C), ``labels`` (..., n) -> loss (..., n) float64, slope (..., n, C) of the scores' dtype.
     """
     if scores.shape[-1] < 2:
-        raise ValueError(f"expected scores for at least 2 classes on the last axis, found shape {tuple(scores.shape)}")
+        problem = f"expected scores for at least 2 classes on the last axis, found shape {tuple(scores.shape)}"
+        raise InvalidInput(problem, option="scores")
     labels = labels.expand(scores.shape[:-1])
     if scores.shape[-1] == 2:
         sign = 2 * labels - 1

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from fairness_audits.attacks import Distances, Execution
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 CPU_BATCH = 32
@@ -52,9 +53,10 @@ class CountedNetwork:
         self.forward_passes += len(x)
         logits = self.model(x)
         if logits.ndim != 2 or len(logits) != len(x) or logits.shape[1] < self.classes:
-            raise ValueError(
+            raise InvalidInput(
                 f"expected logits ({len(x)}, K) of at least {self.classes} classes, as many as the labels name, "
-                f"found shape {tuple(logits.shape)}"
+                f"found shape {tuple(logits.shape)}",
+                option="model",
             )
         return logits
 
@@ -95,8 +97,8 @@ def measured(
     """The distances of all points, ``how.batch_size`` at a time.
 
     ``images`` (n, c, h, w) in [0, 1], ``label`` (n,) integer classes. A ``torch.nn.Module`` is run in evaluation mode
-    with its parameters frozen, and handed back as it came. Raises ValueError for images or labels of another kind, and
-    for a network without logits for every class that the labels name.
+    with its parameters frozen, and handed back as it came. Raises InvalidInput for images or labels of another kind,
+    and for a network without logits for every class that the labels name.
     """
     x, y = checked(images, label)
     device = device_of(model, x, how.device)
@@ -118,20 +120,20 @@ def measured(
 
 
 def checked(images: Array | Tensor, label: Array | Tensor) -> tuple[Tensor, Tensor]:
-    """Images as float32 and labels as int64 tensors; ValueError unless they are pixels in [0, 1] and classes."""
+    """Images as float32 and labels as int64 tensors; InvalidInput unless they are pixels in [0, 1] and classes."""
     x = torch.as_tensor(images).to(torch.float32)
     y = torch.as_tensor(label).to(torch.int64)
     if x.ndim != 4 or y.shape != x.shape[:1]:
-        raise ValueError(
-            f"expected images (n, c, h, w) and one label each, found shapes {tuple(x.shape)} and {tuple(y.shape)}"
-        )
+        problem = f"expected images (n, c, h, w) and one label each, found shapes {tuple(x.shape)} and {tuple(y.shape)}"
+        raise InvalidInput(problem, option="label" if x.ndim == 4 else "images")
     if not bool(((x >= 0) & (x <= 1)).all()):
-        raise ValueError(
-            f"expected pixels in [0, 1], found values from {float(x.min()):g} to {float(x.max()):g}: divide the images "
-            "by their maximum, and normalise inside the network"
+        raise InvalidInput(
+            f"expected pixels in [0, 1], found values from {float(x.min()):g} to {float(x.max()):g}",
+            option="images",
+            remedy="Divide the images by their maximum, and normalise inside the network",
         )
     if bool((y < 0).any()):
-        raise ValueError(f"expected labels that number the classes from 0, found {int(y.min())}")
+        raise InvalidInput(f"expected labels that number the classes from 0, found {int(y.min())}", option="label")
     return x, y
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric
 from fairness_audits.values import Array
 
@@ -46,18 +47,21 @@ class Plan:
         return bool(self.regularization * self.step_sizes[-1] * self.metric.largest_eigenvalue <= 1.0)
 
     def check(self) -> None:
-        """Raise ValueError for a bad record, a negative regularization and a schedule that ends unstable."""
+        """Raise InvalidInput for a bad record, a negative regularization and a schedule that ends unstable."""
         record, steps = list(self.record), len(self.step_sizes)
         if not record or record != sorted(set(record)) or record[0] < 0 or record[-1] > steps:
-            raise ValueError(f"expected increasing step numbers between 0 and {steps} to record, found {record}")
+            problem = f"expected increasing step numbers between 0 and {steps} to record, found {record}"
+            raise InvalidInput(problem, option="record")
         if self.regularization < 0:
-            raise ValueError(f"expected regularization >= 0, found {self.regularization}")
+            raise InvalidInput(f"expected regularization >= 0, found {self.regularization}", option="regularization")
         if not self.ends_stable:
             limit = 1.0 / (self.regularization * self.metric.largest_eigenvalue)
-            raise ValueError(
-                f"step size {self.step_sizes[-1]:g} is unstable for regularization {self.regularization:g}: the "
-                "penalty alone makes the iterates grow beyond the step size 1 / (regularization * largest eigenvalue "
-                f"of the metric) = {limit:g}; use a smaller step size or regularization"
+            raise InvalidInput(
+                f"step size {self.step_sizes[-1]:g} is unstable for regularization {self.regularization:g}: with a "
+                "step size above 1 / (regularization * largest eigenvalue of the metric) = "
+                f"{limit:g} the penalty alone makes the iterates grow",
+                option="step_size",
+                remedy="Use a smaller step size or regularization",
             )
 
 
@@ -77,17 +81,19 @@ class Flow:
 def step_schedule(kind: Schedule, step_size: float, power: float, steps: int) -> Array:
     """eta_t = step_size ("constant"), or step_size / t^power ("power"), for t = 1, ..., steps: shape (steps,).
 
-    Raises ValueError for an unknown kind, a step size <= 0, a power <= 0 (for "power") or fewer than one step.
+    Raises InvalidInput for an unknown kind, a step size <= 0, a power <= 0 (for "power") or fewer than one step.
     """
     if step_size <= 0 or steps < 1:
-        raise ValueError(f"expected step_size > 0 and steps >= 1, found {step_size} and {steps}")
+        problem = f"expected step_size > 0 and steps >= 1, found {step_size} and {steps}"
+        raise InvalidInput(problem, option="steps" if step_size > 0 else "step_size")
     if kind == "constant":
         return np.full(steps, float(step_size))
     if kind == "power":
         if power <= 0:
-            raise ValueError(f"expected power > 0, found {power}: use the constant schedule for steps of equal size")
+            remedy = "Use the constant schedule for steps of equal size"
+            raise InvalidInput(f"expected power > 0, found {power}", option="power", remedy=remedy)
         return float(step_size) / np.arange(1, steps + 1) ** power
-    raise ValueError(f"expected schedule 'constant' or 'power', found {kind!r}")
+    raise InvalidInput(f"expected schedule 'constant' or 'power', found {kind!r}", option="kind")
 
 
 def gradient_flow(loss_and_gradient: LossAndGradient, x0: Any, plan: Plan, bounds: Bounds | None = None) -> Flow:
@@ -99,7 +105,7 @@ def gradient_flow(loss_and_gradient: LossAndGradient, x0: Any, plan: Plan, bound
     identity.
 
     Parameters: ``loss_and_gradient`` maps x to (loss, gradient); ``x0`` (..., n, d), array or tensor, may broadcast
-    against the leading axes that the loss adds. Raises ValueError as :meth:`Plan.check` does, and for a point that is
+    against the leading axes that the loss adds. Raises InvalidInput as :meth:`Plan.check` does, and for a point that is
     outside the bounds to begin with. Source: Maity et al. 2021, eq. 2.8.
     """
     plan.check()
@@ -140,7 +146,7 @@ def gradient_flow_in_blocks(
     takes about half the time. ``loss_and_gradient_of(rows)`` is the hook for the points ``x0[..., rows, :]``.
     """
     if block_rows < 1:
-        raise ValueError(f"expected block_rows >= 1, found {block_rows}")
+        raise InvalidInput(f"expected block_rows >= 1, found {block_rows}", option="block_rows")
     blocks = [slice(start, start + block_rows) for start in range(0, x0.shape[-2], block_rows)]
     return concatenated([gradient_flow(loss_and_gradient_of(rows), x0[..., rows, :], plan, bounds) for rows in blocks])
 
@@ -178,9 +184,10 @@ def projection(bounds: Bounds | None, x0: Any) -> Callable[[Any], Any]:
     low, high = (end.astype(as_numpy(x0).dtype) for end in (low, high))
     beyond = ((as_numpy(x0) < low) | (as_numpy(x0) > high)).any(axis=-1)
     if beyond.any():
-        raise ValueError(
-            f"expected points within the bounds, found {int(beyond.sum())} of {beyond.size} outside: widen the bounds, "
-            "or leave these points out"
+        raise InvalidInput(
+            f"expected points within the bounds, found {int(beyond.sum())} of {beyond.size} outside",
+            option="bounds",
+            remedy="Widen the bounds, or leave these points out",
         )
     if isinstance(x0, np.ndarray):
         return lambda x: np.clip(x, low, high)

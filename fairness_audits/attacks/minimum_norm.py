@@ -24,6 +24,7 @@ from fairness_audits.attacks.distances import (
     norms,
     spread,
 )
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 PUSH = 1e-4
@@ -79,7 +80,7 @@ def deepfool(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
 
     References
@@ -95,9 +96,11 @@ def deepfool(
 
     """
     if steps < 1 or candidates < 2 or overshoot < 0 or slack < 1:
-        raise ValueError(
+        ranges = {"steps": steps >= 1, "candidates": candidates >= 2, "overshoot": overshoot >= 0}
+        raise InvalidInput(
             "expected steps >= 1, candidates >= 2, overshoot >= 0 and slack >= 1, found "
-            f"{steps}, {candidates}, {overshoot} and {slack}"
+            f"{steps}, {candidates}, {overshoot} and {slack}",
+            option=next((name for name, fits in ranges.items() if not fits), "slack"),
         )
 
     def search(network: CountedNetwork, x: Tensor, y: Tensor) -> Closest:
@@ -233,7 +236,7 @@ def fmn(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
 
     References
@@ -243,12 +246,15 @@ def fmn(
 
     """
     if steps < 1 or start_steps < 1 or step_size <= 0:
-        raise ValueError(
-            f"expected steps >= 1, start_steps >= 1 and step_size > 0, found {steps}, {start_steps} and {step_size}"
+        ranges = {"steps": steps >= 1, "start_steps": start_steps >= 1}
+        raise InvalidInput(
+            f"expected steps >= 1, start_steps >= 1 and step_size > 0, found {steps}, {start_steps} and {step_size}",
+            option=next((name for name, fits in ranges.items() if not fits), "step_size"),
         )
     if not 0 <= last_radius_change <= radius_change < 1:
-        raise ValueError(
-            f"expected 0 <= last_radius_change <= radius_change < 1, found {last_radius_change} and {radius_change}"
+        raise InvalidInput(
+            f"expected 0 <= last_radius_change <= radius_change < 1, found {last_radius_change} and {radius_change}",
+            option="radius_change",
         )
 
     def search(network: CountedNetwork, x: Tensor, y: Tensor) -> Closest:

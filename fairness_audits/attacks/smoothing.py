@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fairness_audits.attacks import Distances, Execution
 from fairness_audits.attacks.distances import DEFAULT, CountedNetwork, checked, classes_of, device_of, evaluation
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 BLOCK = 100
@@ -40,14 +41,17 @@ class SamplePlan:
 
     def __post_init__(self) -> None:
         if self.sigma <= 0 or not 0 < self.alpha < 1 or self.growth <= 1 or self.tolerance < 0:
-            raise ValueError(
+            ranges = {"sigma": self.sigma > 0, "alpha": 0 < self.alpha < 1, "growth": self.growth > 1}
+            raise InvalidInput(
                 "expected sigma > 0, 0 < alpha < 1, growth > 1 and tolerance >= 0, found "
-                f"{self.sigma}, {self.alpha}, {self.growth} and {self.tolerance}"
+                f"{self.sigma}, {self.alpha}, {self.growth} and {self.tolerance}",
+                option=next((name for name, fits in ranges.items() if not fits), "tolerance"),
             )
         counts = {name: getattr(self, name) for name in ("selection_samples", "samples", "first_samples")}
         wrong = {name: count for name, count in counts.items() if count < BLOCK or count % BLOCK}
         if wrong:
-            raise ValueError(f"expected multiples of {BLOCK}, the noisy images drawn at once, found {wrong}")
+            problem = f"expected multiples of {BLOCK}, the noisy images drawn at once, found {wrong}"
+            raise InvalidInput(problem, option=next(iter(wrong)))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -125,7 +129,7 @@ def certify(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
 
     References
@@ -137,7 +141,8 @@ def certify(
     x, y = checked(images, label)
     streams = np.arange(len(x)) if rows is None else np.asarray(rows)
     if streams.shape != (len(x),):
-        raise ValueError(f"expected one row number for each of {len(x)} images, found shape {streams.shape}")
+        problem = f"expected one row number for each of {len(x)} images, found shape {streams.shape}"
+        raise InvalidInput(problem, option="rows")
     device = device_of(model, x, execution.device)
     scale = torch.tensor(scales(channel_scale, x.shape[1]), dtype=torch.float32, device=device)[:, None, None]
     network = CountedNetwork(model, classes_of(y))
@@ -153,7 +158,8 @@ def scales(channel_scale: Sequence[float] | None, channels: int) -> Array:
     """The noise's scale in every channel, (c,)."""
     scale = np.ones(channels) if channel_scale is None else np.asarray(channel_scale, dtype=float)
     if scale.shape != (channels,) or not (scale > 0).all():
-        raise ValueError(f"expected one positive channel_scale for each of {channels} channels, found {channel_scale}")
+        problem = f"expected one positive channel_scale for each of {channels} channels, found {channel_scale}"
+        raise InvalidInput(problem, option="channel_scale")
     return scale
 
 

@@ -5,16 +5,16 @@ r"""How precise an audit's intervals and p-values are, and p-values that allow f
 - ``bh``, ``by``: the expected share of false rejections is at most alpha (``by`` under any dependence).
 - ``none``: as they are.
 
-All but the last are those of ``statsmodels.stats.multitest``. The largest |T| of several pairs of groups, which takes
+The largest |T| of several pairs of groups, which takes
 their dependence into account, is in :func:`fairness_audits.audits.permutation.pairs.largest_p`.
 """
 
-import gc
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from fairness_audits.validation import Checked, Count, Share
 from fairness_audits.values import Array
@@ -29,31 +29,48 @@ class Precision(Checked):
     permutations: Count
 
 
-STATSMODELS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh", "by": "fdr_by"}
-"""What statsmodels calls the corrections."""
-
-
 def corrected(p: Array, correction: str) -> Array:
-    """Correct the p-values (k,) of k hypotheses, in their order; one that is NaN stays NaN and is not counted."""
-    known = ~np.isnan(p)
-    if correction == "none" or not known.any():
-        return p
-    from statsmodels.stats.multitest import multipletests
+    """Correct the p-values (k,) of k hypotheses, in their order; one that is NaN stays NaN and is not counted.
 
+    References
+    ----------
+    Holm 1979; Benjamini and Hochberg 1995; Benjamini and Yekutieli 2001.
+    """
+    known = np.flatnonzero(~np.isnan(p))
+    n = len(known)
+    if correction == "none" or n == 0:
+        return p
+    order = known[np.argsort(p[known])]
+    rank = np.arange(1, n + 1)
+    if correction == "bonferroni":
+        raised = p[order] * n
+    elif correction == "holm":
+        raised = np.maximum.accumulate(p[order] * (n + 1 - rank))
+    else:
+        dependence = {"bh": 1.0, "by": float(np.sum(1 / rank))}[correction]
+        raised = np.minimum.accumulate((p[order] / (rank / n / dependence))[::-1])[::-1]
     adjusted = np.full(p.shape, np.nan)
-    with _quick_collection():
-        adjusted[known] = multipletests(p[known], method=STATSMODELS[correction])[1]
+    adjusted[order] = np.minimum(raised, 1.0)
     return adjusted
 
 
-@contextmanager
-def _quick_collection() -> Iterator[None]:
-    """statsmodels collects all garbage in every call of Holm's method: 50 ms, unless what is there is set apart."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
+def wilson_interval(successes: int, trials: int, level: float) -> tuple[float, float]:
+    r"""Compute the score interval of this level for a probability, exactly 0 or 1 at an end that it has to reach.
+
+    .. math:: \frac{2 k + z^2 \mp z \sqrt{4 k (1 - k / n) + z^2}}{2 (n + z^2)}
+
+    for k successes in n trials, z the normal quantile at (1 + level) / 2.
+
+    References
+    ----------
+    Wilson 1927.
+    """
+    z = float(ndtri(0.5 + 0.5 * level))
+    share = successes / trials
+    scale = 2 * (trials + z**2)
+    centre = (2 * trials * share + z**2) / scale
+    reach = z / scale * math.sqrt(4 * trials * share * (1 - share) + z**2)
+    return 0.0 if successes == 0 else centre - reach, 1.0 if successes == trials else centre + reach
 
 
 def corrected_once(p: Array, hypotheses: Sequence[Hashable], correction: str) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import logging
 import os
@@ -18,8 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
-from fairness_audits.messages import listed, nearest, not_installed, shown
+from fairness_audits.messages import listed, missing_package, nearest, not_installed, shown
 from fairness_audits.options import Output, add_options, flag, from_yaml, option_fields
 from fairness_audits.version import __version__
 
@@ -67,8 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         why = f"SystemExit({ended.code!r}) of the model or a metric ended the audit: no result was written"
         return _failed(arguments.debug, f"error: {why}. Guard it: if __name__ == '__main__'", BAD_INPUT)
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
-            return _failed(arguments.debug, f"error: {not_installed('this audit', 'torch', 'torch')}", BAD_INPUT)
+        if isinstance(error, ModuleNotFoundError) and (told := missing_package(error)) != str(error):
+            return _failed(arguments.debug, f"error: {told}", BAD_INPUT)
         hint = "" if arguments.debug else " (--debug shows where)"
         return _failed(arguments.debug, f"unexpected error: {type(error).__name__}: {error}{hint}", UNEXPECTED)
 
@@ -133,6 +135,8 @@ def _run(arguments: Namespace) -> int:
     for name, folder in WRITTEN.items():
         if (path := getattr(settings, name, None)) is not None:
             check_destination(path, folder)
+    if settings.output is not None and importlib.util.find_spec("matplotlib") is None:
+        raise InvalidInput(not_installed("--output draws figures and", "matplotlib"), option="output")
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.logging import RichHandler

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_distinct, reason
 from fairness_audits.tables.rows import VALUES
 
@@ -41,7 +42,7 @@ class Given:
 def given(argument: str, values: Any, expected: str = "to be one value a row") -> Given:
     """Read an argument, which is ``expected`` to be what an error then says.
 
-    Raises ValueError for what has not one or two axes, or no columns, and for columns of the same name.
+    Raises InvalidInput for what has not one or two axes, or no columns, and for columns of the same name.
     """
     labelled = framed = isinstance(values, pd.Series | pd.DataFrame)
     table: Table | None = values if labelled else None
@@ -50,7 +51,7 @@ def given(argument: str, values: Any, expected: str = "to be one value a row") -
     if table is None:
         array = array_of(argument, values)
         if _axes(array) not in (1, 2):
-            raise ValueError(f"expected {argument} {expected}, found {shown(values)}")
+            raise InvalidInput(f"expected {argument} {expected}, found {shown(values)}", option=argument)
         table, framed = _of_array(array), getattr(array, "dtype", np.dtype(object)).names is not None
     labels = table.index if labelled else None
     if isinstance(table, pd.DataFrame) and any(isinstance(kind, pd.SparseDtype) for kind in table.dtypes):
@@ -67,7 +68,7 @@ def given(argument: str, values: Any, expected: str = "to be one value a row") -
 def array_of(argument: str, values: Any) -> Any:
     """An array of any number of axes as NumPy has it; a sequence of values stays one.
 
-    Raises ValueError for what is no array, and for a sparse one that is too large to be dense.
+    Raises InvalidInput for what is no array, and for a sparse one that is too large to be dense.
     """
     if hasattr(values, "detach"):
         return _of_tensor(argument, values)
@@ -83,7 +84,7 @@ def array_of(argument: str, values: Any) -> Any:
     try:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{argument} cannot be read as an array: {reason(error)}") from error
+        raise InvalidInput(f"{argument} cannot be read as an array: {reason(error)}", option=argument) from error
 
 
 def shown(values: Any) -> str:
@@ -117,12 +118,15 @@ def _of_another_make(argument: str, values: Any) -> tuple[Table, bool] | None:
     try:
         frame: Any = nw.from_native(values, pass_through=True, allow_series=True)
     except nw.exceptions.DuplicateError as error:
-        raise ValueError(f"{argument}: more than one column has the same name: give each its own name") from error
+        problem = f"{argument}: more than one column has the same name"
+        raise InvalidInput(problem, option=argument, remedy="Give each its own name") from error
     if isinstance(frame, nw.LazyFrame):
         if frame.implementation.value not in IN_ORDER:
-            raise ValueError(
-                f"the rows of {argument}, a {type(values).__name__}, have no order, so that nothing says which values "
-                f"of other arguments belong to them: make it a data frame in memory, {argument}.toPandas() for example"
+            raise InvalidInput(
+                f"the rows of {argument}, a {type(values).__name__}, have no order, so other arguments cannot be "
+                "matched to them",
+                option=argument,
+                remedy=f"Make it a data frame in memory, {argument}.toPandas() for example",
             )
         frame = frame.collect()
     if isinstance(frame, nw.DataFrame | nw.Series):
@@ -169,10 +173,12 @@ def _plain(argument: str, column: pd.Series) -> pd.Series:
 
 
 def _check_size(argument: str, shape: Sequence[int]) -> None:
-    """ValueError for a sparse array of too many values, all of which an audit needs."""
+    """Raise InvalidInput for a sparse array of too many values, all of which an audit needs."""
     count = int(np.prod([int(length) for length in shape], dtype=object))
     if count > VALUES:
-        raise ValueError(
-            f"{argument} is sparse, and dense its shape {tuple(shape)} would be {count:,} values, more than the "
-            f"{VALUES:,} that an audit takes: give fewer rows, or fewer columns"
+        raise InvalidInput(
+            f"{argument} is sparse. As a dense array of shape {tuple(shape)} it has {count:,} values, more than the "
+            f"{VALUES:,} that an audit takes",
+            option=argument,
+            remedy="Give fewer rows or fewer columns",
         )

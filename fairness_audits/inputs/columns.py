@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.arrays import Given, given
 from fairness_audits.inputs.model import Computing, Model, load_model
 from fairness_audits.inputs.table import Source
@@ -71,7 +72,7 @@ class Columns:
         return next(iter(self._names[argument]), None)
 
     def input(self, argument: str, name: str) -> str:
-        """The name of a column of X. Raises ValueError where it has none of that name."""
+        """The name of a column of X. Raises InvalidInput where it has none of that name."""
         check_columns(self.frame()[list(self._names[INPUTS])], [name], argument, INPUTS)
         return name
 
@@ -82,7 +83,7 @@ class Columns:
     def directions(self, values: Any) -> Array | None:
         """Directions (m, d) in the order of the columns of X: a frame's by its columns, a series' by its index.
 
-        An array goes by position, and so does what has numbers from 0 in place of names. Raises ValueError for names
+        An array goes by position, and so does what has numbers from 0 in place of names. Raises InvalidInput for names
         that are not those of X.
         """
         if values is None:
@@ -95,9 +96,11 @@ class Columns:
         if unnamed:
             return array
         if sorted(own) != sorted(names):
-            raise ValueError(
-                f"directions name {listed(own)}, but the columns of {INPUTS} are {listed(names)}: name these, or give "
-                "an array with the entries in their order"
+            raise InvalidInput(
+                f"directions name {listed(own)}, but the columns of {INPUTS} are {listed(names)}",
+                option="directions",
+                column=next((name for name in own if name not in names), None),
+                remedy="Name these, or give an array with the entries in their order",
             )
         return array[:, [own.index(name) for name in names]]
 
@@ -128,18 +131,18 @@ def aligned(arguments: Sequence[Given], beside: Sequence[str] = ()) -> list[Give
     """The arguments with their rows in one order, counted from 0.
 
     Series and frames with the same index labels are aligned by label, to the order of the first of them. Arrays, and
-    the arrays ``beside``, go by position. Raises ValueError for another number of rows, for labels that are not those
+    the arrays ``beside``, go by position. Raises InvalidInput for another number of rows, for labels that are not those
     of the first, and for an array beside labels in two orders, since it may follow the one or the other.
     """
     for one in arguments[1:]:
         if len(one) != len(arguments[0]):
-            raise ValueError(_of_another_length(arguments[0], one))
+            raise _of_another_length(arguments[0], one)
     labelled = {one.argument: one for one in arguments if one.labels is not None}
     first = next(iter(labelled.values()), None)
     places = {name: place for name, one in labelled.items() if first and (place := _places(first, one)) is not None}
     arrays: list[Given | str] = [*(one for one in arguments if one.labels is None), *beside]
     if places and arrays and first:
-        raise ValueError(_of_no_known_order(first.argument, list(places), arrays))
+        raise _of_no_known_order(first.argument, list(places), arrays)
     return [_in_order(one, places.get(one.argument)) for one in arguments]
 
 
@@ -153,17 +156,21 @@ def _places(first: Given, other: Given) -> Array | None:
     for one, index in ((first, labels), (other, others)):
         if not index.is_unique:
             label = index[index.duplicated()].tolist()[0]
-            raise ValueError(
+            raise InvalidInput(
                 f"the index labels of {first.argument} and {other.argument} differ, and {one.argument} has several "
-                f"rows of label {label!r}, so that rows cannot be matched by label: if {other.argument} has the rows "
-                f"of {first.argument} in the same order, {_relabelled(first, other)}"
+                f"rows of label {label!r}, so rows cannot be matched by label",
+                option=other.argument,
+                remedy=f"If {other.argument} has the rows of {first.argument} in the same order, "
+                f"{_relabelled(first, other)}",
             )
     place = others.get_indexer(labels)
     if (absent := labels[place < 0]).size:
-        raise ValueError(
+        raise InvalidInput(
             f"{other.argument} lacks {absent.size:,} of the {len(labels):,} index labels of {first.argument}, such as "
-            f"{listed(list(map(repr, absent[:LABELS].tolist())))}, so that rows cannot be matched by label: if it has "
-            f"the same rows in the same order, {_relabelled(first, other)}; else select the same rows of both"
+            f"{listed(list(map(repr, absent[:LABELS].tolist())))}, so rows cannot be matched by label",
+            option=other.argument,
+            remedy=f"If it has the same rows in the same order, {_relabelled(first, other)}; else select the same rows "
+            "of both",
         )
     return np.asarray(place)
 
@@ -172,30 +179,32 @@ def _relabelled(first: Given, other: Given) -> str:
     return f"give it the same index: {other.argument}.set_axis({first.argument}.index)"
 
 
-def _of_another_length(first: Given, other: Given) -> str:
-    told = f"expected {other.argument} of {len(first):,} rows as {first.argument} has, found {len(other):,}"
-    if first.labels is None or other.labels is None or not first.labels.isin(other.labels).all():
-        return told
-    return f"{told}: {other.argument}.loc[{first.argument}.index] selects the same rows"
+def _of_another_length(first: Given, other: Given) -> InvalidInput:
+    problem = f"expected {other.argument} of {len(first):,} rows as {first.argument} has, found {len(other):,}"
+    selects = first.labels is not None and other.labels is not None and first.labels.isin(other.labels).all()
+    remedy = f"{other.argument}.loc[{first.argument}.index] selects the same rows" if selects else ""
+    return InvalidInput(problem, option=other.argument, remedy=remedy)
 
 
-def _of_no_known_order(first: str, others: Sequence[str], arrays: Sequence[Given | str]) -> str:
+def _of_no_known_order(first: str, others: Sequence[str], arrays: Sequence[Given | str]) -> InvalidInput:
     other, names = others[0], [one if isinstance(one, str) else one.argument for one in arrays]
     array, name = arrays[0], names[0]
     if isinstance(array, Given):
         make = "pd.Series" if len(array.shape) == 1 else "pd.DataFrame"
         remedy = (
-            f"say which by an index, {make}({name}, index={first}.index) where {name} is in the order of {first}, or "
-            f"index={other}.index where it is in that of {other}"
+            f"Give {make}({name}, index={first}.index) if {name} is in the order of {first}, or "
+            f"index={other}.index if it is in that of {other}"
         )
     else:
         remedy = (
-            f"give {other}.loc[{first}.index] where {name} is in the order of {first}, or {first}.loc[{other}.index] "
-            f"where it is in that of {other}"
+            f"Give {other}.loc[{first}.index] if {name} is in the order of {first}, or {first}.loc[{other}.index] "
+            f"if it is in that of {other}"
         )
-    return (
+    return InvalidInput(
         f"{enumerated(others)} and {first} have the same index labels in different orders, and {enumerated(names)} "
-        f"{'has' if len(names) == 1 else 'have'} none, so either order is possible: {remedy}"
+        f"{'has' if len(names) == 1 else 'have'} none, so either order is possible",
+        option=name,
+        remedy=remedy,
     )
 
 
@@ -205,12 +214,14 @@ def _in_order(one: Given, places: Array | None) -> Given:
 
 
 def _check_shape(one: Given, expected: str) -> None:
-    """ValueError where an argument has other columns than are ``expected``; only a data frame may have several."""
+    """Raise InvalidInput where an argument has other columns than ``expected``; only data frames may have several."""
     axes, framed = len(one.shape), one.header is not None
     fits = {TABLE: axes == 2, SEVERAL: framed or len(one.columns) == 1, SINGLE: len(one.columns) == 1}
     if not fits[expected] or not one.columns:
         kind = "a data frame" if framed else "an array"
-        raise ValueError(f"expected {one.argument} {expected}, found {kind} of shape {one.shape}")
+        raise InvalidInput(
+            f"expected {one.argument} {expected}, found {kind} of shape {one.shape}", option=one.argument
+        )
 
 
 def _alike(known: pd.Series, column: pd.Series) -> bool:

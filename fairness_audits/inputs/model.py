@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.state import lent, networks_in, plain_torch
-from fairness_audits.messages import check_columns, listed, not_installed, reason
+from fairness_audits.messages import check_columns, listed, not_installed, option_in, reason
 from fairness_audits.options import TAKES
 from fairness_audits.values import Array
 
@@ -63,7 +64,7 @@ class Computing:
 
     @property
     def device(self) -> torch.device:
-        """The device; ``auto`` is a GPU where one is visible. ValueError where it cannot be used."""
+        """The device; ``auto`` is a GPU where one is visible. Raises InvalidInput where it cannot be used."""
         import torch
 
         from fairness_audits.models.device import visible_device
@@ -74,9 +75,8 @@ class Computing:
             device = torch.device(self.device_name)
             torch.zeros(1, device=device, dtype=self.dtype)
         except Exception as error:
-            raise ValueError(
-                f"--device={self.device_name} cannot be used here ({reason(error)}): try --device=cpu"
-            ) from error
+            problem = f"--device={self.device_name} cannot be used here ({reason(error)})"
+            raise InvalidInput(problem, option="device", remedy="Try --device=cpu") from error
         return device
 
 
@@ -108,29 +108,32 @@ def load_model(
     """Lend the model that a text names (see TAKES), as given to ``option``, or that an object is.
 
     A torch network is converted and put into evaluation mode; a plain function is taken as it is. Afterwards every
-    network in it is as it was before. Raises ValueError for anything that is not to be found or opened, and for what is
-    nothing that was ``wanted``.
+    network in it is as it was before. Raises InvalidInput for anything that is not to be found or opened, and for
+    anything else than what was ``wanted``.
     """
     file: Path | None = None
     if not isinstance(model, str):
         loaded, origin, given = model, f"{type(model).__name__} of this program", type(model).__name__
         if inspect.isclass(model):
-            raise ValueError(f"expected {wanted}, found the class {model.__name__}: give a fitted object of it")
+            problem = f"expected {wanted}, found the class {model.__name__}"
+            raise InvalidInput(problem, option=option_in(option), remedy="Give a fitted object of it")
     elif model.endswith(ARCHIVES):
         given, file = model, Path(model)
         if not file.is_file():
-            raise ValueError(f"there is no file {file}: {option} takes {TAKES}")
+            problem = f"there is no file {file}"
+            raise InvalidInput(problem, source=file, option=option_in(option), remedy=f"{option} takes {TAKES}")
         loaded, origin = _opened(file, trust_pickle, computing)
     elif ":" in model:
         loaded, origin, file = _imported(model, option)
         given = model
     else:
-        raise ValueError(f"expected {option} to be {TAKES}; found {model!r}")
+        raise InvalidInput(f"expected {option} to be {TAKES}; found {model!r}", option=option_in(option))
     with plain_torch(), lent(networks_in(loaded)):
         made = _model(loaded, origin, file, given, computing)
         if not callable(made.evaluate):
-            found = f"found an object of type {type(loaded).__name__}"
-            raise ValueError(f"{option} {model}: expected {wanted}, {found}" if file else f"expected {wanted}, {found}")
+            place = f"{option} {model}: " if file else ""
+            problem = f"{place}expected {wanted}, found an object of type {type(loaded).__name__}"
+            raise InvalidInput(problem, source=file, option=option_in(option))
         yield made
 
 
@@ -176,20 +179,27 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
     """The model as functions of a data frame: its classes, and probabilities, else decision values, else the classes.
 
     One that was fitted on a data frame gets one, of its own columns in its own order; one fitted on an array an array.
-    Raises ValueError for one that decides several outputs a row.
+    Raises InvalidInput for one that decides several outputs a row.
     """
     columns, known = _columns(fitted), getattr(fitted, "classes_", None)
     known = () if known is None else known
     if any(np.ndim(one) for one in known):
-        raise ValueError(
-            f"{model.given} predicts {len(known)} outputs a row, and an audit is of one decision: give the model of one"
+        raise InvalidInput(
+            f"{model.given} predicts {len(known)} outputs a row, but an audit needs one decision",
+            source=model.given,
+            option="model",
+            remedy="Give a model of one output",
         )
     classes = tuple(np.asarray(known).tolist())
+    # LightGBM keeps the levels of the categories of its training frame, and recodes those of another frame by them.
+    categories = getattr(getattr(fitted, "_Booster", fitted), "pandas_categorical", None)
     scores = [name for name in SCORES if hasattr(fitted, name)]
 
     def asked(method: str, frame: Any) -> Array:
         own = named_as(columns, frame.columns)
         check_columns(frame, own, "the model", "its input")
+        if coded := [name for name in own if is_text(frame[name])] if categories else []:
+            frame = frame.astype(dict.fromkeys(coded, "category"))
         array = not columns and hasattr(fitted, "n_features_in_")
         return np.asarray(getattr(fitted, method)(frame.to_numpy() if array else frame[own] if columns else frame))
 
@@ -225,6 +235,11 @@ def _columns(fitted: Any) -> tuple[str, ...]:
     return () if list(names) == numbers else tuple(map(str, names))
 
 
+def is_text(column: Any) -> bool:
+    """Whether a column of a frame holds text, which is no category of pandas yet."""
+    return str(column.dtype) in ("object", "str", "string")
+
+
 def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:
     """The names that a table has for an estimator's columns: LightGBM writes a space in them as an underscore."""
     known = {str(name).replace(" ", "_"): str(name) for name in there}
@@ -238,16 +253,23 @@ class Onnx:
     """
 
     def __init__(self, path: Path) -> None:
-        onnxruntime = _extra("onnxruntime", path, "onnx")
+        onnxruntime = _extra("onnxruntime", path)
         try:
             self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         except Exception as error:
-            raise ValueError(
-                f"{path} cannot be opened as an ONNX program ({reason(error)}): export it again"
-            ) from error
+            raise _unopened(path, "cannot be opened as an ONNX program", error, "Export it again") from error
         (self.name, *others) = (one.name for one in self.session.get_inputs())
         if others:
-            raise ValueError(f"{path}: expected an ONNX program of one input, found {listed([self.name, *others])}")
+            problem = f"{path}: expected an ONNX program of one input, found {listed([self.name, *others])}"
+            raise InvalidInput(problem, source=path, option="model")
+        (count, *_) = self.session.get_inputs()[0].shape or [None]
+        if isinstance(count, int):
+            raise InvalidInput(
+                f"{path}: this ONNX program takes batches of {count} only, and an audit gives it any number of rows",
+                source=path,
+                option="model",
+                remedy="In torch.onnx.export, mark the first axis of the input as dynamic",
+            )
         first, *more = self.session.get_outputs()
         self.decides = bool(more) and first.type in ("tensor(int64)", "tensor(int32)", "tensor(bool)", "tensor(string)")
 
@@ -276,22 +298,24 @@ def _named(scores: Any) -> bool:
     return isinstance(scores, list) and bool(scores) and isinstance(scores[0], Mapping)
 
 
-OTHER_AUDITS = "take an audit that needs none: fliptest, of its decisions, or permutation, of its predictions"
+OTHER_AUDITS = "use an audit that needs none: fliptest, of its decisions, or permutation, of its predictions"
 
 
-def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> ValueError:
-    """The refusal of a model that an audit by gradients cannot take, with what it can have instead."""
-    return ValueError(
-        f"{model.given} is {WHAT[model.kind]}, which gives no gradient, and this audit follows gradients: give the "
-        f"model as a torch network, or {instead}"
+def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> InvalidInput:
+    """Return the error for a model without gradients, with what to use ``instead``."""
+    return InvalidInput(
+        f"{model.given} is {WHAT[model.kind]}, which gives no gradient, and this audit follows gradients",
+        source=model.given,
+        option="model",
+        remedy=f"Give the model as a torch network, or {instead}",
     )
 
 
-def _extra(name: str, path: Path, extra: str) -> Any:
+def _extra(name: str, path: Path) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ValueError(not_installed(str(path), name, extra)) from error
+        raise InvalidInput(not_installed(str(path), name.partition(".")[0]), source=path, option="model") from error
 
 
 def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:
@@ -305,30 +329,40 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
         try:
             return joblib.load(path), "pickled model"
         except Exception as error:
-            raise ValueError(
-                f"{path} cannot be unpickled ({reason(error)}). A pickle needs the very module that defined its class: "
-                f"run where that can be imported, or give path/to/file.py:name"
-            ) from error
+            remedy = (
+                "A pickle needs the module that defined its class: run where that can be imported, or give "
+                "path/to/file.py:name"
+            )
+            raise _unopened(path, "cannot be unpickled", error, remedy) from error
     if path.suffix != ".skops":
         return _network_in(path, trust_pickle, computing.device)
-    skops = _extra("skops.io", path, "sklearn")
+    skops = _extra("skops.io", path)
     try:
         unknown = skops.get_untrusted_types(file=path)
         if not unknown or trust_pickle:
             return skops.load(path, trusted=unknown), "skops archive"
     except Exception as error:
-        raise ValueError(f"{path} cannot be opened as a skops archive ({reason(error)}): save it again") from error
-    raise ValueError(
-        f"{path} holds objects that skops does not know to be safe ({listed(unknown, 5)}): if you trust its maker give "
-        "--trust-pickle"
+        raise _unopened(path, "cannot be opened as a skops archive", error, "Save it again") from error
+    raise InvalidInput(
+        f"{path} holds objects that skops does not know to be safe ({listed(unknown, 5)})",
+        source=path,
+        option="trust_pickle",
+        remedy="If you trust its maker, give --trust-pickle",
     )
+
+
+def _unopened(path: Path, problem: str, error: Exception, remedy: str) -> InvalidInput:
+    """Return the error for a file that a library cannot open."""
+    return InvalidInput(f"{path} {problem} ({reason(error)})", source=path, option="model", remedy=remedy)
 
 
 def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
     if not trust_pickle:
-        raise ValueError(
-            f"{path} is {what}. A pickle can run any program when it is opened, so it is not opened "
-            f"unasked: if you trust its maker give --trust-pickle; better, {better}, or give path/to/file.py:name"
+        raise InvalidInput(
+            f"{path} is {what}. A pickle can run any program when it is opened, so it is not opened by default",
+            source=path,
+            option="trust_pickle",
+            remedy=f"If you trust its maker, give --trust-pickle; better, {better}, or give path/to/file.py:name",
         )
 
 
@@ -350,18 +384,20 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
             if any(name.endswith("/constants.pkl") for name in inside):
                 return torch.jit.load(path, map_location=device), "TorchScript network"
     except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
-    raise ValueError(
-        f"{path} is no TorchScript archive. Weights alone, or a pickled network, are not opened: save the network as "
-        "TorchScript or as an exported program, or give path/to/file.py:name with a function that builds it and loads "
-        "its weights"
+        raise _unopened(path, "cannot be opened as a saved network", error, "Save it again") from error
+    raise InvalidInput(
+        f"{path} is no TorchScript archive. Weights alone, or a pickled network, are not opened",
+        source=path,
+        option="model",
+        remedy="Save the network as TorchScript or as an exported program, or give path/to/file.py:name with a "
+        "function that builds it and loads its weights",
     )
 
 
 def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
     """The object ``name`` of a module or a Python file, called if it is a factory; its origin in words, and its file.
 
-    Raises ValueError where there is none, and where a factory fails.
+    Raises InvalidInput where there is none, and where a factory fails.
     """
     found, name, file = named_object(option, model)
     where = model.rpartition(":")[0]
@@ -370,7 +406,8 @@ def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
     try:
         return found(), f"what {name}() of {where} returns", file
     except Exception as error:
-        raise ValueError(f"{option} {model}: {name}() failed with {reason(error)}") from error
+        problem = f"{option} {model}: {name}() failed with {reason(error)}"
+        raise InvalidInput(problem, source=where, option=option_in(option)) from error
 
 
 def _is_factory(found: Any) -> bool:
@@ -387,7 +424,7 @@ def _is_factory(found: Any) -> bool:
 def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
     """The object that ``text`` names, its name, and the file that was run for it, None for a module.
 
-    Raises ValueError, which begins with the ``option`` that the text was given to, where there is no such object.
+    Raises InvalidInput, which begins with the ``option`` that the text was given to, where there is no such object.
     """
     where, _, name = text.rpartition(":")
     file = Path(where) if where.endswith(".py") else None
@@ -398,10 +435,16 @@ def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
             importable_from(Path.cwd())
             module = importlib.import_module(where)
     except Exception as error:
-        raise ValueError(f"{option} {text}: importing {where!r} failed with {reason(error)}") from error
+        problem = f"{option} {text}: importing {where!r} failed with {reason(error)}"
+        raise InvalidInput(problem, source=where, option=option_in(option)) from error
     if not hasattr(module, name):
         public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
-        raise ValueError(f"{option} {text}: {where!r} has no {name!r}. It has: {', '.join(public) or 'nothing'}")
+        raise InvalidInput(
+            f"{option} {text}: {where!r} has no {name!r}",
+            source=where,
+            option=option_in(option),
+            remedy=f"It has: {', '.join(public) or 'nothing'}",
+        )
     return getattr(module, name), name, file
 
 

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from scipy.special import logsumexp
 
-from fairness_audits.inputs.model import Model
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.encoding import Encoding
+from fairness_audits.inputs.model import Computing, Model
 from fairness_audits.inputs.table import sha256
 from fairness_audits.messages import SHOWN, listed, reason
 from fairness_audits.models.outputs import ROUNDING, Kind, class_scores, detected_kind, resolution
 from fairness_audits.options import OutputKind
+from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -28,10 +32,10 @@ CHANGE = 1e-3
 ROUNDED = 4
 """In half precision, an output may differ by so many units in its last place."""
 REMEDIES = (
-    (("same dtype", "Double"), "The model computes in another precision: {precision}"),
-    (("on the same device",), "The model keeps tensors on another device: try --device=cpu"),
+    ("dtype", ("same dtype", "Double"), "The model computes in another precision: {precision}"),
+    ("device", ("on the same device",), "The model keeps tensors on another device: try --device=cpu"),
 )
-"""What to do, by words in torch's message."""
+"""The option to change and what to do, by words in torch's message."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,191 @@ class Scores:
     def prediction(self) -> Array:
         """The class of the largest score of what is audited, (n,)."""
         return np.asarray(self.trial.argmax(1))
+
+
+TRIED_ROWS = 2000
+"""Rows on which a model is tried for jumps."""
+NEAR, JUMP, JUMPING = 1e-6, 1e-4, 0.01
+"""Outputs jump where probabilities so near to each other differ by more than JUMP, in at least this share of rows."""
+FLAT_ROWS, FLAT = 200, 1e-3
+"""A model that changes in few rows over this distance, along no axis, is a step function."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model says of points (n, d), in the columns' own units, without any gradient.
+
+    ``outputs`` maps points to numbers (n, K) or (n,), which are of the ``kind``, read off the values where
+    ``detected``; ``itself`` maps them to the places of the classes that the model decides on by its own predict, None
+    where only its outputs say. ``trial`` (n, K) are the logarithms of the probabilities of what is audited, up to a
+    constant of the row, ``prediction`` (n,) its classes; ``columns``, ``saturated`` as in :class:`Scores`. ``single``
+    tells whether the outputs are in single precision.
+    """
+
+    outputs: Callable[[Array], Array]
+    itself: Callable[[Array], Array] | None
+    kind: Kind
+    detected: bool
+    columns: int
+    trial: Array
+    prediction: Array
+    saturated: int
+    single: bool
+
+    def scores(self, x: Array) -> Array:
+        """Logarithms of probabilities (n, K), up to a constant of the row."""
+        return log_scores(self.outputs(x), self.kind)
+
+    def probabilities(self, x: Array) -> Array:
+        """Probabilities of the classes (n, K)."""
+        scores = self.scores(x)
+        return np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+
+    def loss(self, x: Array, label: Array) -> Array:
+        """The cross-entropy (n,) of each point's own label, exact however small it is."""
+        scores = self.scores(x)
+        own = np.eye(scores.shape[1], dtype=bool)[label]
+        with np.errstate(invalid="ignore"):
+            return np.logaddexp(0.0, logsumexp(np.where(own, -np.inf, scores), axis=1) - scores[own])
+
+    def decisions(self, x: Array) -> Array:
+        """The classes (n,) that the model decides on: by itself where it can, else those of the largest scores."""
+        return self.scores(x).argmax(axis=1) if self.itself is None else self.itself(x)
+
+
+def log_scores(output: Array, kind: Kind) -> Array:
+    """Read finite outputs as the logarithms of probabilities (n, K), up to a constant of the row.
+
+    Outputs are (n, K), (n, 1) or (n,). One column is of class 1, as in
+    :func:`fairness_audits.models.outputs.class_scores`. The logarithm of 0 is -inf.
+    """
+    several = output.ndim == 2 and output.shape[1] > 1
+    one = output if several else output.reshape(-1)
+    with np.errstate(divide="ignore"):
+        if several:
+            return np.log(one) if kind == "probability" else one
+        if kind == "logits":
+            return np.stack((np.zeros_like(one), one), axis=1)
+        if kind == "probability":
+            return np.stack((np.log1p(-one), np.log(one)), axis=1)
+        return np.stack((np.log(-np.expm1(one)), one), axis=1)
+
+
+def kind_of(output: Array) -> Kind:
+    """Read the kind off outputs as :func:`fairness_audits.models.outputs.detected_kind` does."""
+    rounding = max(ROUNDING, resolution(output))
+    unit = bool(((output >= 0) & (output <= 1)).all())
+    if output.ndim == 1 or output.shape[1] == 1:
+        return "probability" if unit else "logits"
+    if unit and bool((np.abs(output.sum(axis=1) - 1) < rounding).all()):
+        return "probability"
+    return "log-probabilities" if bool((np.abs(logsumexp(output, axis=1)) < ROUNDING).all()) else "logits"
+
+
+def given_as(
+    model: Model, encoding: Encoding, some: Array, computing: Computing, tensors: bool
+) -> Callable[[Array], Any]:
+    """Return what makes points (n, d) an input of the model.
+
+    A network is given tensors, an ONNX program arrays, anything else a data frame. A function that fails on a data
+    frame of ``some`` points is given an array, and then, where ``tensors`` are wanted, a tensor.
+    """
+
+    def tensor(x: Array) -> Any:
+        import torch
+
+        return torch.tensor(x, dtype=computing.dtype, device=computing.device)
+
+    if model.kind in ("network", "quantised"):
+        return tensor
+    if model.kind == "onnx":
+        return np.array
+    forms: list[Callable[[Array], Any]] = [encoding.decoded, np.array, *([tensor] if tensors else [])]
+    for made in forms if model.kind == "function" else ():
+        try:
+            array_of(lambda x: model.evaluate(made(x)), some, row_form(encoding.names))  # noqa: B023
+        except ValueError:
+            continue
+        return made
+    return encoding.decoded
+
+
+def answered(
+    model: Model, encoding: Encoding, features: Array, kind: OutputKind, computing: Computing, tensors: bool = False
+) -> Answers:
+    """Return the model as a map from points to its answers, after a trial on all rows ``features`` (n, d).
+
+    It is asked as :func:`given_as` says. Raises ValueError where the model fails, returns another shape or values that
+    are not finite, and where rows influence each other or chance decides.
+    """
+    form, inputs = row_form(encoding.names), given_as(model, encoding, features[:2], computing, tensors)
+
+    def outputs(x: Array) -> Array:
+        blocks = [x[at : at + BLOCK_ROWS] for at in range(0, len(x), BLOCK_ROWS)]
+        return np.concatenate([array_of(lambda x: model.evaluate(inputs(x)), one, form) for one in blocks])
+
+    output = outputs(features)
+    check_finite(output, range(len(output)), form)
+    check_alone(outputs, features, output, form)
+    read_as = kind_of(output) if kind == "auto" else kind
+    check_kind(output, read_as)
+    trial = log_scores(output, read_as)
+    places = {level_name(value): place for place, value in enumerate(model.classes)}
+
+    def itself(x: Array) -> Array:
+        assert model.predict is not None
+        found = classes_by(lambda x: model.predict(inputs(x)), x, form)  # type: ignore[misc]
+        return np.array([places[level_name(value)] for value in found.tolist()])
+
+    own = model.predict is not None and len(places) == trial.shape[1]
+    second = np.sort(trial, axis=1)[:, -2]
+    return Answers(
+        outputs=outputs,
+        itself=itself if own else None,
+        kind=read_as,
+        detected=kind == "auto" and model.kind != "estimator",  # whose methods say what they return
+        columns=output.shape[1] if output.ndim == 2 else 1,
+        trial=trial,
+        prediction=itself(features) if own else trial.argmax(axis=1),
+        saturated=int(np.isneginf(second).sum()),
+        single=bool((output == output.astype(np.float32)).all()),
+    )
+
+
+def jumps(probabilities: Callable[[Array], Array], points: Array, directions: Array) -> float:
+    """Return the share of points at which a model's probabilities jump.
+
+    Parameters
+    ----------
+    probabilities : callable
+        From points (m, d) to (m, K).
+    points : array (n, d)
+        Some of the rows, in the units of the audit.
+    directions : array (k, d)
+        Of length 1: where the model is tried.
+
+    Returns
+    -------
+    float
+        The share at which points that are 1e-6 away on both sides along a direction differ by more than 1e-4. 1 for a
+        step function whose steps are rarely that near: probabilities differ between points, but around most of the
+        points they are the same along every axis.
+    """
+    gap = np.zeros(len(points))
+    for u in directions:
+        near = probabilities(points + NEAR * u) - probabilities(points - NEAR * u)
+        gap = np.maximum(gap, np.abs(near).max(axis=1))
+    share = float((gap > JUMP).mean())
+    if share >= JUMPING or (gap > 0).mean() > 0.5:
+        return share
+    some = points[:FLAT_ROWS]
+    here = probabilities(some)
+    if np.ptp(here, axis=0).max() == 0:
+        return share
+    for axis in np.eye(points.shape[1]):
+        if (probabilities(some + FLAT * axis) != here).any(axis=1).mean() > 0.5:
+            return share
+    return 1.0
 
 
 def row_form(names: Sequence[str], unit: str = "row") -> Form:
@@ -234,7 +423,7 @@ def check_gradient(
         )
 
 
-def model_facts(model: Model, scores: Scores | None = None) -> dict[str, Any]:
+def model_facts(model: Model, scores: Scores | Answers | None = None) -> dict[str, Any]:
     """Which model was audited, and how its outputs were read, for the JSON."""
     facts = {"given": model.given, "origin": model.origin, "sha256": None if model.file is None else sha256(model.file)}
     if scores is None:
@@ -266,7 +455,7 @@ def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> 
     }
 
 
-def check_kind(output: torch.Tensor, kind: Kind) -> None:
+def check_kind(output: torch.Tensor | Array, kind: Kind) -> None:
     """ValueError where the values cannot be of the kind that the user says they are."""
     low, high = float(output.min()), float(output.max())
     fits = high <= ROUNDING if kind == "log-probabilities" else kind == "logits" or 0 <= low <= high <= 1
@@ -282,10 +471,12 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
         return evaluate(inputs)
     except Exception as error:
         message = str(error)
-        remedy = next((text for words, text in REMEDIES if any(word in message for word in words)), "")
-        raise ValueError(
-            f"the model failed on {len(inputs)} {form.given}: {reason(error)}. "
-            f"{remedy.format(precision=form.precision) or form.remedy}"
+        known = ((name, text) for name, words, text in REMEDIES if any(word in message for word in words))
+        option, remedy = next(known, (None, form.remedy))
+        raise InvalidInput(
+            f"the model failed on {len(inputs)} {form.given}: {reason(error)}",
+            option=option,
+            remedy=remedy.format(precision=form.precision) if option else remedy,
         ) from error
 
 

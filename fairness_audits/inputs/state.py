@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.identity import of_library, referred
 from fairness_audits.models.device import float32_kernels, full_precision
 
@@ -90,7 +91,7 @@ def lent(networks: list[torch.nn.Module]) -> Iterator[None]:
 
     Meanwhile their tensors hold copies of the values, so that whatever is done to these is undone. The parameters stay
     the same objects, which optimizers know.
-    Raises ValueError for a lazy module, whose parameters have no values yet.
+    Raises InvalidInput for a lazy module, whose parameters have no values yet.
     """
     if not networks:
         yield
@@ -100,9 +101,8 @@ def lent(networks: list[torch.nn.Module]) -> Iterator[None]:
     modules = list({id(module): module for network in networks for module in network.modules()}.values())
     for module in modules:
         if any(torch.nn.parameter.is_lazy(one) for one in _tensors(module)):
-            raise ValueError(
-                f"the network has parameters without values ({type(module).__name__}): give it one batch first"
-            )
+            problem = f"the network has parameters without values ({type(module).__name__})"
+            raise InvalidInput(problem, option="model", remedy="Give it one batch first")
     attributes = [(module, module.training, _copied(module)) for module in modules]
     tensors = list({id(one): one for module in modules for one in _tensors(module)}.values())
     saved = [(one, one.data, one.requires_grad, _gradient(one)) for one in tensors if not one.is_inference()]

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits import options as options
-from fairness_audits.messages import SHOWN, advised, check_columns, listed
+from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import SHOWN, advised, check_columns, listed, option_in
 from fairness_audits.seeds import generators
 from fairness_audits.tables.duckdb_engine import opened
-from fairness_audits.tables.levels import in_order, level_name, where
+from fairness_audits.tables.levels import first_row, in_order, level_name, where
 from fairness_audits.tables.rows import Values, doubles, grouped, labelled
 from fairness_audits.tables.rows import numeric as numbers_in
 from fairness_audits.tables.table import FAULTS, Faulty, Place, Score
@@ -60,16 +61,17 @@ class Source:
         """The rows in a file, decimal numbers in a CSV to the last bit.
 
         Columns named in ``text`` stay text. In a CSV ``missing`` stands for a missing value, beside the empty cell, and
-        ``separator`` names what is between columns. Raises ValueError as :mod:`fairness_audits.tables` does, and for a
-        file without rows.
+        ``separator`` names what is between columns. Raises InvalidInput as :mod:`fairness_audits.tables` does, and for
+        a file without rows.
         """
         if not path.is_file():
-            raise ValueError(f"there is no file {path}: give the path of a CSV or Parquet file")
+            problem = f"there is no file {path}"
+            raise InvalidInput(problem, source=path, remedy="Give the path of a CSV or Parquet file")
         with opened(path, missing=missing, separator=separator, text_columns=text) as found:
             check_columns(found, text, "--text", found.name)
             table = found.frame(text)
         if table.empty:
-            raise ValueError(f"{path} has no rows: an audit needs rows of data")
+            raise InvalidInput(f"{path} has no rows. An audit needs rows of data", source=path)
         return cls(str(path), table, sha256(path), found.notes)
 
     @property
@@ -139,7 +141,9 @@ class Rows:
 
 
 def rows(source: Source, names: Sequence[str], sensitive: Sequence[Attribute]) -> Rows:
-    """The arrays of the named features and of sensitive attributes; ValueError names the column and what to do.
+    """The arrays of the named features and of sensitive attributes.
+
+    Raises InvalidInput, which names the column.
 
     The label is left to :func:`classes_of`, which has to know how many classes the model tells apart.
     """
@@ -181,26 +185,43 @@ def feature_names(
     ):
         check_columns(table, names, named_by, path)
     if label in apart:
-        raise ValueError(f"column {label!r} is given as --label and as {option}: it can only be one of them")
+        problem = f"column {label!r} is given as --label and as {option}"
+        raise InvalidInput(problem, option=option_in(option), column=label, remedy="Give it as one of them only")
     if not asked.features:
         left_out = {*labels, *asked.drop, *(() if included else apart)}
         every = tuple(name for name in table.columns if name not in left_out)
         if not every:
-            raise ValueError(f"{path}: no feature column is left beside label, {option[2:]} and dropped columns")
+            raise InvalidInput(
+                f"{path}: no feature column is left beside label, {option[2:]} and dropped columns",
+                source=path,
+                option="drop",
+                remedy="Drop fewer columns",
+            )
         return every
     repeated = sorted({name for name in asked.features if list(asked.features).count(name) > 1})
     if repeated:
-        raise ValueError(f"--features names {listed(repeated)} more than once: name each column once")
+        raise InvalidInput(
+            f"--features names {listed(repeated)} more than once",
+            option="features",
+            column=repeated[0],
+            remedy="Name each column once",
+        )
     both = [name for name in asked.features if name in {*labels, *asked.drop}]
     if both:
-        raise ValueError(f"--features names {listed(both)}, which is also the label or dropped: leave one of them out")
+        raise InvalidInput(
+            f"--features names {listed(both)}, which is also the label or dropped",
+            option="features",
+            column=both[0],
+            remedy="Leave one of them out",
+        )
     return tuple(asked.features)
 
 
 def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: str = "numbers") -> Array:
-    """The named columns as (n, d) float64; ValueError for text, infinite and, unless ``gaps``, missing values.
+    """The named columns as (n, d) float64.
 
-    ``wanted`` is what the message says of all features.
+    Raises InvalidInput for text, infinite and, unless ``gaps``, missing values. ``wanted`` is what the message says of
+    all features.
     """
     from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
@@ -213,25 +234,30 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
     if wrong:
         found = "; ".join(f"{name!r} holds {_examples(table[name])}" for name in wrong[:SHOWN])
         more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
-        raise ValueError(
-            f"{source.name}: expected {wanted} in every feature column, but {found}{more}. Encode these columns as the "
-            "model expects them (pandas.get_dummies of text, days of a date), or leave them out, "
-            f"{advised('drop', ','.join(wrong))}"
+        raise InvalidInput(
+            f"{source.name}: expected {wanted} in every feature column, but {found}{more}",
+            source=source.name,
+            option="features",
+            column=wrong[0],
+            remedy="Encode these columns as the model expects them (pandas.get_dummies of text, days of a date), or "
+            f"leave them out, {advised('drop', ','.join(wrong))}",
         )
-    if not gaps and (told := missing_in(replace(source, table=table[list(names)]))):
-        raise ValueError(f"{source.name}: {told}: {FILL}")
+    if not gaps:
+        check_complete(replace(source, table=table[list(names)]), source.name, FILL.capitalize())
     bounds = (Score(name, -LARGEST, LARGEST) for name in names)
     return np.column_stack([numbers_in(source, one, "feature", table[one.column], gaps) for one in bounds])
 
 
-def missing_in(source: Source) -> str:
-    """Which columns have gaps, and where the first of them has; empty where none has."""
+def check_complete(source: Source, place: str, remedy: str) -> None:
+    """Raise InvalidInput where features have missing values; its text begins with the ``place``."""
     counts = source.table.isna().sum()
     if not (names := [str(name) for name in source.table if counts[name]]):
-        return ""
-    at = where(source.places(Faulty(names[0], "missing")), int(counts[names[0]]), len(source.table), values=False)
+        return
+    places = source.places(Faulty(names[0], "missing"))
+    at = where(places, int(counts[names[0]]), len(source.table), values=False)
     others = f"; so are values of {listed(list(map(repr, names[1:])), SHOWN)}" if names[1:] else ""
-    return f"column {names[0]!r} (feature) is missing in {at}{others}"
+    problem = f"{place}: column {names[0]!r} (feature) is missing in {at}{others}"
+    raise InvalidInput(problem, source=source.name, column=names[0], row=first_row(places), remedy=remedy)
 
 
 def two_classes(source: Source, column: str, positive: str | None) -> tuple[Array, tuple[str, str]]:
@@ -239,9 +265,12 @@ def two_classes(source: Source, column: str, positive: str | None) -> tuple[Arra
     codes, classes = labelled(source, column, source.table[column], positive)
     names = {code: level_name(value) for value, code in classes.items()}
     if len(names) < 2:
-        raise ValueError(
-            f"{source.name}: column {column!r} (label) is {listed(list(names.values()))} in all rows: an audit of a "
-            "model needs rows of both classes"
+        raise InvalidInput(
+            f"{source.name}: column {column!r} (label) is {listed(list(names.values()))} in all rows. An audit of a "
+            "model needs rows of both classes",
+            source=source.name,
+            option="label",
+            column=column,
         )
     return codes, (names[0], names[1])
 
@@ -249,39 +278,53 @@ def two_classes(source: Source, column: str, positive: str | None) -> tuple[Arra
 def class_numbers(source: Source, column: str, classes: Sequence[str] | None) -> Array:
     """Labels (n,) int64 from 0: names among ``classes``, or whole numbers.
 
-    Raises ValueError for missing labels, names without ``classes``, and names that are not among them.
+    Raises InvalidInput for missing labels, names without ``classes``, and names that are not among them.
     """
     values = Values.of(source, column, "label", source.table[column])
     texts = [level_name(value) for value in values.distinct]
     if classes is not None and len(set(classes)) < len(classes):
-        raise ValueError(f"--classes names a class more than once: {listed(classes)}")
+        problem = f"--classes names a class more than once: {listed(classes)}"
+        raise InvalidInput(problem, option="classes", remedy="Name each class once")
     number = {name: place for place, name in enumerate(classes or ())}
     if all(text.isdigit() for text in texts) and not set(texts) <= set(number):
         number = {text: int(text) for text in texts}
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
-        remedy = (
-            "expected the numbers of the model's outputs, from 0: give their names in the outputs' order with "
-            "--classes=A,B,C"
+        problem, remedy = (
+            (
+                "expected the numbers of the model's outputs, from 0",
+                "Give their names in the outputs' order with --classes=A,B,C",
+            )
             if classes is None
-            else f"which --classes does not name. It names: {listed(classes)}"
+            else ("which --classes does not name", f"It names: {listed(classes)}")
         )
-        raise ValueError(f"{source.name}: column {column!r} (label) holds {listed(odd, SHOWN)}, {remedy}")
+        raise InvalidInput(
+            f"{source.name}: column {column!r} (label) holds {listed(odd, SHOWN)}, {problem}",
+            source=source.name,
+            option="classes",
+            column=column,
+            remedy=remedy,
+        )
     return values.coded({value: number[text] for value, text in zip(values.distinct, texts, strict=True)})
 
 
 def check_classes(label: Array, count: int, classes: Sequence[str] | None, name: object, path: str) -> None:
-    """ValueError unless the labels are outputs of a model of ``count`` classes and ``--classes`` names them all."""
+    """Raise InvalidInput unless labels are outputs of a model of ``count`` classes and ``--classes`` names them all."""
     if classes is not None and len(classes) != count:
-        raise ValueError(
-            f"--classes names {len(classes)} classes, but the model returns scores of {count}: name all, in the order "
-            "of the outputs"
+        raise InvalidInput(
+            f"--classes names {len(classes)} classes, but the model returns scores of {count}",
+            option="classes",
+            remedy="Name all, in the order of the outputs",
         )
     beyond = sorted(set(label[label >= count].tolist()))
     if beyond:
-        raise ValueError(
-            f"{path}: the label {name!r} holds {listed(beyond, SHOWN)}, out of range: the "
-            f"model has {count} classes, so expected 0 to {count - 1}. If classes are numbered from 1, or otherwise, "
-            "name them with --classes"
+        raise InvalidInput(
+            f"{path}: the label {name!r} holds {listed(beyond, SHOWN)}, but the model has {count} classes, so expected "
+            f"0 to {count - 1}",
+            source=path,
+            option="classes",
+            column=str(name),
+            row=int(np.flatnonzero(label >= count)[0]),
+            remedy="If classes are numbered from 1, or otherwise, name them with --classes",
         )
 
 
@@ -294,9 +337,13 @@ def classes_of(
     label = class_numbers(source, column, classes)
     check_classes(label, count, classes, column, source.name)
     if classes is None and len(np.unique(label)) <= 2:
-        raise ValueError(
+        raise InvalidInput(
             f"the model returns scores of {count} classes, but the label {column!r} of {source.name} holds "
-            f"{len(np.unique(label))}: give the model's own classes their names, in its order, with --classes"
+            f"{len(np.unique(label))}",
+            source=source.name,
+            option="classes",
+            column=column,
+            remedy="Name the model's own classes, in the order of its outputs, with --classes",
         )
     return label, tuple(classes or map(str, range(count)))
 
@@ -306,10 +353,14 @@ def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, 
     column = attribute.column
     codes, levels = grouped(source, column, source.table[column], attribute.level, "sensitive")
     if len(levels) != 2:
-        raise ValueError(
+        raise InvalidInput(
             f"{source.name}: the sensitive column {column!r} must have two levels, found {len(levels)}: "
-            f"{listed(levels, SHOWN)}: compare one level with the rest, "
-            f"{advised('sensitive', f'{column}={levels[0]}')}, or code it in two levels"
+            f"{listed(levels, SHOWN)}",
+            source=source.name,
+            option="sensitive",
+            column=column,
+            remedy="Compare one level with the rest, "
+            f"{advised('sensitive', f'{column}={levels[0]}')}, or code it in two levels",
         )
     first, second = levels
     return (codes, (first, second)) if attribute.level is None else (1 - codes, (second, first))
@@ -356,8 +407,8 @@ def units(features: Array, names: Sequence[str], asked: options.Standardize | No
 
     The penalty and the step size take one unit of each column alike, so an audit in wrong units moves some columns
     hardly at all and finds nothing. ``asked``: ``none`` keeps the units, ``continuous`` standardises each column of
-    more than two values. With None the units are kept where all such columns are near unit scale; elsewhere ValueError
-    asks for a decision.
+    more than two values. With None the units are kept where all such columns are near unit scale; elsewhere
+    InvalidInput asks for a decision.
     """
     d = len(names)
     mean, std = (np.nanmean, np.nanstd) if np.isnan(features).any() else (np.mean, np.std)
@@ -368,11 +419,13 @@ def units(features: Array, names: Sequence[str], asked: options.Standardize | No
         off = [j for j in continuous if not lowest <= spread[j] <= highest]
         if off:
             found = listed([f"{names[j]} ({spread[j]:.3g})" for j in off], SHOWN)
-            raise ValueError(
-                f"columns with a standard deviation far from 1: {found}. The audit takes one unit of each column "
-                "alike, so say what it shall do: --standardize=continuous measures columns of more than "
-                "two values in standard deviations (the model still sees the columns as they are); --standardize=none "
-                "keeps their units"
+            raise InvalidInput(
+                f"columns with a standard deviation far from 1: {found}. The audit treats one unit of each column "
+                "alike",
+                option="standardize",
+                column=names[off[0]],
+                remedy="Choose: --standardize=continuous measures columns of more than two values in standard "
+                "deviations (the model still sees the columns as they are); --standardize=none keeps their units",
             )
     shift, scale = np.zeros(d), np.ones(d)
     if asked != "continuous":

@@ -20,17 +20,18 @@ from types import ModuleType
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 
 def architecture(name: str) -> ModuleType:
-    """The module that evaluates classifiers of this architecture; ValueError if there is none of that name."""
+    """The module that evaluates classifiers of this architecture; InvalidInput if there is none of that name."""
     from fairness_audits.models import kernel, linear, logistic_mixture, mlp, thresholds
 
     modules = (mlp, logistic_mixture, linear, kernel, thresholds)
     known = {module.__name__.rpartition(".")[2]: module for module in modules}
     if name not in known:
-        raise ValueError(f"expected an architecture among {', '.join(known)}, found {name!r}")
+        raise InvalidInput(f"expected an architecture among {', '.join(known)}, found {name!r}", option="architecture")
     return known[name]
 
 

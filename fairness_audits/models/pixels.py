@@ -6,6 +6,8 @@ import torch
 from torch import nn
 from torch.nn.functional import interpolate
 
+from fairness_audits.errors import InvalidInput
+
 
 class PixelNetwork(nn.Module):
     """Pixels (n, c, s, s) in [0, 1] -> logits (n, C).
@@ -36,12 +38,13 @@ class PixelNetwork(nn.Module):
         self.pretrained = pretrained
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """The logits; ValueError for images of another shape than the network was built for."""
+        """The logits; InvalidInput for images of another shape than the network was built for."""
         expected = (self.mean.shape[1], self.size, self.size)
         if pixels.ndim != 4 or tuple(pixels.shape[1:]) != expected:
-            raise ValueError(
-                f"expected images (n, {', '.join(map(str, expected))}), found {tuple(pixels.shape)}: "
-                "resize them to the size that the network was trained on"
+            raise InvalidInput(
+                f"expected images (n, {', '.join(map(str, expected))}), found {tuple(pixels.shape)}",
+                option="pixels",
+                remedy="Resize them to the size that the network was trained on",
             )
         x = (pixels - self.mean) / self.std
         if self.input_size is not None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 
@@ -25,12 +26,13 @@ def predict(parameters: Mapping[str, Array], x: Array) -> Array:
 
 
 def score(parameters: Mapping[str, Array], x: Array) -> Array:
-    """P(h = 1 | x): x (R, n, d) -> (R, n). Raises ValueError for a row in a group without thresholds."""
+    """P(h = 1 | x): x (R, n, d) -> (R, n). Raises InvalidInput for a row in a group without thresholds."""
     read = np.stack([rows[:, columns] for rows, columns in zip(x, parameters["read"], strict=True)])
     same = (read[..., None, :] == parameters["group"][:, None]).all(axis=-1)
     if not same.any(axis=-1).all():
         unknown = np.unique(read[~same.any(axis=-1)], axis=0)[0].tolist()
-        raise ValueError(f"a row has the protected values {unknown}, a group without training rows: train on more")
+        problem = f"a row has the protected values {unknown}, a group without training rows"
+        raise InvalidInput(problem, remedy="Train on more rows")
     group = same.argmax(axis=-1)
     margin = (x @ parameters["coef"][..., None])[..., 0] + parameters["intercept"][:, None]
     constant, threshold, weight = (

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import binom
-from scipy.stats import t as student
+from scipy.special import bdtr, stdtrit
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Estimate:
         finite = np.sort(np.asarray(values, float)[np.isfinite(values)])
         if not len(finite):
             return cls(math.nan)
-        j = int(binom.ppf((1 - level) / 2, len(finite), 0.5))
+        j = int(np.count_nonzero(bdtr(np.arange(len(finite)), len(finite), 0.5) < (1 - level) / 2))
         low, high = (float(finite[j - 1]), float(finite[-j])) if j else (math.nan, math.nan)
         return cls(float(np.median(finite)), n=len(finite), low=low, high=high)
 
@@ -61,5 +60,5 @@ class Estimate:
         """
         if self.n < 2:
             return self
-        half = float(student.ppf((1 + level) / 2, self.n - 1)) * self.std / math.sqrt(self.n)
+        half = float(stdtrit(self.n - 1, (1 + level) / 2)) * self.std / math.sqrt(self.n)
         return Estimate(self.value, self.std, self.n, max(self.value - half, least), min(self.value + half, most))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
 from fairness_audits.results.document import Caveat, Document, Facts, Figure, Outcome, Section, Text, Verdict
 from fairness_audits.results.table import Column, Row, Table, rows_of, under
@@ -57,8 +59,10 @@ class Result(Document):
     def __repr__(self) -> str:
         return f"<{self.title} of {self.subject}: {self.outcome}>"
 
-    def _repr_html_(self) -> str:
-        """Return the page in an iframe, for notebooks."""
+    def _repr_html_(self) -> str | None:
+        """Return the page in an iframe, for notebooks; None, which shows the text, where figures cannot be drawn."""
+        if find_spec("matplotlib") is None:
+            return None
         from html import escape
         from tempfile import TemporaryDirectory
 
@@ -71,4 +75,5 @@ class Result(Document):
 def _known(kind: str, name: str | None, names: list[str]) -> str:
     if name in names or (name is None and names):
         return name or names[0]
-    raise ValueError(f"there is no {kind} {name!r}: " + (f"there are {', '.join(names)}" if names else "there is none"))
+    remedy = f"There are {', '.join(names)}" if names else "There is none"
+    raise InvalidInput(f"there is no {kind} {name!r}", option="name", remedy=remedy)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
 from fairness_audits.audits.permutation.outcomes import Counts
+from fairness_audits.errors import InvalidInput
 from fairness_audits.tables.levels import check_named
 from fairness_audits.tables.rows import counted, numbers, predictions
 from fairness_audits.tables.table import Request, Table, in_precision_of, reading
@@ -52,7 +53,7 @@ def opened(
         with by_spark(source, threads, memory, missing, separator) as spark:
             yield spark
     else:
-        raise ValueError(f"expected an engine among {', '.join(ENGINES)}; found {engine!r}")
+        raise InvalidInput(f"expected an engine among {', '.join(ENGINES)}; found {engine!r}", option="engine")
 
 
 def contingency(
@@ -84,7 +85,7 @@ def contingency(
     ``engine``: ``duckdb`` (with ``threads`` and ``memory`` such as "4GB" as limits; more goes to disk) or ``spark`` (in
     the active session, else a local one with these limits). More than ``cells`` cells are refused.
 
-    Raises ValueError that names the column, the number of rows and the first of them, for a column that is not there,
+    Raises InvalidInput that names the column, the number of rows and the first of them, for a column that is not there,
     missing values, a label that has not two classes, one group only, scores that are no numbers or out of bounds, and
     for a source that cannot be read.
     """

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairness_audits.messages import SHOWN, check_distinct, listed
+from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import SHOWN, check_columns, check_distinct, listed
 from fairness_audits.tables import sql
+from fairness_audits.tables.groupings import Grouping
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import (
     Files,
@@ -29,9 +31,8 @@ from fairness_audits.values import Array
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
-    import pyarrow
 
-FRAME = "rows_in_memory"
+FRAME, GIVEN = "rows_in_memory", "rows_as_given"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
 TEXTS = ("VARCHAR", "ENUM")
 TYPES = {
@@ -69,7 +70,9 @@ def opened(
                 try:
                     connection.execute(f"SET {name} = {text(str(value))}")
                 except duckdb.Error as error:
-                    raise ValueError(f"DuckDB does not take {value!r} as {name}: {said(error)}") from error
+                    option = "memory" if name == "memory_limit" else name
+                    problem = f"DuckDB does not take {value!r} as {name}: {said(error)}"
+                    raise InvalidInput(problem, option=option) from error
         yield DuckTable(connection, source, missing, separator, text_columns)
 
 
@@ -94,25 +97,28 @@ def said(error: BaseException) -> str:
     return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
 
 
-def in_arrow(frame: pd.DataFrame) -> pyarrow.Table:
-    """A data frame with its columns :func:`numbered`.
+def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return a data frame that DuckDB reads, its columns :func:`numbered`, and those of them that are text.
 
     Numbers are as they are, but of half precision in single, since DuckDB has none; all else (objects, categories,
     dates) is the text of its values.
     """
-    import pyarrow
+    import pandas as pd
     from pandas.api.types import is_complex_dtype, is_float_dtype, is_numeric_dtype
 
-    columns = []
-    for _, values in frame.items():
+    columns: dict[str, Any] = {}
+    texts = []
+    for name, (_, values) in zip(numbered(frame.columns), frame.items(), strict=True):
         if is_float_dtype(values):
-            plain = values.to_numpy(dtype=np.promote_types(precision_of(values), np.float32), na_value=np.nan)
+            columns[name] = values.to_numpy(dtype=np.promote_types(precision_of(values), np.float32), na_value=np.nan)
         elif is_numeric_dtype(values) and not is_complex_dtype(values):
-            plain = values.to_numpy()
+            columns[name] = values.array
         else:
-            plain = values.astype("string")
-        columns.append(pyarrow.array(plain, from_pandas=True))
-    return pyarrow.table(columns, names=numbered(frame.columns))
+            found = values.astype("string").astype(object).to_numpy(copy=True)
+            found[values.isna().to_numpy()] = None
+            columns[name] = found
+            texts.append(name)
+    return pd.DataFrame(columns), texts
 
 
 class DuckTable:
@@ -150,14 +156,20 @@ class DuckTable:
             self._header = tuple(str(column) for column in source.columns)
             check_distinct(self._header, self.name)
             self._half = half_columns(source)
-            connection.register(FRAME, in_arrow(typed(source, self.name)))
+            rows, texts = plain(typed(source, self.name))
+            connection.register(GIVEN, rows)
+            # DuckDB knows no type of a column in which everything is missing.
+            as_text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
+            replaced = f" REPLACE ({as_text})" if texts else ""
+            connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {GIVEN}")
         known, kinds, *_ = zip(*self._query(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
         if self._files is not None and self._files.kind == "parquet":
             self._half = half_in_parquet(self._files)
         self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
         self._types: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
-        self._dialect = sql.Dialect(lambda column: quoted(self._known[column]), text)
+        self._made = dict[str, str]()
+        self._dialect = sql.Dialect(lambda column: self._made.get(column) or quoted(self._known[column]), text)
         if self._files is not None and self._files.kind == "csv" and self._separator != ",":
             self._commas = self._with_decimal_commas(text_columns)
             if commas := [name for name in self.columns if self._known[name] in self._commas]:
@@ -184,7 +196,8 @@ class DuckTable:
             return []
         found: list[Place] = []
         for path in self._files.paths if self._files else (None,):
-            numbered = f"SELECT {column.raw}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
+            seen = "*" if faulty.column in self._made else column.raw
+            numbered = f"SELECT {seen}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
             rows = self._query(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {SHOWN}")
             several = self._files is not None and len(self._files.paths) > 1
             found += [Place(row, Path(path).name if path and several else None, value) for row, value in rows]
@@ -198,9 +211,16 @@ class DuckTable:
         return np.dtype(single if kind == "FLOAT" else np.int64 if "INT" in kind else np.float64)
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        selected = ", ".join(map(self._dialect.name, columns))
+        own = numbered(columns)
+        selected = ", ".join(f"{self._dialect.name(one)} AS {name}" for one, name in zip(columns, own, strict=True))
         frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
-        return {column: frame[self._known[column]].to_numpy() for column in columns}
+        return {column: frame[name].to_numpy() for column, name in zip(columns, own, strict=True)}
+
+    def add(self, grouping: Grouping) -> None:
+        check_columns(self, grouping.columns, "group", self.name)
+        self._made[grouping.name] = grouping.sql(self._dialect, self._column)
+        self.columns = (*self.columns, grouping.name)
+        self._types = {**self._types, grouping.name: "VARCHAR"}
 
     def frame(self, texts: Sequence[str] = ()) -> pd.DataFrame:
         """All rows of files: Parquet with the types that pandas wrote, CSV with those of TYPES, ``texts`` as text."""
@@ -288,9 +308,12 @@ class DuckTable:
         try:
             return self._connection.execute(statement)
         except duckdb.OutOfMemoryException as error:
-            raise ValueError(
-                f"{self.name} needs more memory than is allowed ({said(error)}): allow more, or count fewer distinct "
-                "scores with bins or a threshold"
+            raise InvalidInput(
+                f"{self.name} needs more memory than is allowed ({said(error)})",
+                source=self.name,
+                option="memory",
+                remedy="Allow more, or count fewer distinct scores with bins or a threshold",
             ) from error
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
-            raise ValueError(f"{self.name} cannot be read ({said(error)}): mend the file or write it again") from error
+            problem = f"{self.name} cannot be read ({said(error)})"
+            raise InvalidInput(problem, source=self.name, remedy="Correct the file or write it again") from error

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from fairness_audits.messages import SHOWN, advised, check_columns, listed, unlike
+from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import SHOWN, advised, check_columns, listed, option_in, unlike
 from fairness_audits.tables.table import (
     DISTINGUISHED,
     FAULTS,
@@ -42,9 +43,12 @@ def label_classes(table: Placed, column: str, values: Mapping[Any, int], positiv
         if not strange:
             return {value: code for value, code in found.items() if code is not None}
         if len(held := in_order(map(level_name, values))) == 2:
-            raise ValueError(
-                f"{table.name}: column {column!r} (label) holds {listed(held)}, not 0 and 1: say which of them counts "
-                f"as 1, {advised('positive', held[1])} for example"
+            raise InvalidInput(
+                f"{table.name}: column {column!r} (label) holds {listed(held)}, not 0 and 1",
+                source=table.name,
+                option="positive",
+                column=column,
+                remedy=f"Say which of them counts as 1, {advised('positive', held[1])} for example",
             )
         raise _not_two(table, column, values, strange)
     names = {value: level_name(value) for value in values}
@@ -65,10 +69,16 @@ def prediction_classes(
         if None not in found.values():
             return {value: code for value, code in found.items() if code is not None}
     odd = min((value for value in values if _binary(value) is None), key=str, default=next(iter(values)))
-    at = where(table.places(Faulty(column, "value", value=odd)), values[odd], sum(values.values()), values=False)
-    raise ValueError(
+    places = table.places(Faulty(column, "value", value=odd))
+    at = where(places, values[odd], sum(values.values()), values=False)
+    raise InvalidInput(
         f"{table.name}: column {column!r} (prediction) holds {_shown(values)}: expected 0 and 1, or the label's own "
-        f"values; {str(odd)!r} is in {at}. If these are scores, name the column as score and give a threshold"
+        f"values; {str(odd)!r} is in {at}",
+        source=table.name,
+        option="prediction",
+        column=column,
+        row=first_row(places),
+        remedy="If these are scores, name the column as score and give a threshold",
     )
 
 
@@ -83,15 +93,22 @@ def group_names(
         names = {value: against if name == one else rest for value, name in names.items()}
     if len(set(names.values())) == 1:
         only, count = next(iter(names.values())), sum(values.values())
-        raise ValueError(
-            f"{table.name}: column {column!r} ({role}) is {only!r} in all {count:,} rows: there is nothing to "
-            "compare it with"
+        raise InvalidInput(
+            f"{table.name}: column {column!r} ({role}) is {only!r} in all {count:,} rows. There is nothing to compare "
+            "it with",
+            source=table.name,
+            option=option_of(role),
+            column=column,
         )
     if len(set(names.values())) > MOST_GROUPS:
-        raise ValueError(
+        raise InvalidInput(
             f"{table.name}: column {column!r} ({role}) has {len(values):,} values, {_shown(values)}: expected at most "
-            f"{MOST_GROUPS} groups. Band a number first, or compare one value with all the others, "
-            f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}"
+            f"{MOST_GROUPS} groups",
+            source=table.name,
+            option=option_of(role),
+            column=column,
+            remedy="Group a number into ranges first, or compare one value with all the others, "
+            f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}",
         )
     return names
 
@@ -122,7 +139,7 @@ def level_name(value: Any) -> str:
 def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
     """The value that a text stands for: of the same text, else of the same number; None where there is none.
 
-    True is the number 1 and False is 0. Raises ValueError where several are alike, such as 1 and 01 for 1.0.
+    True is the number 1 and False is 0. Raises InvalidInput where several are alike, such as 1 and 01 for 1.0.
     """
     known, number = list(dict.fromkeys(values)), _amount(wanted)
     for alike in (
@@ -131,28 +148,34 @@ def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
     ):
         if len(alike) > 1:
             shown = listed(sorted(map(repr, alike)))
-            raise ValueError(f"{wanted!r} is not one value of column {column!r} but {len(alike)}, {shown}: name one")
+            problem = f"{wanted!r} is not one value of column {column!r} but {len(alike)}, {shown}"
+            raise InvalidInput(problem, column=str(column), remedy="Name one")
         if alike:
             return alike[0]
     return None
 
 
 def level_asked(table: Placed, column: str, names: Iterable[str], wanted: str, asked_by: str) -> str:
-    """The one of the levels' ``names`` that a text stands for; ValueError where there is none, or more than one."""
+    """The one of the levels' ``names`` that a text stands for; InvalidInput where there is none, or more than one."""
     known = list(names)
     found: str | None = level_of(known, level_name(wanted), column)
     if found is None:
-        raise ValueError(f"{asked_by} names {wanted!r}, but column {column!r} of {table.name} holds {_shown(known)}")
+        problem = f"{asked_by} names {wanted!r}, but column {column!r} of {table.name} holds {_shown(known)}"
+        raise InvalidInput(problem, source=table.name, option=option_in(asked_by), column=column)
     return found
 
 
-def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: list[Any]) -> ValueError:
+def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: list[Any]) -> InvalidInput:
     places = table.places(Faulty(column, "value", value=strange[0]))
     at = where(places, values[strange[0]], sum(values.values()), values=False)
-    return ValueError(
+    return InvalidInput(
         f"{table.name}: column {column!r} (label) must have two classes, 0 and 1, found {len(values):,} values, "
-        f"{_shown(values)}; {str(strange[0])!r} is in {at}. Keep the rows of two classes, or code the label as "
-        "0 and 1"
+        f"{_shown(values)}; {str(strange[0])!r} is in {at}",
+        source=table.name,
+        option="label",
+        column=column,
+        row=first_row(places),
+        remedy="Keep the rows of two classes, or code the label as 0 and 1",
     )
 
 
@@ -181,40 +204,71 @@ def number_of(value: Any) -> float | None:
 
 
 def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
-    """ValueError for a column that the table lacks, with the nearest that it has; ``columns`` by their role."""
+    """Raise InvalidInput for a column that the table lacks, with the nearest that it has; ``columns`` by their role."""
     named = [column for column in columns.values() if column is not None]
     lacking = [role for role, column in columns.items() if column is not None and column not in table.columns]
     check_columns(table, named, listed(lacking), table.name)
     if twice := sorted({column for column in named if named.count(column) > 1}):
         roles = [role for role, column in columns.items() if column in twice]
-        raise ValueError(f"column {twice[0]!r} is given as {' and as '.join(roles)}: it can only be one of them")
+        raise InvalidInput(
+            f"column {twice[0]!r} is given as {' and as '.join(roles)}",
+            source=table.name,
+            option=option_in(roles[-1]),
+            column=twice[0],
+            remedy="Give it as one of them only",
+        )
 
 
 def check_present(table: Placed, column: str, role: str, values: Mapping[Any, int]) -> None:
-    """ValueError where rows have no value in this column; ``values`` are its values with their numbers of rows."""
+    """Raise InvalidInput where rows have no value in this column; ``values`` are its values with numbers of rows."""
     if missing := sum(count for value, count in values.items() if is_missing(value)):
-        found = where(table.places(Faulty(column, "missing")), missing, sum(values.values()), values=False)
-        raise ValueError(f"{table.name}: column {column!r} ({role}) is missing in {found}: fill them in or remove them")
+        places = table.places(Faulty(column, "missing"))
+        found = where(places, missing, sum(values.values()), values=False)
+        raise InvalidInput(
+            f"{table.name}: column {column!r} ({role}) is missing in {found}",
+            source=table.name,
+            option=option_of(role),
+            column=column,
+            row=first_row(places),
+            remedy="Fill in these values or remove the rows",
+        )
 
 
 def check_scores(table: Placed, score: Score, role: str, faults: Mapping[Fault, int]) -> None:
-    """ValueError where rows have a score that is none; ``faults`` are the numbers of rows with each fault."""
+    """Raise InvalidInput where rows have a score that is none; ``faults`` are the numbers of rows with each fault."""
     bounded = math.isfinite(score.low) or math.isfinite(score.high)
     problems: Mapping[Fault, tuple[str, str]] = {
-        "missing": ("is missing", "fill them in or remove them"),
-        "text": ("is not a number", "write numbers with a decimal point, or name another column"),
+        "missing": ("is missing", "Fill in these values or remove the rows"),
+        "text": ("is not a number", "Write numbers with a decimal point, or name another column"),
         "outside": (
             f"is outside [{score.low:g}, {score.high:g}]" if bounded else "is infinite",
-            "doubles do not tell such whole numbers apart: subtract one of them from all"
+            "Doubles do not tell such whole numbers apart: subtract one of them from all"
             if score.high == DISTINGUISHED
-            else "mend these rows",
+            else "Correct these rows",
         ),
     }
     for fault, (problem, remedy) in problems.items():
         if count := faults.get(fault, 0):
             places = table.places(Faulty(score.column, fault, score.low, score.high))
             found = where(places, count, sum(faults.values()), values=fault != "missing")
-            raise ValueError(f"{table.name}: column {score.column!r} ({role}) {problem} in {found}: {remedy}")
+            raise InvalidInput(
+                f"{table.name}: column {score.column!r} ({role}) {problem} in {found}",
+                source=table.name,
+                option=option_of(role),
+                column=score.column,
+                row=first_row(places),
+                remedy=remedy,
+            )
+
+
+def option_of(role: str) -> str | None:
+    """Return the option that names a column with this role."""
+    return {"feature": "features", "numbers": None}.get(role, option_in(role))
+
+
+def first_row(places: Sequence[Place]) -> int | None:
+    """Return the number of the first row; None where rows have no order."""
+    return places[0].row if places else None
 
 
 def where(places: Sequence[Place], count: int, total: int, values: bool) -> str:
@@ -233,12 +287,13 @@ def where(places: Sequence[Place], count: int, total: int, values: bool) -> str:
 
 
 def cells_of(table: Table, request: Request, found: Sequence[Sequence[Any]]) -> list[Cell]:
-    """The cells that a scan ``found``; ValueError for a table of counts that would be hardly smaller than the rows."""
+    """The cells that a scan ``found``; InvalidInput for a table of counts that is hardly smaller than the rows."""
     if len(found) > request.cells:
         each = ", ".join(f"{name!r} about {count:,}" for name, count in table.distinct(request.columns).items())
-        raise ValueError(
-            f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}. Count "
-            "scores in bins, take a threshold, or read the rows themselves; band a group or a label that is a number"
+        raise InvalidInput(
+            f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}",
+            source=table.name,
+            remedy="Count scores in bins, use a threshold, or read the rows themselves; group a number into ranges",
         )
     if isinstance(request.outcome, Bins):
         rows = ((*row[:3], tuple(row[3:-3]), *row[-3:]) for row in found)

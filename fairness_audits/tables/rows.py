@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, decided
+from fairness_audits.errors import InvalidInput
 from fairness_audits.tables import levels
 from fairness_audits.tables.levels import group_names, in_order, label_classes, prediction_classes
 from fairness_audits.tables.table import (
@@ -38,9 +39,9 @@ VALUES = 200_000_000
 
 
 def counted(table: Table, request: Request, positive: str | None, against: str | None) -> Counts:
-    """The table group x label x cell; only cells with rows. Raises ValueError for whatever the user can mend."""
+    """The table group x label x cell; only cells with rows. Raises InvalidInput for whatever the user can correct."""
     if not (cells := table.cells(request)):
-        raise ValueError(f"{table.name} has no rows: an audit needs rows of data")
+        raise InvalidInput(f"{table.name} has no rows. An audit needs rows of data", source=table.name)
     by_group = tally((cell.group, cell.count) for cell in cells)
     by_label = tally((cell.label, cell.count) for cell in cells)
     by_outcome = tally((cell.outcome, cell.count) for cell in cells)
@@ -131,7 +132,8 @@ def predictions(
             decision = decided(scores, threshold)
     if scores is None:
         if decision is None:
-            raise ValueError("expected a score or a prediction column, found neither: name one of them")
+            problem = "expected a score or a prediction column, found neither"
+            raise InvalidInput(problem, source=table.name, option="score", remedy="Name one of them")
         scores = decision.astype(np.float64)
     units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
     return Predictions(outcome, scores, codes, groups, decision, units)
@@ -140,7 +142,7 @@ def predictions(
 def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:
     """Columns of an ``opened`` table as doubles (n,) in the order of the rows.
 
-    Each is checked to hold a finite number in every row. Raises ValueError as :func:`predictions` does.
+    Each is checked to hold a finite number in every row. Raises InvalidInput as :func:`predictions` does.
     """
     frame = _fetched(table, {f"column {position + 1}": column for position, column in enumerate(columns)}, values)
     return {column: numeric(table, Score(column), "numbers", frame[column]) for column in columns}
@@ -149,19 +151,21 @@ def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[
 def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.DataFrame:
     """The columns, by role, in the order of the rows.
 
-    Raises ValueError for a column that is not there, and where they would hold more than ``values`` values.
+    Raises InvalidInput for a column that is not there, and where they would hold more than ``values`` values.
     """
     import pandas as pd
 
     levels.check_named(table, roles)
     columns, rows = [column for column in roles.values() if column is not None], table.size()
     if rows == 0:
-        raise ValueError(f"{table.name} has no rows: an audit needs rows of data")
+        raise InvalidInput(f"{table.name} has no rows. An audit needs rows of data", source=table.name)
     if rows * len(columns) > values:
-        raise ValueError(
+        raise InvalidInput(
             f"{table.name}: {rows:,} rows of {len(columns)} columns are {rows * len(columns):,} values, more than the "
-            f"{values:,} that may be fetched into memory. Metrics of counts need no rows: give predictions, a "
-            "threshold or bins; otherwise audit a random sample, or allow more"
+            f"{values:,} that may be fetched into memory",
+            source=table.name,
+            remedy="Metrics of counts need no rows: give predictions, a threshold or bins; otherwise audit a random "
+            "sample, or allow more",
         )
     return pd.DataFrame(table.arrays(columns))
 
@@ -176,15 +180,18 @@ class Values:
 
     @classmethod
     def of(cls, table: Placed, column: str, role: str, found: pd.Series) -> Values:
-        """Raises ValueError where a row has no value, or one that is not equal to itself, such as a list."""
+        """Raises InvalidInput where a row has no value, or one that is not equal to itself, such as a list."""
         import pandas as pd
 
         try:
             which, distinct = pd.factorize(found, use_na_sentinel=True)
         except TypeError as error:
-            raise ValueError(
+            raise InvalidInput(
                 f"{table.name}: column {column!r} ({role}) holds values that cannot be compared, such as "
-                f"{found.iloc[0]!r}: expected numbers or text"
+                f"{found.iloc[0]!r}: expected numbers or text",
+                source=table.name,
+                option=levels.option_of(role),
+                column=column,
             ) from error
         counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
         distinct = np.asarray(distinct, dtype=object).tolist()
@@ -220,7 +227,8 @@ def doubles(column: pd.Series, bounds: Score) -> tuple[Array, Array]:
     from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
     if is_datetime64_any_dtype(column):
-        raise ValueError(f"expected numbers in column {column.name!r}, found {column.dtype}")
+        problem = f"expected numbers in column {column.name!r}, found {column.dtype}"
+        raise InvalidInput(problem, column=str(column.name))
     missing = column.isna().to_numpy()
     if is_numeric_dtype(column) or is_bool_dtype(column):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -241,7 +249,7 @@ def numeric(table: Placed, bounds: Score, role: str, found: pd.Series, gaps: boo
 
 
 def _clustered(table: Table, column: str, found: pd.Series, group: str, codes_of_groups: Array) -> Array:
-    """The code of each row's cluster. Raises ValueError for a cluster that has rows in two groups."""
+    """The code of each row's cluster. Raises InvalidInput for a cluster that has rows in two groups."""
     import pandas as pd
 
     codes, names = pd.factorize(found)
@@ -250,9 +258,12 @@ def _clustered(table: Table, column: str, found: pd.Series, group: str, codes_of
     group_of = np.full(len(names), -1)
     group_of[codes] = codes_of_groups
     if (torn := np.unique(codes[group_of[codes] != codes_of_groups])).size:
-        raise ValueError(
+        raise InvalidInput(
             f"{table.name}: {torn.size:,} values of column {column!r} (cluster) have rows in more than one group of "
-            f"{group!r}, the first being {str(names[torn[0]])!r}: the rows of a cluster are permuted "
-            "together, so they must all be of one group"
+            f"{group!r}, the first being {str(names[torn[0]])!r}. The rows of a cluster are permuted together, so they "
+            "must all be of one group",
+            source=table.name,
+            option="cluster",
+            column=column,
         )
     return codes.astype(np.int64)

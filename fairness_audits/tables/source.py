@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed, reason
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -31,21 +32,24 @@ class Files:
 def local_files(source: str | Path | Sequence[str | Path]) -> Files:
     """The files that a path, a glob (``preds/*.parquet``), a folder or a list of these names.
 
-    Raises ValueError where there is none, or where they are neither CSV nor Parquet, or some of each.
+    Raises InvalidInput where there is none, or where they are neither CSV nor Parquet, or some of each.
     """
     sources = [source] if isinstance(source, str | Path) else list(source)
     name = listed([str(one) for one in sources], 3)
     paths = [path for one in sources for path in _expanded(str(one))]
     if not paths:
-        raise ValueError(f"there is no file {name}: give the path of a CSV or Parquet file, or a glob in quotes")
+        remedy = "Give the path of a CSV or Parquet file, or a glob in quotes"
+        raise InvalidInput(f"there is no file {name}", source=name, remedy=remedy)
     if strange := [path for path in paths if _kind(path) is None]:
-        raise ValueError(
-            f"expected files ending in {', '.join((*CSV, *PARQUET))}, found {listed(strange, 3)}: save the rows as one "
-            "of these"
+        raise InvalidInput(
+            f"expected files ending in {', '.join((*CSV, *PARQUET))}, found {listed(strange, 3)}",
+            source=strange[0],
+            remedy="Save the rows as one of these",
         )
     kind, *others = {kind for path in paths if (kind := _kind(path))}
     if others:
-        raise ValueError(f"expected files of one kind, found {listed(paths, 3)}: audit CSV and Parquet apart")
+        problem = f"expected files of one kind, found {listed(paths, 3)}"
+        raise InvalidInput(problem, source=name, remedy="Audit CSV and Parquet apart")
     return Files(name, tuple(paths), kind)
 
 
@@ -60,15 +64,16 @@ class Layout:
 def layout(files: Files, separator: str | None = None) -> Layout:
     """The layout of CSV files; ``separator`` is a name among SEPARATORS, else it is read off the first lines.
 
-    Raises ValueError for a file without column names, and where the files differ.
+    Raises InvalidInput for a file without column names, and where the files differ.
     """
     first = csv_layout(files.paths[0], separator)
     for path in files.paths[1:]:
         if (other := csv_layout(path, separator)) != first:
-            raise ValueError(
+            raise InvalidInput(
                 f"{path} has the columns {listed(other.names)}, separated by {other.separator!r}, but "
-                f"{files.paths[0]} has {listed(first.names)}, separated by {first.separator!r}: files that are audited "
-                "together need the same columns in the same order"
+                f"{files.paths[0]} has {listed(first.names)}, separated by {first.separator!r}",
+                source=path,
+                remedy="Files that are audited together need the same columns in the same order",
             )
     return first
 
@@ -98,7 +103,7 @@ def renamed(names: Iterable[str], apart: Iterable[str]) -> list[dict[str, str]]:
 def parquet_header(files: Files) -> tuple[str, ...]:
     """The column names of the first Parquet file.
 
-    Raises ValueError for a file that is no Parquet, and for several files with names that differ in case alone, which
+    Raises InvalidInput for a file that is no Parquet, and for several files with names that differ in case alone, which
     DuckDB would confuse.
     """
     headers = [_schema(path) for path in files.paths]
@@ -106,7 +111,8 @@ def parquet_header(files: Files) -> tuple[str, ...]:
         lowered = [name.lower() for name in names]
         if len(headers) > 1 and len(set(lowered)) < len(names):
             alike = [name for name in names if lowered.count(name.lower()) > 1]
-            raise ValueError(f"{path}: the columns {listed(alike)} differ in case alone: rename them")
+            problem = f"{path}: the columns {listed(alike)} differ in case alone"
+            raise InvalidInput(problem, source=path, column=alike[0], remedy="Rename them")
     return headers[0]
 
 
@@ -126,38 +132,45 @@ def _schema(path: str) -> tuple[str, ...]:
     try:
         return tuple(read_schema(path).names)
     except (ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read ({reason(error)}): mend the file or write it again") from error
+        problem = f"{path} cannot be read ({reason(error)})"
+        raise InvalidInput(problem, source=path, remedy="Correct the file or write it again") from error
 
 
 def csv_layout(path: str | Path, separator: str | None = None) -> Layout:
     """The layout of a CSV file.
 
-    Raises ValueError for a file that is empty or no text, for more than one possible separator, and for columns without
-    a name: readers number these, which is a mistake that an audit must not hide.
+    Raises InvalidInput for a file that is empty or no text, for more than one possible separator, and for columns
+    without a name: readers number these, which is a mistake that an audit must not hide.
     """
     opener = gzip.open if str(path).lower().endswith(".gz") else open
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
             sample = file.read(SAMPLE)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
+        problem = f"{path} is not UTF-8 text ({error.reason})"
+        raise InvalidInput(problem, source=path, remedy="Save it as UTF-8") from error
     except (gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path} cannot be read ({reason(error)}): write the file again") from error
+        problem = f"{path} cannot be read ({reason(error)})"
+        raise InvalidInput(problem, source=path, remedy="Write the file again") from error
     return layout_of(sample, str(path), separator)
 
 
 def layout_of(sample: str, path: str, separator: str | None = None) -> Layout:
-    """The layout that the beginning of a CSV file shows. Raises ValueError as :func:`csv_layout` does."""
+    """The layout that the beginning of a CSV file shows. Raises InvalidInput as :func:`csv_layout` does."""
     if "\0" in sample:
-        raise ValueError(f"{path} is not UTF-8 text (it holds zero bytes, as UTF-16 does): save it as UTF-8")
+        problem = f"{path} is not UTF-8 text (it holds zero bytes, as UTF-16 does)"
+        raise InvalidInput(problem, source=path, remedy="Save it as UTF-8")
     mark = separated_by(sample, path) if separator is None else SEPARATORS[separator]
     names = next(csv.reader(io.StringIO(sample, newline=""), delimiter=mark), [])
     if not names:
-        raise ValueError(f"{path} is empty: expected a line of column names and rows below it")
+        raise InvalidInput(f"{path} is empty", source=path, remedy="Write a line of column names and rows below it")
     if nameless := [position for position, name in enumerate(names) if not name.strip()]:
-        raise ValueError(
-            f"{path}: column {nameless[0]} (counted from 0) has no name. If it is the index that pandas wrote, write "
-            "the file again with to_csv(..., index=False); otherwise name it in the first line"
+        raise InvalidInput(
+            f"{path}: column {nameless[0]} (counted from 0) has no name",
+            source=path,
+            column=str(nameless[0]),
+            remedy="If it is the index that pandas wrote, write the file again with to_csv(..., index=False); "
+            "otherwise name it in the first line",
         )
     return Layout(tuple(names), mark)
 
@@ -165,7 +178,7 @@ def layout_of(sample: str, path: str, separator: str | None = None) -> Layout:
 def separated_by(sample: str, path: str) -> str:
     """The separator by which all lines have as many columns as the first; a comma where there is none.
 
-    Raises ValueError where there are several.
+    Raises InvalidInput where there are several.
     """
     widths: dict[str, list[int]] = {}
     for mark in SEPARATORS.values():
@@ -175,7 +188,8 @@ def separated_by(sample: str, path: str) -> str:
     possible = [mark for mark, found in widths.items() if found and found[0] > 1 and set(found) == {found[0]}]
     if len(possible) > 1:
         names = [name for name, mark in SEPARATORS.items() if mark in possible]
-        raise ValueError(f"{path} can be read with columns separated by {listed(names)}: say which with --separator")
+        problem = f"{path} can be read with columns separated by {listed(names)}"
+        raise InvalidInput(problem, source=path, option="separator", remedy="Say which with --separator")
     if possible:
         return possible[0]
     first = {mark: found[0] for mark, found in widths.items() if found}

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from fairness_audits.messages import SHOWN, not_installed
+from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import SHOWN, check_columns, not_installed
 from fairness_audits.tables import sql
+from fairness_audits.tables.groupings import Grouping
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
 from fairness_audits.tables.table import HALF, Cell, Faulty, Place, Request, half_columns, missing_texts
@@ -57,7 +59,7 @@ def unavailable() -> str | None:
         with _without_its_warnings():
             import pyspark  # noqa: F401
     except ImportError:
-        return f"{not_installed('the engine spark', 'pyspark', 'spark')} (or use the engine duckdb)"
+        return f"{not_installed('the engine spark', 'pyspark')} (or use the engine duckdb)"
     home = os.environ.get("JAVA_HOME")
     if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
         return f"Spark needs {JAVA}, and there is none: {INSTALL}"
@@ -77,10 +79,10 @@ def opened(
     ``source``: paths or globs with any scheme that the session knows, a Spark data frame, or a pandas one. ``threads``
     and ``memory`` ("4GB") are for the local session; an active one has limits of its own. In CSV files ``missing``
     stands for a missing value, and ``separator`` names what is between columns.
-    Raises ValueError where pyspark or Java is missing, or Spark does not start.
+    Raises InvalidInput where pyspark or Java is missing, or Spark does not start.
     """
     if reason := unavailable():
-        raise ValueError(reason)
+        raise InvalidInput(reason, option="engine")
     with _without_its_warnings():
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
@@ -98,7 +100,8 @@ def opened(
         with _without_its_warnings():
             session = builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise ValueError(f"Spark does not start ({_message_of(error)}). It needs {JAVA}: {INSTALL}") from error
+        problem = f"Spark does not start ({_message_of(error)})"
+        raise InvalidInput(problem, option="engine", remedy=f"It needs {JAVA}: {INSTALL}") from error
     try:
         yield SparkTable(session, source, missing, separator)
     finally:
@@ -146,6 +149,7 @@ class SparkTable:
         self._session, self._missing = session, missing_texts(missing)
         self._texts: tuple[str, ...] = ()
         self._half: frozenset[str] = frozenset()
+        self._made = dict[str, str]()
         self.notes: dict[str, Any] = {}
         self._from_files = isinstance(source, str | Path | list | tuple)
         self.name = "the data frame"
@@ -208,6 +212,13 @@ class SparkTable:
             frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
         return {column: frame[column].to_numpy() for column in columns}
 
+    def add(self, grouping: Grouping) -> None:
+        check_columns(self, grouping.columns, "group", self.name)
+        self._made[grouping.name] = grouping.sql(DIALECT, self._column)
+        self._rows = self._without_missing_texts(self._plain)
+        self._types[grouping.name] = "string"
+        self.columns = (*self.columns, grouping.name)
+
     def _read(self, paths: list[str], separator: str | None) -> DataFrame:
         reader = self._session.read
         if not all(path.lower().endswith(CSV) for path in paths):
@@ -223,9 +234,12 @@ class SparkTable:
         plain = self._done(lambda: strict.csv(paths, header=True))
         if repeated:
             if len(plain.inputFiles()) > 1:
-                raise ValueError(
+                raise InvalidInput(
                     f"{self.name}: more than one column is called {repeated[0]['name']}, which Spark reads in a single "
-                    "file alone: rename them"
+                    "file only",
+                    source=self.name,
+                    column=repeated[0]["name"],
+                    remedy="Rename them",
                 )
             plain, self.notes["repeated_names"] = plain.toDF(*own), repeated
         self._texts = tuple(plain.columns)
@@ -237,7 +251,9 @@ class SparkTable:
         texts = (name(column) for column in self._texts)
         cleaned = [f"CASE WHEN {column} IN ({missing}) THEN NULL ELSE {column} END AS {column}" for column in texts]
         others = [name(column) for column in rows.columns if column not in self._texts]
-        return rows.selectExpr(*cleaned, *others) if self._texts else rows
+        made = [f"{expression} AS {name(column)}" for column, expression in self._made.items()]
+        found = rows.selectExpr(*cleaned, *others) if self._texts else rows
+        return found.selectExpr("*", *made) if made else found
 
     def _placed(self) -> DataFrame:
         return self._without_missing_texts(
@@ -269,6 +285,5 @@ class SparkTable:
         try:
             return work()
         except (PySparkException, Py4JError) as error:
-            raise ValueError(
-                f"{self.name} cannot be read ({_message_of(error)}): mend the source or write it again"
-            ) from error
+            problem = f"{self.name} cannot be read ({_message_of(error)})"
+            raise InvalidInput(problem, source=self.name, remedy="Correct the source or write it again") from error

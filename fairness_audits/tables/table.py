@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_check
 import numpy as np
 
 from fairness_audits.audits.permutation.outcomes import in_precision
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from fairness_audits.tables.groupings import Grouping
 
 
 @dataclass(frozen=True)
@@ -64,30 +67,36 @@ def reading(
     bins: int | None,
     bounds: tuple[float, float] | None,
 ) -> Reading:
-    """The reading that these arguments ask for. Raises ValueError where they contradict each other."""
+    """The reading that these arguments ask for. Raises InvalidInput where they contradict each other."""
     if (score is None) == (prediction is None):
         found = "neither" if score is None else "both"
-        raise ValueError(f"expected a score or a prediction column, found {found}: name one of them")
+        problem = f"expected a score or a prediction column, found {found}"
+        raise InvalidInput(problem, option="score", remedy="Name one of them")
     if prediction is not None:
         if threshold is not None or bins is not None:
-            raise ValueError(
-                f"a threshold and bins are for scores, but {prediction!r} holds predictions: leave them out"
+            raise InvalidInput(
+                f"a threshold and bins are for scores, but {prediction!r} holds predictions",
+                option="bins" if threshold is None else "threshold",
+                column=prediction,
+                remedy="Leave them out",
             )
         return Decision(prediction)
     assert score is not None
     if threshold is not None and bins is not None:
-        raise ValueError("expected a threshold or bins, found both: decisions come from the one, cells from the other")
+        problem = "expected a threshold or bins, found both"
+        raise InvalidInput(problem, option="bins", remedy="Give a threshold for decisions, bins for cells of scores")
     low, high = bounds or (-math.inf, math.inf)
     if not low < high:
-        raise ValueError(f"expected the scores' lower bound below the upper one, found {low:g} and {high:g}")
+        problem = f"expected the scores' lower bound below the upper one, found {low:g} and {high:g}"
+        raise InvalidInput(problem, option="bounds")
     if threshold is not None:
         if not math.isfinite(threshold):
-            raise ValueError(f"expected a finite threshold, found {threshold}")
+            raise InvalidInput(f"expected a finite threshold, found {threshold}", option="threshold")
         return Threshold(score, low, high, threshold)
     if bins is None:
         return Score(score, low, high)
     if bins < 2:
-        raise ValueError(f"expected at least 2 bins, found {bins}")
+        raise InvalidInput(f"expected at least 2 bins, found {bins}", option="bins")
     return Bins(score, low, high, bins)
 
 
@@ -207,7 +216,7 @@ class Placed(Protocol):
 
 @runtime_checkable
 class Table(Placed, Protocol):
-    """Rows somewhere, ``notes`` on how they were read. Every method raises ValueError where a file cannot be read."""
+    """Rows somewhere, ``notes`` on how they were read. Every method raises InvalidInput where a file cannot be read."""
 
     @property
     def notes(self) -> Mapping[str, Any]:
@@ -217,13 +226,16 @@ class Table(Placed, Protocol):
         """The number of rows."""
 
     def cells(self, request: Request) -> list[Cell]:
-        """The counts, by one scan of the rows. Raises ValueError where there are too many."""
+        """The counts, by one scan of the rows. Raises InvalidInput where there are too many."""
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         """About how many values each column has."""
 
     def precision(self, column: str) -> np.dtype:
         """In which type a column's numbers are compared: a floating-point type, or int64 for whole numbers."""
+
+    def add(self, grouping: Grouping) -> None:
+        """Add a column that is made of others."""
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         """Columns in the order of the rows: numbers as they are, text as objects (None for a missing one)."""

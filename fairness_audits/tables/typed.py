@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -22,12 +24,12 @@ Kind = Literal["number", "truth", "text", "other"]
 def typed(frame: pd.DataFrame, source: str) -> pd.DataFrame:
     """The frame with each column of objects that are all numbers, or all true and false, as a column of these.
 
-    Text stays text, whatever it looks like. Raises ValueError for a column that mixes numbers with anything else.
+    Text stays text, whatever it looks like. Raises InvalidInput for a column that mixes numbers with anything else.
     """
     changed = {
         place: made
         for place, (name, column) in enumerate(frame.items())
-        if (made := column_of(column, f"{source}: column {str(name)!r}")) is not column
+        if (made := column_of(column, str(name), source)) is not column
     }
     if not changed:
         return frame
@@ -37,8 +39,8 @@ def typed(frame: pd.DataFrame, source: str) -> pd.DataFrame:
     return pd.concat(columns, axis="columns")
 
 
-def column_of(column: pd.Series, name: str) -> pd.Series:
-    """The column with the type of its values; ``name`` is for errors."""
+def column_of(column: pd.Series, name: str, source: str) -> pd.Series:
+    """The column with the type of its values; its ``name`` and ``source`` are for errors."""
     import pandas as pd
 
     if getattr(column.dtype, "kind", "O") != "O" or isinstance(column.dtype, pd.CategoricalDtype):
@@ -49,14 +51,14 @@ def column_of(column: pd.Series, name: str) -> pd.Series:
     found = set(kinds.values())
     if "number" not in found and found != {"truth"}:
         if "truth" in found and len(found) > 1:
-            raise _mixed(values, kinds, name)
+            raise _mixed(values, kinds, name, source)
         return column
     if not found <= {"number", "truth"}:
-        raise _mixed(values, kinds, name)
+        raise _mixed(values, kinds, name, source)
     if found == {"truth"}:
         # True and false with gaps are no numbers: they stay as they are.
         return column.astype(bool) if known.all() else column
-    return pd.Series(_numbers(values.tolist(), known.to_numpy(), name), index=column.index, name=column.name)
+    return pd.Series(_numbers(values.tolist(), known.to_numpy(), name, source), index=column.index, name=column.name)
 
 
 def numbers_as_text(values: pd.Series) -> list[str]:
@@ -72,7 +74,7 @@ def _kind(kind: type) -> Kind:
     return "number" if issubclass(kind, Number) and not issubclass(kind, complex | np.complexfloating) else "other"
 
 
-def _numbers(values: list[Any], known: np.ndarray, name: str) -> np.ndarray:
+def _numbers(values: list[Any], known: np.ndarray, name: str, source: str) -> np.ndarray:
     """Whole numbers as such where they fit and none is missing, else doubles."""
     if all(isinstance(value, Integral | np.bool_ | Decimal | Fraction) and _whole(value) for value in values):
         whole = [int(value) for value in values]
@@ -84,9 +86,12 @@ def _numbers(values: list[Any], known: np.ndarray, name: str) -> np.ndarray:
                     pass
         large = {value for value in whole if abs(value) > EXACT}
         if len(set(map(float, large))) < len(large):
-            raise ValueError(
-                f"{name} holds whole numbers that no number of 64 bits tells apart, such as {max(large)}: give them as "
-                "text where they are names, and as floating numbers elsewhere"
+            raise InvalidInput(
+                f"{source}: column {name!r} holds whole numbers that no number of 64 bits tells apart, such as "
+                f"{max(large)}",
+                source=source,
+                column=name,
+                remedy="Give them as text if they are names, else as floating-point numbers",
             )
         values = whole
     found = np.full(len(known), np.nan)
@@ -98,7 +103,7 @@ def _whole(value: Any) -> bool:
     return isinstance(value, Integral | np.bool_) or (np.isfinite(float(value)) and value == int(value))
 
 
-def _mixed(values: pd.Series, kinds: dict[type, Kind], name: str) -> ValueError:
+def _mixed(values: pd.Series, kinds: dict[type, Kind], name: str, source: str) -> InvalidInput:
     """An error that shows a value of each kind, with its row."""
     shown: dict[str, str] = {}
     for row, value in values.items():
@@ -106,7 +111,11 @@ def _mixed(values: pd.Series, kinds: dict[type, Kind], name: str) -> ValueError:
         shown.setdefault(kind, f"{value!r} (row {row})")
         if len(shown) > 1:
             break
-    return ValueError(
-        f"{name} mixes numbers with other values, such as {' and '.join(shown.values())}, rows counted from 0: make "
-        "all of them numbers (pandas.to_numeric), or all of them text (.astype(str))"
+    return InvalidInput(
+        f"{source}: column {name!r} mixes numbers with other values, such as {' and '.join(shown.values())}, rows "
+        "counted from 0",
+        source=source,
+        column=name,
+        row=row if isinstance(row, int) else None,
+        remedy="Make all of them numbers (pandas.to_numeric), or all of them text (.astype(str))",
     )

@@ -24,6 +24,7 @@ from typing import Annotated
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import stacked
 from fairness_audits.transport.cost import CostName, cost_matrix
 from fairness_audits.validation import Checked, NonNegative, Positive, at_least
@@ -67,7 +68,7 @@ def fit(
     Parameters, with at most K centres of each group and Q quantiles: ``source_centres``, ``target_centres`` (T, K, d);
     ``source_potential``, ``target_potential`` (T, K), minus infinity where there are fewer; ``knots`` and ``moves``
     (T, Q, d); ``epsilon`` and ``tie_break`` (T,), ``cost`` (T,) its name. Fact: the larger
-    ``marginal_error`` of the two plans, a Euclidean norm. Raises ValueError for groups whose points are all equal.
+    ``marginal_error`` of the two plans, a Euclidean norm. Raises InvalidInput for groups whose points are all equal.
     """
     fitted = [_fitted(x, y, config, rng) for x, y, rng in zip(source, target, rngs, strict=True)]
     return TransportMap(
@@ -92,7 +93,8 @@ def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tup
     within = [_costs(points, points, config.cost, config.tie_break) for points in (x_centres, y_centres)]
     epsilon = config.regularization * float(np.mean([costs.mean() for costs in within]))
     if epsilon == 0:
-        raise ValueError("expected groups of different rows, but within each group all are equal: map other columns")
+        problem = "expected groups of different rows, but within each group all are equal"
+        raise InvalidInput(problem, option="source", remedy="Map other columns")
     _, g, error = sinkhorn(_costs(x_centres, y_centres, config.cost, config.tie_break), epsilon)
     # No row is its own counterpart, as none is in the other group.
     np.fill_diagonal(within[0], np.inf)
@@ -115,7 +117,7 @@ def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, float]:
     """Potentials f (n,), g (m,) of the entropic plan exp((f_i + g_j - c_ij) / epsilon) / (n m), by POT; its error.
 
     Epsilon starts coarser and is halved to its value; the potentials so far are taken off the costs each time, which
-    keeps exponentials in range. Raises ValueError where they leave it all the same.
+    keeps exponentials in range. Raises InvalidInput where they leave it all the same.
     """
     from fairness_audits.transport.pot import ot
 
@@ -139,7 +141,8 @@ def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, float]:
             )
             f, g = f + current * np.log(log["u"]), g + current * np.log(log["v"])
         if not (np.isfinite(f).all() and np.isfinite(g).all()):
-            raise ValueError(f"the entropic plan overflowed at epsilon {current:.3g}: raise transport.regularization")
+            problem = f"the entropic plan overflowed at epsilon {current:.3g}"
+            raise InvalidInput(problem, option="regularization", remedy="Raise transport.regularization")
         if last:
             return f + epsilon * np.log(n), g + epsilon * np.log(m), float(log["err"][-1])
         current = max(epsilon, current / 2)

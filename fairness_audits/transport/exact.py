@@ -14,6 +14,7 @@ from typing import Annotated
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import stacked
 from fairness_audits.transport.cost import CostName
 from fairness_audits.transport.plan import TransportPlan, best_plan, overlaps
@@ -38,8 +39,8 @@ def fit(
     """The best plan of each trial, (n_t, d) to (m_t, d), kept as the image of every source row.
 
     Parameters ``rows`` and ``images`` (T, N, d), with N the largest n_t, of which ``size`` (T,) count. Facts:
-    ``mean_cost`` of the plan, and ``gap``, by how much a plan could be cheaper at most. Raises ValueError for rows that
-    are not finite.
+    ``mean_cost`` of the plan, and ``gap``, by how much a plan could be cheaper at most. Raises InvalidInput for rows
+    that are not finite.
     """
     return _map([best_plan(x, y, config.cost) for x, y in zip(source, target, strict=True)], source, config, rngs)
 
@@ -66,7 +67,7 @@ def fit_both(
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
     """The counterparts of rows that the map was fitted on, in any order; of equal rows each has its own.
 
-    Raises ValueError for a row that it was not fitted on.
+    Raises InvalidInput for a row that it was not fitted on.
     """
     moved = []
     for t, own in enumerate(rows):
@@ -123,9 +124,11 @@ def _looked_up(fitted: Array, moved: Array, queries: Array) -> Array:
     first = np.searchsorted(of_fitted[order], of_asked, side="left")
     count = np.searchsorted(of_fitted[order], of_asked, side="right") - first
     if unknown := int((count == 0).sum()):
-        raise ValueError(
-            f"an exact map is defined on the rows it was fitted on alone: {unknown} of {len(queries)} rows are others. "
-            "Fit it on the rows to be mapped (transport.split), or use a map that learns, such as wgan"
+        raise InvalidInput(
+            f"an exact map is defined only on the rows it was fitted on: {unknown} of {len(queries)} rows are others",
+            option="rows",
+            row=int(np.flatnonzero(count == 0)[0]),
+            remedy="Fit it on the rows to be mapped (transport.split), or use a map that learns, such as wgan",
         )
     return moved[order[first + _occurrence(of_asked) % count]]
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.transport.cost import cost_matrix, paired_costs
 from fairness_audits.values import Array
 
@@ -97,7 +98,7 @@ def best_plan(x: Array, y: Array, cost: str = "squared_l1") -> TransportPlan:
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For points that are not finite, and where the solver stops before its end.
 
     References
@@ -112,8 +113,10 @@ def best_plan(x: Array, y: Array, cost: str = "squared_l1") -> TransportPlan:
 
     """
     if bad := int((~np.isfinite(x)).any(axis=1).sum() + (~np.isfinite(y)).any(axis=1).sum()):
-        raise ValueError(
-            f"exact transport needs finite points, found {bad} with NaN or infinite values: leave them out"
+        raise InvalidInput(
+            f"exact transport needs finite points, found {bad} with NaN or infinite values",
+            option="y" if np.isfinite(x).all() else "x",
+            remedy="Leave them out",
         )
     n, m = len(x), len(y)
     shared = math.gcd(n, m)
@@ -275,9 +278,8 @@ def _simplex(a: Array, b: Array, costs: Any) -> _Solved:
             a / scale, b / scale, costs, numItermax=ITERATIONS_PER_ATOM * (len(a) + len(b)), log=True, center_dual=False
         )
     if log["warning"]:
-        raise ValueError(
-            f"exact transport of {len(a)} to {len(b)} distinct points did not end: {log['warning']}. Map fewer points"
-        )
+        problem = f"exact transport of {len(a)} to {len(b)} distinct points did not end: {log['warning']}"
+        raise InvalidInput(problem, option="x", remedy="Map fewer points")
     flows = coo_matrix(found)
     mass = flows.data * scale
     if a.dtype.kind == "i":
@@ -302,7 +304,8 @@ def _evenly(chosen: Array) -> Array:
 
 def _finite(costs: Array) -> Array:
     if not np.isfinite(costs).all():
-        raise ValueError("exact transport needs finite costs, and these points are too far apart: scale them")
+        problem = "exact transport needs finite costs, but these points are too far apart"
+        raise InvalidInput(problem, option="x", remedy="Scale them")
     return costs
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.transport.cost import paired_costs
 from fairness_audits.transport.plan import best_plan
 from fairness_audits.values import Array
@@ -37,7 +38,7 @@ def ks(real: Array, generated: Array) -> Array:
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For rows that are not finite.
 
     Examples
@@ -74,7 +75,7 @@ def nearest_ks(real: Array, generated: Array) -> Array:
 def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Mean squared errors of each feature's regression on the others, with an intercept; (m, d) and (n, d).
 
-    Returns those on held-out real rows (d,) and those on generated rows (d,). Raises ValueError where half the real
+    Returns those on held-out real rows (d,) and those on generated rows (d,). Raises InvalidInput where half the real
     rows are no more than the features.
     """
     _finite(real, generated)
@@ -82,7 +83,8 @@ def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -
     order = rng.permutation(len(real))
     half, other = real[order[: len(real) // 2]], real[order[len(real) // 2 :]]
     if len(half) <= d:
-        raise ValueError(f"regressions of {d} features need more than {2 * d} real rows, found {len(real)}")
+        problem = f"regressions of {d} features need more than {2 * d} real rows, found {len(real)}"
+        raise InvalidInput(problem, option="real")
     errors = np.empty((2, d))
     for j in range(d):
         weights, *_ = np.linalg.lstsq(_without(half, j), half[:, j], rcond=None)
@@ -147,5 +149,6 @@ def _without(rows: Array, feature: int) -> Array:
 
 def _finite(*arrays: Array) -> None:
     for array in arrays:
-        if bad := int((~np.isfinite(array)).any(axis=1).sum()):
-            raise ValueError(f"{bad} of {len(array)} rows hold NaN or infinite values: leave them out and count them")
+        if (bad := (~np.isfinite(array)).any(axis=1)).any():
+            problem = f"{int(bad.sum())} of {len(array)} rows hold NaN or infinite values"
+            raise InvalidInput(problem, row=int(bad.argmax()), remedy="Leave them out and count them")

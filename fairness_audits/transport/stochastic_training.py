@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import stacked
 from fairness_audits.transport.cost import COSTS
 from fairness_audits.transport.stochastic_config import Config
@@ -62,13 +63,14 @@ class DualProblem:
     def of(
         cls, source: Sequence[Array], target: Sequence[Array], shift: Array, scale: Array, config: Config
     ) -> DualProblem:
-        """Raises ValueError where the mean cost is 0 or not finite."""
+        """Raises InvalidInput where the mean cost is 0 or not finite."""
         unit = np.zeros(len(source))
         for t, (x, y) in enumerate(zip(source, target, strict=True)):
             first, other = (torch.from_numpy(rows[:MEASURED_POINTS]) for rows in (x, y))
             unit[t] = float(pair_costs(first, other, config.cost).mean())
         if not (np.isfinite(unit) & (unit > 0)).all():
-            raise ValueError(f"expected groups with a positive, finite mean cost between them, found {unit.tolist()}")
+            problem = f"expected groups with a positive, finite mean cost between them, found {unit.tolist()}"
+            raise InvalidInput(problem, option="source")
         return cls(
             torch.from_numpy(stacked(source)).float(),
             torch.from_numpy(stacked(target)).float(),

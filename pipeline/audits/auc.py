@@ -1,4 +1,4 @@
-"""The area under the ROC curve on the test rows, of all of them and of each group, with DeLong's standard error."""
+"""The area under the ROC curve on the test rows, overall and by group, with DeLong's standard error."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from pipeline.values import AuditResult
 
 @dataclass(frozen=True)
 class Config:
-    """``attributes``: the protected ones by whose levels the AUC is also given; None for all."""
+    """``attributes``: protected attributes for the AUC by group; None for all."""
 
     attributes: list[str] | None
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
-    """Rows ``auc``, ``auc_std_error``, ``n`` and ``positives`` of each repetition, and by ``attribute`` and ``group``.
+    """Compute ``auc``, ``auc_std_error``, ``n`` and ``positives`` of each repetition, by ``attribute`` and ``group``.
 
-    Both are empty for all rows. NaN for a group without rows of both labels. Nothing is drawn.
+    Attribute and group are empty for all rows together. The AUC is NaN for a group without rows of both labels.
     """
     attributes = named_attributes(dataset, config.attributes)
     test, score = scores_of(dataset, classifier, "test")

@@ -1,9 +1,9 @@
 """FlipTest: flipsets and transparency reports of classifiers, between two groups matched by a transport map.
 
 Source: Black et al. 2020, Definitions 1 and 2; the computations are in ``fairness_audits.audits.fliptest``. Intervals
-take the map as given; what other maps change is seen over the repetitions. How many flips are chance is seen between
-groups of one distribution: those of the study's block ``identical`` (section 5.1 of the paper), for which a map is
-learned, and halves of the audited group itself, where the map is exact transport.
+are conditional on the map; the repetitions show the variation between maps. The number of flips by chance is measured
+between groups with one distribution: the study's block ``identical`` (section 5.1 of the paper) with learned maps, and
+halves of the audited group with exact transport.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,19 +22,19 @@ from pipeline.counterparts import Mapped, directions, mapped
 from pipeline.values import AuditResult
 
 EXACT = "exact"
-"""The kind of map that can be fitted again, between dealt halves, in milliseconds."""
+"""The kind of map that can be fitted again between random halves in milliseconds."""
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
-    """What is audited, and how precisely.
+    """Settings of the audit.
 
-    ``split``: train, test or all, the rows that are mapped. ``decision``: threshold, the classifier's own; or
-    randomised, 1 with probability P(y = 1 | x), where the coin of a person is tossed once: it decides about the person
-    and about the counterpart. Intervals of level 1 - ``alpha``, those of mean shifts from ``bootstraps`` resamples.
-    ``units``: what mean shifts are ranked in, the model's own, or standard deviations over both groups (where the model
-    sees features that nobody scaled; 0/1 columns stay as they are). ``noise_deals``: how often the group is dealt into
-    halves, 0 for never; ``noise_people`` stand on a side at most.
+    ``split``: mapped rows, train, test or all. ``decision``: threshold (the classifier's decision) or randomised (1
+    with probability P(y = 1 | x), with one coin toss for a person and her counterpart). Intervals have level 1 -
+    ``alpha``; those of mean shifts use ``bootstraps`` resamples. ``units``: units for ranking mean shifts, those of the
+    model's inputs, or standard deviations over both groups (for unscaled features; 0/1 columns are unchanged).
+    ``noise_deals``: number of random splits of the group into halves, 0 for none, with at most ``noise_people`` in a
+    half.
     """
 
     split: Split
@@ -53,29 +53,30 @@ def run(
     rngs: Sequence[np.random.Generator],
     transport: TransportMap,
 ) -> AuditResult:
-    """Audit classifier r through map r, in each direction that was fitted, for as many repetitions as both have.
+    """Audit classifier r with map r in each fitted direction, for the repetitions that both have.
 
     Columns of the rows: ``direction`` (forward, reverse), ``source`` and ``target`` (names of the groups), ``flipset``
     (positive, negative, or empty for the whole group), ``feature`` (empty where there is none) and ``alpha``.
 
     - Whole group: ``n_source``, ``n_target``, ``positives_source``, ``positives_target``, ``positives_image``, ``net``
-      with its interval, ``non_finite`` (images with a NaN or infinity, left out of every other count), ``shared`` (the
-      share of the group's people whom another repetition has too, the mean over the others), ``ks`` (the largest
-      Kolmogorov-Smirnov distance of a transported feature from the target group, every image being taken for the
-      nearest value that this group has) and ``healthy``; by feature ``mean_shift``, ``mean_sign`` and ``feature_mean``.
-    - Flipsets: ``size`` with its interval, ``share`` of the group, ``of`` (people with the members' decision); by
-      feature what is in :class:`fairness_audits.audits.fliptest.transparency.TransparencyReport`. Features that are not
-      transported change by construction: they have no rank.
-    - Flipsets by chance, of exact maps and in the first repetition: ``noise_size`` and ``noise_size_upper``, the mean
-      size between halves of the group and what one more deal goes beyond with probability at most ``alpha``, both as
-      shares times ``n_source``; and of the whole group ``noise_people``, how many stood on a side.
+      with its interval, ``non_finite`` (images with a NaN or infinity, excluded from all other counts), ``shared``
+      (mean share of the group's people in another repetition), ``ks`` (the largest Kolmogorov-Smirnov distance of a
+      transported feature from the target group, with images rounded to the nearest value of this group) and
+      ``healthy``; by feature ``mean_shift``, ``mean_sign`` and ``feature_mean``.
+    - Flipsets: ``size`` with its interval, ``share`` of the group, ``of`` (number of people with the members'
+    decision);
+      by feature the fields of :class:`fairness_audits.audits.fliptest.transparency.TransparencyReport`. Features that
+      are not transported change by construction and have no rank.
+    - Flipsets by chance, for exact maps in the first repetition: ``noise_size``, the mean size between halves of the
+      group, and ``noise_size_upper``, which another split exceeds with probability at most ``alpha``; both are shares
+      times ``n_source``. For the whole group ``noise_people``, the number of people in a half.
 
-    Arrays of the first repetition, with the suffix ``_reverse`` for that direction: ``features``, ``images``,
-    ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` of the people who count,
-    ``target_features`` and ``target_score``; ``feature_names``, and ``units``, what their mean shifts are ranked in.
+    Arrays of the first repetition, with the suffix ``_reverse`` for the reverse direction: ``features``, ``images``,
+    ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` of the people with finite images,
+    ``target_features`` and ``target_score``; ``feature_names``, and ``units``, the units of their mean shifts.
 
-    Raises ValueError where the map is not defined on a row of the split, where a group has no rows in it, and for
-    randomised decisions of a model without probabilities.
+    Raises ValueError if the map is not defined on a row of the split, if a group has no rows in it, and for randomised
+    decisions of a model without probabilities.
     """
     count = min(classifier.repetitions, transport.trials)
     streams = [rng.spawn(4) for rng in rngs[:count]]
@@ -118,7 +119,7 @@ def _judge(classifier: Classifier, repetition: int, config: Config, x: Array, co
 
 
 def _shared(rows: Sequence[Array], people: int) -> list[float]:
-    """The share of each repetition's ``rows`` that another one has too: the mean over the others, 0 where none is."""
+    """Compute the mean share of each repetition's ``rows`` that another repetition has; 0 for a single repetition."""
     times = np.bincount(np.concatenate(rows), minlength=people)
     others = max(len(rows) - 1, 1)
     return [float((times[own] - 1).mean() / others) for own in rows]
@@ -148,7 +149,7 @@ class Compared:
 
 
 def _compared(judge: Judge, pair: Mapped, coins: Array, config: Config) -> Compared:
-    """Decide about everyone; ``coins`` has one for each row of the dataset."""
+    """Decide about everyone; ``coins`` has one coin for each row of the data set."""
     finite = np.isfinite(pair.images).all(axis=1)
     rows, features, images = pair.rows[finite], pair.features[finite], pair.images[finite]
     score, decision = judge(features, coins[rows])
@@ -171,14 +172,14 @@ def _compared(judge: Judge, pair: Mapped, coins: Array, config: Config) -> Compa
 
 
 def _units(people: Array, units: str) -> Array:
-    """What mean shifts are ranked in, (d,): ones, or the standard deviations of what is neither 0/1 nor constant."""
+    """Return the units of mean shifts, (d,): ones, or standard deviations of features that are not 0/1 or constant."""
     deviation = people.std(axis=0)
     plain = ((people == 0) | (people == 1)).all(axis=0) | (deviation == 0) | (units == "model")
     return np.where(plain, 1.0, deviation)
 
 
 def _arrays(compared: Compared, suffix: str) -> dict[str, Array]:
-    """What the figures need of the first repetition."""
+    """Return the arrays of the first repetition for the figures."""
     names = ("rows", "features", "images", "decision", "decision_image", "score", "score_image", "target_features")
     known = {**vars(compared), **vars(compared.flips), "target_features": compared.target}
     arrays = {f"{name}{suffix}": known[name] for name in (*names, "target_score")}
@@ -190,7 +191,7 @@ def _row(statistic: str, value: float, flipset: str = "", feature: str = "") -> 
 
 
 def group(compared: Compared, comparison: Comparison, transported: Array, shared: float) -> Iterator[dict[str, Any]]:
-    """Rows on the whole group and on the sizes of its flipsets."""
+    """Return rows about the whole group and the sizes of its flipsets."""
     flips, n = compared.flips, len(compared.rows)
     furthest = nearest_ks(compared.target[:, transported], compared.images[:, transported]).max() if n else np.nan
     intervals = comparison.intervals
@@ -222,7 +223,7 @@ def group(compared: Compared, comparison: Comparison, transported: Array, shared
 
 
 def reports(compared: Compared, comparison: Comparison, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Rows by feature: of the whole group, and of the transparency report of each flipset."""
+    """Return rows by feature, for the whole group and for the transparency report of each flipset."""
     shift = compared.features - compared.images
     with np.errstate(invalid="ignore"):
         whole = {
@@ -239,7 +240,7 @@ def reports(compared: Compared, comparison: Comparison, names: Sequence[str]) ->
 def noise(
     compared: Compared, transported: Array, judge: Judge, config: Config, rng: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Rows on the flipsets between dealt halves of the group."""
+    """Return rows about the flipsets between random halves of the group."""
     n, limits = len(compared.rows), (config.noise_people, config.noise_deals)
     found, side = sizes_between_halves(compared.features, compared.coins, transported, judge, *limits, rng)
     if not side:

@@ -1,16 +1,16 @@
-r"""How often permutation tests reject in simulated samples: their level under the null hypothesis, and their power.
+r"""Type I error and power of permutation tests, by simulation.
 
-Each class in :data:`CONFIGS` says which samples are drawn and how they are tested; ``kind: levels.NAME`` in
-``conf/audit`` chooses one. In groups A and B, group g has n_g rows, each positive with probability pi_g.
+Each class in :data:`CONFIGS` defines a population and its tests; ``kind: levels.NAME`` in ``conf/audit`` selects one.
+Group g, A or B, has n_g rows, each positive with probability pi_g.
 
-``rates``: the classifier is right about every row with probability f, so both groups have the same true positive rate.
+``rates``: the classifier is right about each row with probability f, so both groups have the same true positive rate.
 With N rows, lambda = n_A / N and :math:`\bar\pi = \lambda \pi_A + (1 - \lambda) \pi_B`, the difference of the rates has
 the variance
 
 .. math:: \frac{f (1 - f)}{N} \Big(\frac{1}{\lambda \pi_A} + \frac{1}{(1 - \lambda) \pi_B}\Big), \qquad
           \text{after a permutation} \qquad \frac{f (1 - f)}{N} \frac{1}{\bar\pi \lambda (1 - \lambda)},
 
-so the un-studentised test has another level (DiCiccio et al. 2020, section 4.2 and theorem 3).
+so the un-studentised test does not have its nominal level (DiCiccio et al. 2020, section 4.2 and Theorem 3).
 
 ``power``: the true positive rate is f + delta in group A and f in group B; the classifier is right about negatives with
 probability f. :mod:`fairness_audits.audits.permutation.power` predicts the power.
@@ -31,8 +31,8 @@ difference of the AUCs has the variance
           X \sim 1 + \mathrm{Exp}(1) \;\text{("independent", the published name)}.
 
 E(Y | X) = 0, so the correlation is 0. The variance of Y depends on X, so a test of r that assumes independence does
-not have its level (DiCiccio et al. 2020, section 4.1 and table 1). The paper does not give the distributions; they are
-those of the authors' scripts.
+not have its nominal level (DiCiccio et al. 2020, section 4.1 and Table 1). The paper does not state the distributions;
+these are from the authors' scripts.
 """
 
 from abc import ABC, abstractmethod
@@ -52,7 +52,7 @@ from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.values import AuditResult
 
 NUMBERS_AT_ONCE = 2**20
-"""Largest number of values of the samples that are in memory together."""
+"""Maximum number of sampled values in memory at once."""
 
 Row = dict[str, Any]
 Sizes = tuple[int, int]
@@ -60,9 +60,9 @@ Sizes = tuple[int, int]
 
 @dataclass(frozen=True)
 class Population:
-    """What samples are drawn from, and how they are tested.
+    """A population and its tests.
 
-    ``place`` are its columns in the table, ``known`` its statistics without simulation. ``draw(S, rng)`` returns S
+    ``place`` are its columns in the rows, ``known`` its statistics without simulation. ``draw(S, rng)`` returns S
     samples of ``numbers`` numbers each; ``p_values(samples, rng)`` returns their p-values (S,) by test.
     """
 
@@ -77,7 +77,7 @@ class Population:
 class Simulation(ABC, Checked, of="audit"):
     """``simulations`` samples of each population; tests at level ``alpha`` with ``draws`` permutations each.
 
-    ``columns`` are the settings that stand in every row, ``statistic`` the name of the share of rejected samples.
+    ``columns`` are the settings repeated in every row, ``statistic`` the name of the share of rejected samples.
     """
 
     audit: ClassVar[str]
@@ -151,7 +151,7 @@ class Rates(_OfRates):
 
 @dataclass(frozen=True)
 class Power(_OfRates):
-    """Samples of ``n`` rows, of which the share ``share_a`` is in group A.
+    """Samples of ``n`` rows with the share ``share_a`` in group A.
 
     The true positive rate is ``rate`` + difference in A and ``rate`` in B, for each of ``differences``.
     """
@@ -185,7 +185,7 @@ class Power(_OfRates):
 
 @dataclass(frozen=True)
 class Aucs(Simulation):
-    """Setting i has ``n_a[i]`` and ``n_b[i]`` rows; ``auc`` is that of both groups.
+    """Setting i has ``n_a[i]`` and ``n_b[i]`` rows; ``auc`` is the AUC in both groups.
 
     ``positives_a`` and ``positives_b`` are the shares of positives.
     """
@@ -225,7 +225,7 @@ class Correlations(Simulation):
     """Samples of size ``n`` of each of ``cases``, each tested by ``tests``.
 
     ``fairtest`` is FairTest's rule, which rejects if p < ``alpha``; the others reject if p <= ``alpha``. ``low`` > 0 is
-    the least X of the first case.
+    the smallest X in the first case.
     """
 
     audit = "correlation_levels"
@@ -264,10 +264,10 @@ CONFIGS = {"rates": Rates, "power": Power, "auc": Aucs, "correlations": Correlat
 def run(
     dataset: Dataset, classifier: Classifier, config: Simulation, rngs: Sequence[np.random.Generator]
 ) -> AuditResult:
-    """Return the rows by repetition, population and ``test``; dataset and classifier are not used.
+    """Return the rows by repetition, population and ``test``; data set and classifier are not used.
 
-    Rows with an empty ``test`` hold what is known without simulation. What is drawn depends on the generators and on
-    the order of the populations alone.
+    Rows with an empty ``test`` hold statistics that are known without simulation. The samples depend only on the
+    generators and on the order of the populations.
     """
     rows: list[Row] = []
     for repetition, rng in enumerate(rngs[: classifier.repetitions]):

@@ -1,9 +1,9 @@
-"""The loss-ratio test of individual fairness, with its error-rate form and group metrics beside it.
+"""The loss-ratio and error-rate-ratio tests of individual fairness, with group metrics for comparison.
 
-Each test point is moved by the gradient flow attack to where the classifier treats it worse, at a price for moving in
-any but the sensitive directions; the test asks whether the loss (the error rate) grows by more than a tolerated factor.
+The gradient flow attack moves each test point to increase its loss, with a penalty on moves outside the sensitive
+directions. The test asks whether the loss (or the error rate) grows by more than a tolerated factor.
 
-Source: Maity et al. 2021, "Statistical inference for individual fairness", algorithm 1 and sections 3 and 4.
+Source: Maity et al. 2021, "Statistical inference for individual fairness", Algorithm 1 and sections 3 and 4.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,21 +30,21 @@ DECIDED = ("p_value", "rejected", "ci_low", "ci_high")
 COUNTED = ("n", "non_finite", "clipped", "below_one")
 LOSS_STATISTICS = {"T_n": "statistic", "S_n": "mean", "V_n": "std", **{name: name for name in DECIDED}}
 LOSS_STATISTICS |= {"ci_lower_one_sided": "statistic", **{name: name for name in COUNTED}}
-"""Names in the rows of the fields of a RatioTest on losses."""
+"""Names of the fields of a RatioTest on losses, in the rows."""
 ERROR_STATISTICS = {"error_T_n": "statistic", "error_S_n": "mean", "error_std": "std"}
 ERROR_STATISTICS |= {f"error_{name}": name for name in DECIDED}
-"""Names in the rows of the fields of a RatioTest on errors."""
+"""Names of the fields of a RatioTest on errors, in the rows."""
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
-    """Parameters of attack and test; where a list stands for a number or name, the audit runs over the product.
+    """Parameters of the attack and the test; the audit runs over the product of parameters given as lists.
 
-    ``regularization`` lambda and ``step_size`` eta of the attack, ``schedule`` "constant" (eta) or "power"
-    (eta / t^power); ``steps`` the furthest it goes, ``record`` the step numbers at which the tests are made (a number
-    beyond ``steps`` stands for ``steps``). ``delta`` the tolerated ratio, ``alpha`` the level. ``metric`` "learned"
-    from the protected attributes of the rows ``metric_split`` ("test", "train"), or "rotated" by ``angle`` degrees in
-    the plane. ``points``: the first so many test rows (None: all).
+    ``regularization`` lambda and ``step_size`` eta of the attack; ``schedule`` "constant" (eta) or "power" (eta /
+    t^power); ``steps``, the number of steps; ``record``, the steps at which the tests are computed (numbers above
+    ``steps`` mean ``steps``). ``delta``: tolerated ratio; ``alpha``: level. ``metric``: "learned" from the protected
+    attributes of the ``metric_split`` rows ("test", "train"), or "rotated" by ``angle`` degrees in the plane.
+    ``points``: the first N test rows (None: all).
     """
 
     regularization: NonNegative | list[NonNegative]
@@ -62,13 +62,13 @@ class Config(Checked, of="audit"):
 
     @property
     def recorded(self) -> tuple[int, ...]:
-        """The step numbers at which the tests are made, increasing."""
+        """The increasing steps at which the tests are computed."""
         return tuple(sorted({min(step, self.steps) for step in self.record}))
 
 
 @dataclass(frozen=True)
 class Place:
-    """A fair metric by name: ``metric`` with the split it is learned on, or with its angle; "" and NaN are unused."""
+    """A fair metric: ``metric`` with the split it is learned on, or with its angle; "" and NaN mark unused fields."""
 
     metric: str
     metric_split: str
@@ -76,20 +76,19 @@ class Place:
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
-    """Audit R classifiers on the test rows of their splits, or of the one split there is. Nothing here is random.
+    """Audit R classifiers on the test rows of their splits, or of the only split. The audit is deterministic.
 
-    Rows, for each setting: the statistics of both tests at every recorded step. Where a test has no ratio its
-    ``rejected`` is NaN like its other statistics: nothing was decided. Once for each repetition: group metrics at
-    threshold 1/2; ``undefined_errors``, 1 where no audited point is misclassified before the attack, so that no
-    error-rate ratio exists; and, where a metric is learned on training rows, ``principal_angle_<i>`` in degrees between
-    the subspaces learned on training and on test rows. Columns: the setting, ``steps``, ``delta``, ``alpha`` and the
-    index of the classifiers.
+    Rows for each setting: the statistics of both tests at every recorded step. If a ratio is undefined, all statistics
+    are NaN, ``rejected`` included. Rows for each repetition: group metrics at threshold 1/2; ``undefined_errors``, 1 if
+    no audited point is misclassified before the attack, since then no error-rate ratio exists; and, for a metric
+    learned on training rows, ``principal_angle_<i>`` in degrees between the subspaces learned on training and on test
+    rows. Columns: the setting, ``steps``, ``delta``, ``alpha`` and the index of the classifiers.
 
-    A setting beyond the stability limit is not run if another one is within it: its statistics are NaN, its points
-    ``non_finite``. Arrays, of the first setting that is run, at its last step:
-    ``original_loss``, ``attacked_loss`` (R, n) and the ``rows`` of the dataset that they are of, (S, n) in S splits.
+    A setting beyond the stability limit is skipped if another one is within it: its statistics are NaN and its points
+    count as ``non_finite``. Arrays of the first setting that is run, at its last step: ``original_loss`` and
+    ``attacked_loss`` (R, n), and their ``rows`` in the data set, (S, n) for S splits.
 
-    Raises ValueError where every setting is unstable, or where there are more classifiers than splits.
+    Raises ValueError if every setting is unstable, or if there are more classifiers than splits.
     """
     test = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
     features, label = test.features[:, : config.points], test.label[:, : config.points]
@@ -119,7 +118,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 
 def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairMetric]:
-    """Every fair metric that the config asks for; the learned ones are stacks over the repetitions of ``test``."""
+    """Return every fair metric of the config; learned metrics are stacked over the repetitions of ``test``."""
     metrics = {}
     for name in _listed(config.metric):
         if name == "learned":
@@ -134,7 +133,7 @@ def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairM
 
 
 def _tests(original: Array, losses: Array, label: Array, config: Config) -> dict[str, Array]:
-    """Both tests of original losses (R, n) against attacked ones (R, L, n): statistics (R, L) by name."""
+    """Compute both tests of attacked losses (R, L, n) against original losses (R, n): statistics (R, L) by name."""
     by_loss, by_error = flow_tests(original, losses, label, config.delta, config.alpha)
     statistics = {
         **{name: getattr(by_loss, field) for name, field in LOSS_STATISTICS.items()},
@@ -148,7 +147,7 @@ def _tests(original: Array, losses: Array, label: Array, config: Config) -> dict
 def _once(
     dataset: Dataset, classifier: Classifier, test: Batch, config: Config, metrics: Mapping[Place, FairMetric]
 ) -> dict[str, Array]:
-    """What does not depend on the attack, (R, 1) each."""
+    """Compute the statistics that do not depend on the attack, (R, 1) each."""
     model = architecture(classifier.architecture)
     predicted = model.predict(classifier.parameters, test.features)
     statistics = group_metrics(test.label, predicted, test.protected)
@@ -165,7 +164,7 @@ def _once(
 def _tidy(
     statistics: Mapping[str, Array], steps: Sequence[float], columns: Mapping[str, Any], config: Config | None = None
 ) -> Iterator[dict[str, Any]]:
-    """One row for each value of the (R, L) arrays, repetition by repetition; ``config`` adds delta and alpha."""
+    """Return one row for each value of the (R, L) arrays, by repetition; ``config`` adds delta and alpha."""
     nowhere = {"metric": "", "metric_split": "", "angle": np.nan, "regularization": np.nan, "step_size": np.nan}
     limits = {key: getattr(config, key) if config else np.nan for key in ("delta", "alpha")}
     for name, values in statistics.items():

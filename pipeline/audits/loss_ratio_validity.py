@@ -1,12 +1,12 @@
-"""Are the loss-ratio and the error-rate-ratio test what the theorems say? Coverage and level by simulation.
+"""Coverage and level of the loss-ratio and error-rate-ratio tests, by simulation.
 
-The test rows are taken as the population P, so that the true ratios are known: the mean of the loss ratios, and the
-ratio of the error rates. Samples of n points drawn from it with replacement are independent draws from P. Theorems 3.1
-and C.1 say that sqrt(n) (S_n - truth) / V_n tends to a standard normal; corollary 3.2 that the two-sided interval
-covers the truth with probability 1 - alpha; corollaries 3.3 and C.2 that the test rejects with a probability that tends
-to 0, alpha or 1 where the truth is below, at or above delta.
+The test rows are the population P, so the true ratios are known: the mean of the loss ratios, and the ratio of the
+error rates. Samples of n points drawn with replacement are independent draws from P. By Theorems 3.1 and C.1, sqrt(n)
+(S_n - truth) / V_n converges to a standard normal distribution. By Corollary 3.2 the two-sided interval covers the
+truth with probability 1 - alpha. By Corollaries 3.3 and C.2 the rejection probability tends to 0, alpha or 1 if the
+truth is below, at or above delta.
 
-Source: Maity et al. 2021, "Statistical inference for individual fairness", section 3, appendix C.
+Source: Maity et al. 2021, "Statistical inference for individual fairness", section 3 and appendix C.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,9 +38,10 @@ TESTS: dict[str, Callable[[Array, Array, float, float], RatioTest]] = {
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
-    """``draws`` samples of each of ``sample_sizes``, tests of level ``alpha`` at delta = ``delta_over_truth`` times the
-    true ratio; ``regularization``, ``step_size``, ``steps``, ``schedule`` and ``power`` of the attack as in the
-    loss-ratio audit, with the metric of the plane that ignores the direction at ``angle`` degrees.
+    """``draws`` samples of each of ``sample_sizes``; tests at level ``alpha``, delta = ``delta_over_truth`` * ratio.
+
+    ``regularization``, ``step_size``, ``steps``, ``schedule`` and ``power`` of the attack are as in the loss-ratio
+    audit. The fair metric of the plane ignores the direction at ``angle`` degrees.
     """
 
     sample_sizes: Annotated[list[Annotated[int, at_least(2)]], not_empty]
@@ -57,10 +58,10 @@ class Config(Checked, of="audit"):
 
 @dataclass(frozen=True)
 class Samples:
-    """What B samples of one size gave, (B,) each: T_n, the two-sided interval's ends, sqrt(n) (S_n - truth) / V_n.
+    """Results of B samples of one size, (B,) each: T_n, ends of the two-sided interval, sqrt(n) (S_n - truth) / V_n.
 
-    NaN for a sample without a ratio (no point misclassified before the attack); the last one only holds the samples
-    with a spread.
+    NaN for a sample without a ratio (no point misclassified before the attack). The last array holds only samples with
+    a positive V_n.
     """
 
     statistic: Array
@@ -72,11 +73,11 @@ class Samples:
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
     """Simulate with the test rows of each repetition as population; ``rngs[r]`` draws the samples of repetition r.
 
-    Rows, for each ``test`` ("loss", "error"): ``truth`` and ``population``; for each ``n_sample``:
+    Rows for each ``test`` ("loss", "error"): ``truth`` and ``population``; for each ``n_sample``:
     ``coverage_two_sided``, ``coverage_one_sided``, ``undefined`` (share of samples without a ratio; they neither cover
     nor reject), ``kolmogorov_distance`` of the standardized means to the normal distribution, and ``rejection_rate`` at
-    each ``delta``. ``draws`` says what each share is a share of. Raises ValueError where no point of a population is
-    misclassified.
+    each ``delta``. ``draws`` is the number of samples behind each share. Raises ValueError if no point of a population
+    is misclassified.
     """
     import pandas as pd
 
@@ -118,7 +119,7 @@ def draw(
     alpha: float,
     rng: np.random.Generator,
 ) -> Samples:
-    """``test`` on ``draws`` samples of ``n`` pairs, with replacement, from ``original``, ``attacked`` (N,)."""
+    """Run ``test`` on ``draws`` samples of ``n`` pairs, drawn with replacement from ``original``, ``attacked`` (N,)."""
     outcomes = []
     together = max(1, POINTS_AT_ONCE // n)
     for start in range(0, draws, together):
@@ -133,7 +134,7 @@ def draw(
 
 
 def _rates(samples: Samples, truth: float, config: Config) -> list[dict[str, Any]]:
-    """Shares of the samples, as rows."""
+    """Return shares of the samples, as rows."""
     below = ndtr(np.sort(samples.standardized))
     ranks = np.arange(len(below) + 1) / max(len(below), 1)
     distance = np.max(np.maximum(ranks[1:] - below, below - ranks[:-1]), initial=0.0)

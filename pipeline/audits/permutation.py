@@ -23,12 +23,12 @@ from pipeline.values import AuditResult
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
-    """What is tested, and how.
+    """Settings of the tests.
 
-    ``metrics``: names in ``fairness_audits.audits.permutation.metrics``; ``attributes``: protected attributes, None for
-    all of the dataset's. The decision is 1[P(y = 1 | x) >= ``threshold``]. ``tests``: among auto, exact, studentized,
-    unstudentized; exact concerns the rates alone. ``draws`` permutations, level ``alpha``; ``smoothing`` of the
-    variance of a studentised rate (0: as published).
+    ``metrics``: names in ``fairness_audits.audits.permutation.metrics``. ``attributes``: protected attributes, None for
+    all. The decision is 1[P(y = 1 | x) >= ``threshold``]. ``tests``: any of auto, exact, studentized, unstudentized;
+    exact applies to rates only. ``draws`` permutations, level ``alpha``. ``smoothing`` of the variance of a studentised
+    rate (0: as published).
     """
 
     metrics: Annotated[list[str], some_of(METRICS)]
@@ -43,13 +43,14 @@ class Config(Checked, of="audit"):
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
     """Test R classifiers on the test rows of their splits; group A is level 1 of the attribute, group B level 0.
 
-    Rows, for each repetition, ``attribute``, ``metric`` and ``test`` (as asked for: auto, exact, ...): ``p_value``,
-    ``p_adjusted`` (Holm's, over the metrics and attributes of that test and repetition; TPR and FNR are one hypothesis,
-    FPR and TNR too), ``difference`` (A - B), ``ci_low``, ``ci_high``, ``studentized`` (the statistic), ``estimate_a``,
-    ``estimate_b``, ``n_a``, ``n_b``, ``rejected``, ``direction``, ``exact``, ``draws``, ``undefined_draws`` and
-    ``undefined``, 1 where there is no test; then numbers that do not exist are NaN. Columns: ``threshold``, ``alpha``
-    and the index of the classifiers.
-    Raises ValueError for an attribute that the dataset does not have.
+    Rows for each repetition, ``attribute``, ``metric`` and ``test`` (the setting: auto, exact, ...): ``p_value``,
+    ``p_adjusted`` (Holm, over the metrics and attributes of this test and repetition; TPR and FNR are one hypothesis,
+    and so are FPR and TNR), ``difference`` (A - B), ``ci_low``, ``ci_high``, ``studentized`` (the statistic),
+    ``estimate_a``, ``estimate_b``, ``n_a``, ``n_b``, ``rejected``, ``direction``, ``exact``, ``draws``,
+    ``undefined_draws`` and ``undefined``, 1 if there is no test; its numbers are then NaN. Columns: ``threshold``,
+    ``alpha`` and the index of the classifiers.
+
+    Raises ValueError for an attribute that the data set does not have.
     """
     attributes = named_attributes(dataset, config.attributes)
     test, score = scores_of(dataset, classifier, "test")
@@ -67,14 +68,14 @@ STATISTICS = (
     *("p_value", "p_adjusted", "difference", "ci_low", "ci_high", "studentized", "estimate_a", "estimate_b"),
     *("n_a", "n_b", "rejected", "direction", "exact", "draws", "undefined_draws", "undefined"),
 )
-"""Names in the rows, in their order."""
+"""Names of the statistics in the rows, in order."""
 Key = tuple[str, str, str]
 
 
 def _tests(
     dataset: Dataset, label: Array, score: Array, groups: dict[str, Array], config: Config, rng: np.random.Generator
 ) -> Iterator[tuple[Key, PermutationTest]]:
-    """All tests of one repetition; who is in neither group of an attribute has no part in its tests."""
+    """Run all tests of one repetition. Rows in neither group of an attribute are left out of its tests."""
     decision = decided(score, config.threshold)
     for attribute, group in groups.items():
         low, high = dataset.levels[attribute]
@@ -89,7 +90,7 @@ def _tests(
 
 
 def _adjusted(found: Sequence[tuple[Key, PermutationTest]]) -> Iterator[tuple[Key, PermutationTest, float | None]]:
-    """Each test with its p-value after Holm's correction over the hypotheses that tests of the same kind are of."""
+    """Return each test with its p-value after Holm's correction over the hypotheses tested by the same kind of test."""
     adjusted: dict[Key, float | None] = {}
     for kind in dict.fromkeys(key[2] for key, _ in found):
         known = {key: result.p_value for key, result in found if key[2] == kind}

@@ -1,8 +1,8 @@
 """Robustness bias: how far the test points of each group are from a decision boundary, at each checkpoint.
 
-Distances are L2 in pixels in [0, 1], of correctly classified points. Those of ``exact`` are exact, those of an attack
-upper bounds, the radii of ``smoothing`` lower bounds that hold with high probability for the smoothed network. What a
-misclassified point or a failed attack contributes depends on the denominator and is said in
+Distances are L2, in pixels in [0, 1], for correctly classified points. ``exact`` gives exact distances, attacks give
+upper bounds, and ``smoothing`` gives radii that are lower bounds for the smoothed network with high probability. The
+contribution of misclassified points and failed attacks depends on the denominator; see
 :mod:`fairness_audits.audits.robustness_bias.measures`.
 
 Source: Nanda et al. 2021.
@@ -32,21 +32,20 @@ from pipeline.values import AuditResult
 CHECKPOINTS = ("all", "last")
 SCALES = ("pixels", "normalised")
 OF_THE_AUDIT = ("points", "checkpoints", "scale")
-"""Settings of an attack that are no arguments of its function."""
+"""Settings of an attack that are not arguments of its function."""
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
-    """What is measured, of which points, and how precisely.
+    """Settings of the audit.
 
-    ``attacks``: some of ``distances.NAMES``; the exact one is measured of linear networks alone.
-    ``checkpoints``: all, or the last; ``smoothing_checkpoints``: which of these are certified. ``<attack>_points``:
-    that attack is made on the first so many test points, None for all; every other ``<attack>_...`` is a setting of the
-    function in ``fairness_audits.attacks``, explained there.
-    ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation
-    that counts, None for the largest distance measured. Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples,
-    p-values from ``permutations``. ``examples``: the attack whose images are kept of one example, None for none. Images
-    are attacked ``batch_size`` at a time, None for what suits the device, on ``threads`` of the CPU.
+    ``attacks``: any of ``distances.NAMES``; exact distances exist for linear networks only. ``checkpoints``: all or
+    last. ``smoothing_checkpoints``: which of these are certified. ``<attack>_points``: attack the first N test points,
+    None for all. Every other ``<attack>_...`` is a parameter of the function in ``fairness_audits.attacks``.
+    ``smoothing_scale``: unit of the noise's sigma, pixels or normalised. ``budget``: T, the largest perturbation in the
+    integral over tau, None for the largest measured distance. Intervals have level 1 - ``alpha`` and use ``bootstraps``
+    resamples; p-values use ``permutations``. ``examples``: the attack whose images are stored for one example, or None.
+    ``batch_size``: images attacked together, None to choose by device; ``threads`` of the CPU.
     """
 
     attacks: Annotated[Sequence[str], some_of(distances.NAMES)]
@@ -87,7 +86,7 @@ class Config(Checked, of="audit"):
         return Precision(self.alpha, self.bootstraps, self.permutations)
 
     def sample(self, attack: str, n: int, last: bool) -> Array:
-        """Which of n test points an attack is made on, (n,) bool: the first so many, or none of this checkpoint."""
+        """Return a mask (n,) of the test points that are attacked: the first N, or none at this checkpoint."""
         if attack == distances.SMOOTHING and self.smoothing_checkpoints == "last" and not last:
             return np.zeros(n, dtype=bool)
         points = getattr(self, f"{attack}_points")
@@ -116,15 +115,15 @@ def run(
 ) -> AuditResult:
     """Measure the distances of the test points, and the groups of every partition by them.
 
-    ``resume`` makes a killed audit go on.
+    With ``resume``, a killed audit continues.
 
     Columns: ``repetition`` (0, there is one split), ``epoch`` and whatever else tells the classifiers apart,
     ``attack``, ``partition`` and ``level`` (both empty for all points together), ``denominator`` (paper, correct;
     empty where there is none), ``statistic``, ``value``.
 
-    - All points: ``points`` that the attack was made on (its sample: the first so many), ``accuracy`` among them,
-      ``failed`` attacks, ``forward_passes`` (images), ``budget`` T, ``mean_distance`` and ``median_distance`` of the
-      distances measured.
+    - All points: the number of attacked ``points``, their ``accuracy``, ``failed`` attacks, ``forward_passes``
+    (images),
+      ``budget`` T, ``mean_distance`` and ``median_distance`` of the measured distances.
     - Levels: ``n_correct``, ``failed``; and by denominator ``n`` points that count, ``auc``, ``mean_distance`` and
       ``median_distance`` of their lengths, ``sigma`` with ``sigma_ci_low``, ``sigma_ci_high``, ``sigma_p``, and
       ``sigma_p_adjusted`` over all levels of the dataset.
@@ -140,8 +139,8 @@ def run(
     ``example_distance``, ``example_label``, ``example_prediction`` (of the perturbed image), and ``example_level``, a
     code. Which points they are is decided by the rule in :mod:`fairness_audits.audits.robustness_bias.examples`.
 
-    Everything random comes from ``rngs``, one for each checkpoint. Raises ValueError for a classifier that is no
-    network for this dataset.
+    All random numbers come from ``rngs``, one for each checkpoint. Raises ValueError for a classifier that is not a
+    network for this data set.
     """
     import pandas as pd
 
@@ -181,10 +180,10 @@ def _checkpoint(
     place: Mapping[str, Any],
     progress: Progress,
 ) -> tuple[list[dict[str, Any]], dict[str, Array]]:
-    """Rows of one network under every attack, and arrays over all test points, (n,) each.
+    """Return rows of one network under every attack, and arrays over all test points, (n,) each.
 
-    ``samples``: of each attack the points that it is made on, (n,) bool; there are no rows of one made on none.
-    ``place`` is what tells it from the other networks of its classifier.
+    ``samples`` are the points of each attack, (n,) bool; an attack without points has no rows. ``place`` identifies the
+    network among the networks of its classifier.
     """
     prediction = subject.predictions()
     correct = prediction == subject.dataset.label[subject.rows]
@@ -216,7 +215,7 @@ def _example(
     arrays: Mapping[str, Array],
     rng: np.random.Generator,
 ) -> dict[str, Array]:
-    """The arrays of the example, none where there is none."""
+    """Return the arrays of the example, or none."""
     name = f"distance_{config.examples}"
     if name not in arrays:
         return {}

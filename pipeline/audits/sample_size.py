@@ -1,12 +1,12 @@
-r"""The least difference of a rate that a permutation test detects, over thresholds, in samples of growing size.
+r"""The smallest difference of a rate that a permutation test detects over all thresholds, by sample size.
 
-In each sample the rate is compared at every threshold; the least |D| among those that the test rejects is reported.
-Taking the least of many is a selection that no level accounts for, so the same is given with Holm's correction over the
-thresholds, and beside it the difference that the formula of section 5.1 detects with probability 1/2:
+In each sample, the rates are compared at every threshold, and the smallest |D| with a rejected test is reported. This
+selection inflates the level, so the same is reported with Holm's correction over the thresholds. For comparison we give
+the difference that the formula of section 5.1 detects with probability 1/2:
 
 .. math:: z_{1 - \alpha/2} \sqrt{f_A (1 - f_A) / m_A + f_B (1 - f_B) / m_B}
 
-with the rates f and the rows m that they are of, at threshold 1/2. Source: DiCiccio et al. 2020, section 5.1, figure 3.
+with the rates f and their numbers of rows m at threshold 1/2. Source: DiCiccio et al. 2020, section 5.1, Figure 3.
 """
 
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ MIDDLE = 0.5
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
-    """``samples`` samples of each of ``sizes`` rows of a ``split``, for each repetition.
+    """``samples`` samples of each size in ``sizes``, from the rows of a ``split``, for each repetition.
 
-    ``points`` thresholds from ``low`` to ``high``; a threshold is tested where each group has ``smallest_cell`` events
-    and as many others. ``tests`` of ``metrics`` on ``attributes`` (None: all), ``draws`` permutations, level ``alpha``.
+    ``points`` thresholds from ``low`` to ``high``. A threshold is tested if each group has ``smallest_cell`` events and
+    as many non-events. ``tests`` of ``metrics`` on ``attributes`` (None: all), ``draws`` permutations, level ``alpha``.
     """
 
     metrics: Annotated[list[str], some_of(RATES)]
@@ -55,10 +55,10 @@ class Config(Checked, of="audit"):
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
-    """Rows by repetition, ``attribute``, ``metric``, ``n`` (rows sampled) and ``sample``.
+    """Return rows by repetition, ``attribute``, ``metric``, ``n`` (sample size) and ``sample``.
 
-    By ``test``: ``minimum_difference`` and ``minimum_difference_corrected`` (NaN where no threshold is rejected);
-    without test ``detectable`` by the formula. Raises ValueError for a size beyond the rows of the split.
+    By ``test``: ``minimum_difference`` and ``minimum_difference_corrected`` (NaN if no threshold is rejected). With an
+    empty ``test``: ``detectable``, by the formula. Raises ValueError for a size above the number of rows of the split.
     """
     attributes = named_attributes(dataset, config.attributes)
     batch, score = scores_of(dataset, classifier, config.split)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 
 def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random.Generator) -> dict[str, Array]:
-    """Of each sample (S,) of tables (S, T, 2, 2, 2): the least |D| detected, at the level and corrected."""
+    """Compute the smallest detected |D| for each sample (S,) of tables (S, T, 2, 2, 2), uncorrected and corrected."""
     kinds = RATES[metric].split(tables)[..., :2]
     enough = np.asarray((kinds >= config.smallest_cell).all(axis=(-1, -2)))
     p = np.full(enough.shape, np.nan)
@@ -114,7 +114,7 @@ def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random
 
 
 def formula(tables: Array, metric: str, alpha: float) -> Array:
-    """The |D| that is detected with probability 1/2, (S,) of tables (S, 2, 2, 2); NaN for a group without rows."""
+    """Compute the |D| detected with probability 1/2, (S,) for tables (S, 2, 2, 2); NaN for a group without rows."""
     kinds = RATES[metric].split(tables)[..., :2]
     with np.errstate(divide="ignore", invalid="ignore"):
         m = kinds.sum(axis=-1)

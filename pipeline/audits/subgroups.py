@@ -1,17 +1,16 @@
-r"""Subgroups in which a classifier's output depends most on a protected attribute, in the manner of FairTest.
+r"""Subgroups in which a classifier's output depends most on a protected attribute, as in FairTest.
 
-One half of the rows grows a decision tree (:func:`grown`) whose nodes are *contexts*, conjunctions of bounds on the
-features; the other half, which had no part in it, says how strong the association between output y and group z in
-{0, 1} is in each node:
+One half of the rows grows a decision tree (:func:`grown`). Its nodes are *contexts*, conjunctions of bounds on the
+features. The held-out half estimates the association between output y and group z in {0, 1} in each node:
 
 .. math:: r = \operatorname{corr}(y, z), \qquad \operatorname{artanh} r \pm \frac{\Phi^{-1}(1 - \alpha/2)}{\sqrt{n - 3}}
 
-The interval is Fisher's, and the *effect* is its end nearest to 0, 0 if it contains 0. With m contexts tested, every
-interval has level 1 - alpha / m and every p-value is multiplied by m, so that all of them hold together with the stated
-confidence. The root, all rows, is reported where its interval excludes 0; a subgroup where its interval lies above
-those of all the contexts that it is a part of, in absolute value. What is not reported is in the rows all the same.
+The interval is Fisher's. The *effect* is its end nearest to 0, or 0 if it contains 0. With m tested contexts, every
+interval has level 1 - alpha / m and every p-value is multiplied by m, so they hold simultaneously. The root (all rows)
+is reported if its interval excludes 0. A subgroup is reported if its interval lies above the intervals of all contexts
+that contain it, in absolute value. The rows also contain the contexts that are not reported.
 
-Contexts are bounds on the features: people are compared with people of like features. A feature that is itself unlike
+Contexts are bounds on the features, so people are compared with people of similar features. A feature that differs
 between the groups therefore explains a difference away (Black et al. 2020, section 5.5).
 
 Source: Tramer et al. 2017, with the choices of their program: depth, smallest leaf, bins, mean of the children.
@@ -47,11 +46,11 @@ class Limits(Checked, of="audit"):
 
 @dataclass(frozen=True)
 class Config(Limits):
-    """What is searched, and how far.
+    """Settings of the search.
 
-    ``attribute``: the protected attribute. ``split``: train or test, the rows that are searched. ``output``: decision,
-    the classifier's; randomised, 1 with probability P(y = 1 | x); or score. ``held_out``: share of the rows that tests
-    the contexts.
+    ``attribute``: the protected attribute. ``split``: searched rows, train or test. ``output``: decision (the
+    classifier's), randomised (1 with probability P(y = 1 | x)) or score. ``held_out``: share of rows that test the
+    contexts.
     """
 
     attribute: str
@@ -62,14 +61,14 @@ class Config(Limits):
 
 @dataclass(frozen=True)
 class Context:
-    """A node: ``bounds`` (low, high] by column number, ``depth``, and the number of its parent, None for the root."""
+    """A node: ``bounds`` (low, high] by column number, ``depth``, and its parent's number, None for the root."""
 
     bounds: dict[int, tuple[float, float]]
     depth: int
     parent: int | None
 
     def contains(self, x: Array) -> Array:
-        """Which rows of x (n, d) are in it: (n,) bool."""
+        """Return a mask (n,) of the rows of x (n, d) in this context."""
         inside = np.ones(len(x), dtype=bool)
         for column, (low, high) in self.bounds.items():
             inside &= (x[:, column] > low) & (x[:, column] <= high)
@@ -78,7 +77,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Cut:
-    """A cut of a node at ``column`` <= ``value``; ``better``: an effect of its sides is larger than the node's."""
+    """A split of a node at ``column`` <= ``value``; ``better``: a child has a larger effect than the node."""
 
     column: int
     value: float
@@ -87,10 +86,10 @@ class Cut:
 
 
 def grown(x: Array, y: Array, z: Array, limits: Limits) -> list[Context]:
-    """The contexts of the tree for rows x (n, d), output y (n,) and group z (n,), the root first, parents before.
+    """Grow the tree for rows x (n, d), output y (n,) and group z (n,); return its contexts, parents before children.
 
-    A node is split where the mean effect of its two children is largest, and first of all where a child has a larger
-    effect than the node.
+    A node is split where the mean effect of its two children is largest. Splits with a child of larger effect than the
+    node are preferred.
     """
     # Centred, so that sums of products lose no digits to the means.
     y, z = y - y.mean(), z - z.mean()
@@ -114,9 +113,9 @@ def grown(x: Array, y: Array, z: Array, limits: Limits) -> list[Context]:
 
 
 def binned(values: Array, bins: int) -> tuple[Array, Array]:
-    """The cuts of a feature (c,), at most ``bins`` - 1 of them, and each row's bin (n,): its cuts below the value.
+    """Return the cuts of a feature (c,), at most ``bins`` - 1, and each row's bin (n,), the number of cuts below it.
 
-    A feature of few values is cut at each of them but the last; one of more at its quantiles.
+    A feature with few values is cut at each value except the last, other features at their quantiles.
     """
     different = np.unique(values)
     if len(different) > bins:
@@ -128,7 +127,7 @@ def binned(values: Array, bins: int) -> tuple[Array, Array]:
 
 
 def best_split(rows: Array, bins: Sequence[tuple[Array, Array]], y: Array, z: Array, limits: Limits) -> Cut | None:
-    """The best cut of the node that holds ``rows``; None where no cut has an effect and two leaves large enough."""
+    """Return the best split of the node with these ``rows``, or None if none has an effect and large leaves."""
     each = products(y[rows], z[rows])
     own = float(effects(each.sum(axis=1), limits.confidence))
     best: Cut | None = None
@@ -150,33 +149,33 @@ def best_split(rows: Array, bins: Sequence[tuple[Array, Array]], y: Array, z: Ar
 
 
 def products(y: Array, z: Array) -> Array:
-    """1, y, z, y^2, z^2 and y z of every row: (6, n). Their sums over any rows give these rows' correlation."""
+    """Return 1, y, z, y^2, z^2 and y z for every row: (6, n). Their sums give the correlation."""
     return np.stack([np.ones(len(y)), y, z, y * y, z * z, y * z])
 
 
 def correlation(sums: Array) -> Array:
-    """r of the rows over which the six products are summed, (6, ...) -> (...); NaN where y or z does not vary."""
+    """Compute r from sums of the six products, (6, ...) -> (...); NaN if y or z does not vary."""
     n, y, z, yy, zz, yz = sums
     y_variance, z_variance = n * yy - y**2, n * zz - z**2
-    # What rounding makes of the variance of a constant is no variance.
+    # A constant has a variance of rounding errors.
     varies = (y_variance > ROUNDING * n * yy) & (z_variance > ROUNDING * n * zz)
     scale = np.sqrt(np.where(varies, y_variance * z_variance, 1.0))
     return np.where(varies, np.clip((n * yz - y * z) / scale, -1, 1), np.nan)
 
 
 def effects(sums: Array, confidence: float) -> Array:
-    """The effect of the rows over which the six products are summed, (6, ...) -> (...); 0 where r is undefined."""
+    """Compute the effect from sums of the six products, (6, ...) -> (...); 0 if r is undefined."""
     low, high = interval(correlation(sums), sums[0], confidence)
     return np.where(np.isnan(low), 0.0, nearest_to_zero(low, high))
 
 
 def nearest_to_zero(low: Array, high: Array) -> Array:
-    """The distance of an interval from 0; 0 if it contains 0, NaN if it is none."""
+    """Compute the distance of an interval from 0; 0 if it contains 0, NaN if it is undefined."""
     return np.maximum(np.maximum(low, -high), 0.0)
 
 
 def interval(r: Array, n: Array, confidence: float) -> tuple[Array, Array]:
-    """Fisher's interval of correlations r over n rows each; NaN below four rows."""
+    """Compute Fisher's interval of correlations r over n rows each; NaN below four rows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         half = -ndtri((1 - confidence) / 2) / np.sqrt(np.where(n > 3, n - 3.0, np.nan))
         middle = np.arctanh(r)
@@ -184,13 +183,13 @@ def interval(r: Array, n: Array, confidence: float) -> tuple[Array, Array]:
 
 
 def p_value(r: Array, n: Array) -> Array:
-    """Two-sided p-values of r = 0, by the same normal limit."""
+    """Compute two-sided p-values of r = 0, by the same normal limit."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return 2 * ndtr(-np.abs(np.arctanh(r)) * np.sqrt(np.where(n > 3, n - 3.0, np.nan)))
 
 
 class Searched(NamedTuple):
-    """Features x (n, d) in the dataset's units, output y (n,) and group z (n,), both about 0."""
+    """Return features x (n, d) in the data set's units, and output y (n,) and group z (n,), both centred."""
 
     x: Array
     y: Array
@@ -198,10 +197,10 @@ class Searched(NamedTuple):
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
-    """Search every repetition's rows; the contexts are in the order of their effect on the held-out rows.
+    """Search every repetition's rows; contexts are ordered by their effect on the held-out rows.
 
-    Rows in neither group of the attribute are left out. Raises ValueError for an attribute that the dataset does not
-    have, and where the two halves are too small for a test.
+    Rows in neither group of the attribute are left out. Raises ValueError for an attribute that the data set does not
+    have, and if the two halves are too small for a test.
     """
     if config.attribute not in dataset.protected:
         raise ValueError(f"expected audit.attribute among {sorted(dataset.protected)}, found {config.attribute!r}")
@@ -236,17 +235,17 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 
 def summed(contexts: Sequence[Context], rows: Searched) -> Array:
-    """Sums of the six products of output and group over each context's rows: (6, m)."""
+    """Sum the six products of output and group over each context's rows: (6, m)."""
     inside = [context.contains(rows.x) for context in contexts]
     return np.stack([products(rows.y[c], rows.z[c]).sum(axis=1) for c in inside], axis=1)
 
 
 def findings(contexts: Sequence[Context], held_out: Searched, config: Config) -> dict[str, Array]:
-    """The associations of m contexts on rows that had no part in growing the tree: statistics (m,) by name.
+    """Compute the associations of m contexts on held-out rows: statistics (m,) by name.
 
-    Tested are the contexts in which output and group vary among at least half as many rows as a leaf has; what is not
-    tested is NaN. ``reported``: the interval, in absolute value, lies above those of every context around it, and
-    above 0.
+    A context is tested if output and group vary in it and it has at least half the rows of a leaf; otherwise its
+    statistics are NaN. ``reported``: the interval, in absolute value, lies above 0 and above the intervals of all
+    contexts that contain it.
     """
     sums = summed(contexts, held_out)
     size = sums[0]
@@ -258,7 +257,7 @@ def findings(contexts: Sequence[Context], held_out: Searched, config: Config) ->
     around = np.zeros(len(contexts))
     for number, context in enumerate(contexts):
         if context.parent is not None:
-            # Parents stand before their children, so the parent's own bound is complete.
+            # Parents come before their children, so the parent's bound is complete.
             around[number] = max(around[context.parent], np.nan_to_num(far[context.parent]))
             above[number] &= near[number] > around[number]
     p = p_value(r, size)
@@ -274,7 +273,7 @@ def findings(contexts: Sequence[Context], held_out: Searched, config: Config) ->
 
 
 def _rows(names: Sequence[str], contexts: Sequence[Context], found: dict[str, Array]) -> list[dict[str, Any]]:
-    """The tidy rows of one repetition, the largest effect first; contexts that are not tested come last."""
+    """Return the tidy rows of one repetition, largest effect first; untested contexts come last."""
     effect = np.nan_to_num(nearest_to_zero(found["ci_low"], found["ci_high"]), nan=-1.0)
     rows = []
     for m in np.lexsort((-np.nan_to_num(np.abs(found["correlation"])), -effect)):
@@ -284,7 +283,7 @@ def _rows(names: Sequence[str], contexts: Sequence[Context], found: dict[str, Ar
 
 
 def two_valued(features: Array) -> dict[int, tuple[float, float]]:
-    """The smaller and the larger value of each column of features (n, d) that has two values, by its number."""
+    """Return the two values of each binary column of features (n, d), by column number."""
     ends = zip(features.min(axis=0), features.max(axis=0), strict=True)
     return {
         column: (float(low), float(high))
@@ -294,7 +293,7 @@ def two_valued(features: Array) -> dict[int, tuple[float, float]]:
 
 
 def described(context: Context, names: Sequence[str], pairs: Mapping[int, tuple[float, float]]) -> str:
-    """A context as a predicate in the dataset's units: "2 < arrests <= 5 and gang = 1"; ``pairs`` of ``two_valued``."""
+    """Return a context as text, "2 < arrests <= 5 and gang = 1"; ``pairs`` come from ``two_valued``."""
     parts = []
     for column, (low, high) in context.bounds.items():
         name = names[column]

@@ -1,15 +1,15 @@
-r"""Robustness bias of models of tables: how far the test rows of each group are from the decision boundary.
+r"""Robustness bias of tabular models: distances of test rows to the decision boundary, by group.
 
 .. math:: d(x) = \min_{x'} \|x' - x\|_2 \quad \text{with} \quad h(x') \ne h(x), \qquad
           \sigma(P) = \frac{\overline{d}_P}{\overline{d}_{\bar P}} - 1
 
-over the correctly classified rows of a group P and of the others, in the units that the model sees, anywhere in their
-space. Of a linear model d is exact, |w.x + b| / |w|. Of a network with one hidden layer it is an upper bound by the
-fast minimum-norm attack. Its rows are moved and scaled as a whole, which multiplies every distance alike, so that the
-box that the attack keeps to is nowhere near: the middle of the rows to 1/2, their largest range to 1 / ``MARGIN``.
-A decision that a coin makes, such as those of a mixture of models, has no boundary: it has its accuracy alone.
+over the correctly classified rows of a group P and of the others, in the units of the model's inputs, without bounds.
+For a linear model d is exact, |w.x + b| / |w|. For a network with one hidden layer it is an upper bound by the fast
+minimum-norm attack. The attack works in a box, so all rows are shifted and scaled together until the box is far away:
+the middle of the rows to 1/2, their largest range to 1 / ``MARGIN``. This multiplies all distances by one factor.
+A random decision, such as that of a mixture of models, has no boundary; only its accuracy is measured.
 
-Source: Nanda et al. 2021, (1)-(6); they measure networks of images.
+Source: Nanda et al. 2021, (1)-(6), who measure image networks.
 """
 
 from __future__ import annotations
@@ -36,16 +36,18 @@ if TYPE_CHECKING:
 
 Distance = Literal["exact", "fmn", ""]
 MARGIN = 4.0
-"""How many times the range of the rows goes into the box of the attack."""
+"""Size of the attack's box, in multiples of the rows' range."""
 BATCH = 4096
-"""Rows attacked together: they are short."""
+"""Number of rows attacked together."""
 KEPT = ("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p", "mean_distance", "n")
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
-    """``points``: the first so many test rows, which are in random order, None for all. ``fmn_steps`` of the attack
-    after ``fmn_start_steps`` of DeepFool. Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples, p-values from
+    """Settings of the audit.
+
+    ``points``: the first N test rows in random order, None for all. ``fmn_steps`` of the attack follow
+    ``fmn_start_steps`` of DeepFool. Intervals have level 1 - ``alpha`` and use ``bootstraps`` resamples; p-values use
     ``permutations``.
     """
 
@@ -60,12 +62,11 @@ class Config(Checked, of="audit"):
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
     """Measure R classifiers on the test rows of their splits.
 
-    Rows: ``accuracy`` and ``balanced_accuracy`` of each repetition; where there are distances also ``failed``, the
-    attacks that found none, and by ``attribute`` and ``level`` ``sigma`` with ``sigma_ci_low``, ``sigma_ci_high`` and
-    ``sigma_p``, ``mean_distance`` and ``n``, the correctly classified rows. ``distance`` says which: exact, fmn, or
-    nothing.
+    Rows: ``accuracy`` and ``balanced_accuracy`` of each repetition. For models with distances also ``failed`` (attacks
+    without success) and, by ``attribute`` and ``level``, ``sigma`` with ``sigma_ci_low``, ``sigma_ci_high`` and
+    ``sigma_p``, ``mean_distance`` and ``n`` (correctly classified rows). ``distance`` is exact, fmn or empty.
 
-    Arrays: ``rows`` (R, n) of the data set, ``distance`` (R, n), NaN where a row is misclassified or an attack failed.
+    Arrays: ``rows`` (R, n) of the data set, ``distance`` (R, n), NaN if a row is misclassified or its attack failed.
     """
     test = dataset.batch("test", classifier.repetitions)
     x, label = test.features[:, : config.points], test.label[:, : config.points]
@@ -103,14 +104,14 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 
 def kind_of(classifier: Classifier) -> Distance:
-    """Which distance a classifier has: none where a coin decides."""
+    """Return the kind of distance of a classifier; none for random decisions."""
     if classifier.architecture == "logistic_mixture" and classifier.parameters["weight"].shape[1] == 1:
         return "exact"
     return "fmn" if classifier.architecture == "mlp" else ""
 
 
 def distances(kind: Distance, own: Mapping[str, Array], x: Array, label: Array, config: Config) -> Array:
-    """d of correctly classified rows x (n, d), NaN where an attack failed: (n,); ``own`` are one model's parameters."""
+    """Compute d (n,) of correct rows x (n, d), NaN if the attack failed; ``own`` is one model's parameters."""
     if kind == "exact":
         weight = np.stack([np.zeros(x.shape[1]), own["coef"][0]])
         return linear_distance(weight, np.array([0.0, own["intercept"][0]]), x, label).distance

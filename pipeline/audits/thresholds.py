@@ -1,8 +1,8 @@
-"""The difference of a rate between two groups at every threshold, and what tests of it conclude.
+"""Differences of rates between two groups at every threshold, and their permutation tests.
 
-The 95th percentile that the published figure draws, the bound beyond which the un-studentised test rejects, is the k-th
-largest |D*| of the differences D* after B permutations, k = floor(alpha (B + 1)). Source: DiCiccio et al. 2020, section
-5.1 and figure 2.
+The published figure draws the 95th percentile, the rejection bound of the un-studentised test. It is the k-th largest
+|D*| of the differences D* after B permutations, k = floor(alpha (B + 1)). Source: DiCiccio et al. 2020, section 5.1 and
+Figure 2.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,9 @@ from pipeline.values import AuditResult
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
-    """``metrics``: rates; ``attributes``: protected ones, None for all. ``points`` thresholds from 0 to 1; ``draws``
-    permutations at each; tests at level ``alpha``.
+    """``metrics``: rates. ``attributes``: protected attributes, None for all. ``points``: thresholds from 0 to 1.
+
+    ``draws`` permutations at each threshold, tests at level ``alpha``.
     """
 
     metrics: Annotated[list[str], some_of(RATES)]
@@ -36,11 +37,11 @@ class Config(Checked, of="audit"):
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
-    """Rows by repetition, ``attribute``, ``metric`` and ``threshold``, of the test rows; A is level 1 of the attribute.
+    """Return rows by repetition, ``attribute``, ``metric`` and ``threshold``; group A is level 1 of the attribute.
 
-    ``difference`` (A - B), ``estimate_a``, ``estimate_b``, ``n_a``, ``n_b`` (the rows that the rate is of),
-    ``percentile_95``; and by ``test`` (studentized with Wald's variance, exact) ``rejected``. NaN where a group has no
-    row that the rate is of, and not rejected.
+    ``difference`` (A - B), ``estimate_a``, ``estimate_b``, ``n_a``, ``n_b`` (denominators of the rates),
+    ``percentile_95``; and by ``test`` (studentized with Wald's variance, exact) ``rejected``. If a group has no row for
+    a rate, its statistics are NaN and the test does not reject.
     """
     attributes = named_attributes(dataset, config.attributes)
     test, score = scores_of(dataset, classifier, "test")
@@ -62,7 +63,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 
 def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Generator) -> dict[str, dict[str, Array]]:
-    """For each test, and for none (""), the statistics (T,) of tables (T, 2, 2, 2)."""
+    """Return the statistics (T,) of tables (T, 2, 2, 2) by test; "" holds those without a test."""
     wald, groups = Proportion(0.0), np.moveaxis(RATES[name].split(tables), 1, 0)
     observed, drawn = wald(groups), wald(permuted(groups, config.draws, rng))
     p = two_sided_p(studentized(drawn), studentized(observed))

@@ -1,4 +1,4 @@
-r"""The causal model of the law school by Kusner et al. (2017), in numpyro.
+r"""The causal model of the law school data by Kusner et al. (2017), in numpyro.
 
 .. math::
     u \sim N(0, 1), \qquad
@@ -6,24 +6,24 @@ r"""The causal model of the law school by Kusner et al. (2017), in numpyro.
     &L \sim \text{Poisson}(e^{b_L + w_L u + a^\top \beta_L}), \qquad
     Z \sim N(b_Z + w_Z u + a^\top \beta_Z, 1)
 
-with grade G (UGPA), score L (LSAT), outcome Z (first-year average), one student's knowledge u, and a, the dummies of
-race and sex. Every coefficient has the prior N(0, 1), sigma^2 the prior InvGamma(1, 1). One level of each attribute has
-no dummy, or the intercepts would repeat the dummies; Z then needs the intercept that the published model, with all the
-dummies, leaves out.
+with grade G (UGPA), score L (LSAT), outcome Z (first-year average), a student's knowledge u, and dummies a for race and
+sex. Every coefficient has the prior N(0, 1); sigma^2 has the prior InvGamma(1, 1). One level of each attribute has no
+dummy, since otherwise the dummies and the intercepts are collinear. Z then needs an intercept, which the published
+model with all dummies leaves out.
 
-u is integrated out: given u the three are independent, and two are Gaussian, so with r the residuals of G and Z at
-u = 0, Sigma their covariance and :math:`P = 1 + w_G^2 / \sigma^2 + w_Z^2`,
+We integrate u out. Given u, the three variables are independent and two are Gaussian. Let r be the residuals of G and Z
+at u = 0, Sigma their covariance, and :math:`P = 1 + w_G^2 / \sigma^2 + w_Z^2`. Then
 
 .. math::
     p(G, L, Z) = N(r; 0, \Sigma)\; E_{u \sim N(\mu, 1/P)}\big[\text{Poisson}(L; e^{b_L + w_L u + a^\top \beta_L})\big],
     \qquad \mu = (w_G r_G / \sigma^2 + w_Z r_Z) / P,
 
-and the expectation is a Gauss-Hermite sum. What is left are a few coefficients. The density does not change when u and
-its three loadings w change their signs together.
+and the expectation is a Gauss-Hermite sum. Only a few coefficients remain. The density is unchanged if u and its three
+loadings w change sign together.
 
-Estimates are the posterior's mode, by L-BFGS, or posterior means, by NUTS. NUTS starts about the mode and takes the
-curvature there for its metric: the posterior of a few coefficients given thousands of students is close to Gaussian, so
-its warm-up has a step size to find and nothing else.
+Estimates are the posterior mode, by L-BFGS, or posterior means, by NUTS. NUTS starts near the mode and uses the
+curvature there as its metric. The posterior of a few coefficients given thousands of students is close to Gaussian, so
+the warm-up only needs to find a step size.
 """
 
 import functools
@@ -39,17 +39,17 @@ Rows = tuple[Any, Any, Any, Any]
 """Grade, score, outcome (n,) and dummies (n, k) of n students, as JAX arrays."""
 
 NODES = 8
-"""Nodes of the Gauss-Hermite sum."""
+"""Number of nodes of the Gauss-Hermite sum."""
 EQUATIONS = ("grade", "score", "outcome")
 LOADINGS = tuple(f"{name}_loading" for name in EQUATIONS)
 NUMBERS = (*LOADINGS, *(f"{name}_intercept" for name in EQUATIONS), "variance")
 
 
 STEEPEST = 1e-5
-"""The search for the mode ends where no slope of the log density, per student, exceeds this."""
+"""The search for the mode stops when no slope of the log density, per student, exceeds this value."""
 MAXIMUM_ITERATIONS = 5000
 DIFFERENCE = 1e-5
-"""Step of the difference quotients that are the curvature."""
+"""Step of the difference quotients for the curvature."""
 SPREAD = 2.0
 """Posterior standard deviations between the mode and the start of a chain."""
 TARGET_ACCEPTANCE = 0.8
@@ -66,11 +66,11 @@ class Students:
 
 
 def log_marginal(parameters: Mapping[str, Any], students: Rows, nodes: int = NODES) -> Any:
-    """Log density of each student's grade, score and outcome with u integrated out, but for the term log L!: (n,).
+    """Compute the log density of each student's grade, score and outcome with u integrated out, without log L!: (n,).
 
     ``parameters``: ``grade_``, ``score_`` and ``outcome_`` with ``intercept``, ``loading`` and ``coef`` (k,), and
-    ``variance``, sigma^2. ``nodes`` of the Gauss-Hermite sum, which is as good as exact while the score says much less
-    of u than grade and outcome do: while w_L, times the root of the rate and over the root of P, is well below 1.
+    ``variance``, sigma^2. ``nodes`` of the Gauss-Hermite sum. The sum is almost exact if the score is much less
+    informative about u than grade and outcome: if w_L sqrt(rate / P) is well below 1.
     """
     import jax.numpy as jnp
     from jax.scipy.special import logsumexp
@@ -82,7 +82,7 @@ def log_marginal(parameters: Mapping[str, Any], students: Rows, nodes: int = NOD
     r_grade, r_outcome = grade - at_zero["grade"], outcome - at_zero["outcome"]
     precision = 1 + w_g**2 / variance + w_z**2
     mu = (w_g * r_grade / variance + w_z * r_outcome) / precision
-    # |Sigma| = sigma^2 P, and r' Sigma^-1 r by completing the square in u.
+    # |Sigma| = sigma^2 P; r' Sigma^-1 r by completing the square in u.
     quadratic = r_grade**2 / variance + r_outcome**2 - precision * mu**2
     gaussian = -(quadratic + jnp.log(variance) + jnp.log(precision)) / 2 - jnp.log(2 * jnp.pi)
     x, weights = np.polynomial.hermite_e.hermegauss(nodes)
@@ -106,14 +106,14 @@ def model(students: Rows) -> None:
 
 
 def minus_log_density(flat: Any, students: Rows) -> Any:
-    """Minus the log posterior density of (coefficients, log sigma^2), a vector in the order of :func:`named`."""
+    """Compute minus the log posterior of (coefficients, log sigma^2), a vector in the order of :func:`named`."""
     from numpyro.infer.util import potential_energy
 
     return potential_energy(model, (students,), {}, named(flat))
 
 
 def named(flat: Any) -> dict[str, Any]:
-    """The parts of vectors (..., 7 + 3 k): the numbers, then the coefficients of each equation."""
+    """Split vectors (..., 7 + 3 k) into the scalars and the coefficients of each equation."""
     numbers = {name: flat[..., i] for i, name in enumerate(NUMBERS)}
     coef = flat[..., len(NUMBERS) :]
     k = coef.shape[-1] // len(EQUATIONS)
@@ -121,7 +121,7 @@ def named(flat: Any) -> dict[str, Any]:
 
 
 def start(students: Students) -> Array:
-    """Where a search begins, as a vector: means without attributes, positive loadings that explain a part of all."""
+    """Return the starting vector of a search: means without attributes, and positive loadings."""
     half = students.grade.var() / 2
     values = {
         "grade_loading": np.sqrt(half),
@@ -138,7 +138,7 @@ def start(students: Students) -> Array:
 
 @dataclass(frozen=True)
 class Sampling:
-    """NUTS: ``chains``, each with ``warmup`` steps that choose its step size and ``draws`` that are kept."""
+    """Settings of NUTS: ``chains``, each with ``warmup`` steps to choose the step size, and ``draws``."""
 
     chains: int
     warmup: int
@@ -147,21 +147,21 @@ class Sampling:
 
 @dataclass(frozen=True)
 class FittedStudents:
-    """Coefficients by name, as :func:`log_marginal` has them but ``sigma`` for the variance; facts by name."""
+    """Coefficients by name, as in :func:`log_marginal` but with ``sigma`` for the variance, and facts by name."""
 
     coefficients: Mapping[str, Array]
     facts: Mapping[str, float]
 
 
 def estimates(trials: Sequence[Students], sampling: Sampling | None, seeds: Sequence[int]) -> list[FittedStudents]:
-    """The coefficients of every trial: means of draws as ``sampling`` says, or the mode where it is None.
+    """Estimate the coefficients of every trial: posterior means with ``sampling``, or the mode if it is None.
 
     Facts: ``log_density`` and ``iterations`` of the mode; of the draws also ``divergences``, and over all coefficients
     the largest ``r_hat`` (1 where the chains agree) and the smallest ``effective_size``.
     """
     import jax
 
-    # Seconds of work: looking for accelerators takes longer, and complains of those that are not there.
+    # Use the CPU: looking for accelerators takes longer than the work, and warns about missing ones.
     jax.config.update("jax_platforms", "cpu")
     with jax.enable_x64(True):
         return [_estimate(students, sampling, seed) for students, seed in zip(trials, seeds, strict=True)]
@@ -178,7 +178,7 @@ def _estimate(students: Students, sampling: Sampling | None, seed: int) -> Fitte
 
 
 def most_probable(rows: Rows, first: Array) -> tuple[Array, dict[str, float]]:
-    """The mode, a vector, with the facts ``log_density`` and ``iterations``. Raises ValueError where there is none."""
+    """Find the mode, a vector, with the facts ``log_density`` and ``iterations``. Raises ValueError on failure."""
     from scipy.optimize import minimize
 
     slope_of, n = compiled_slope(), len(rows[0])
@@ -198,7 +198,7 @@ def most_probable(rows: Rows, first: Array) -> tuple[Array, dict[str, float]]:
 
 
 def curvature(rows: Rows, flat: Array) -> Array:
-    """The Hessian of minus the log density at a vector (p,), by central differences of its slope: (p, p)."""
+    """Compute the Hessian (p, p) of minus the log density at a vector (p,), by central differences of its gradient."""
     steps = DIFFERENCE * np.eye(len(flat))
     slopes = [[np.asarray(compiled_slope()(flat + sign * step, rows)[1]) for sign in (1, -1)] for step in steps]
     hessian = np.array([(ahead - behind) / (2 * DIFFERENCE) for ahead, behind in slopes])
@@ -206,9 +206,9 @@ def curvature(rows: Rows, flat: Array) -> Array:
 
 
 def draws(rows: Rows, mode: Array, sampling: Sampling, seed: int) -> tuple[Array, Array]:
-    """Vectors drawn by NUTS (chains, draws, p), turned to the side of the mode, and where it diverged (chains, draws).
+    """Draw vectors by NUTS (chains, draws, p), with the sign of the mode, and flag divergences (chains, draws).
 
-    Chains start further apart than the posterior is wide, so that they can disagree.
+    Starting points are overdispersed relative to the posterior, so chains can disagree.
     """
     import jax
 
@@ -227,7 +227,7 @@ def draws(rows: Rows, mode: Array, sampling: Sampling, seed: int) -> tuple[Array
 
 
 def diagnostics(drawn: Array) -> dict[str, float]:
-    """The worst ``r_hat`` and ``effective_size`` of the coefficients in draws (chains, draws, p)."""
+    """Return the worst ``r_hat`` and ``effective_size`` of the coefficients in draws (chains, draws, p)."""
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
     return {
@@ -237,7 +237,7 @@ def diagnostics(drawn: Array) -> dict[str, float]:
 
 
 def _summary(flat: Array) -> dict[str, Array]:
-    """Means by name over vectors (m, p); of sigma, not of its logarithm."""
+    """Return means by name over vectors (m, p), for sigma and not for its logarithm."""
     parts = named(flat)
     means = {name: values.mean(axis=0) for name, values in parts.items() if name != "variance"}
     return {**means, "sigma": np.exp(parts["variance"] / 2).mean()}
@@ -245,7 +245,7 @@ def _summary(flat: Array) -> dict[str, Array]:
 
 @functools.cache
 def compiled_slope() -> Callable[[Array, Rows], tuple[Any, Any]]:
-    """Minus the log density and its slope, compiled once for each number of rows and dummies."""
+    """Return minus the log density and its gradient, compiled once for each number of rows and dummies."""
     import jax
 
     return jax.jit(jax.value_and_grad(minus_log_density))
@@ -253,7 +253,7 @@ def compiled_slope() -> Callable[[Array, Rows], tuple[Any, Any]]:
 
 @functools.cache
 def _compiled_chain(warmup: int, kept: int) -> Callable[[Any, Array, Rows, Array], tuple[Any, Any]]:
-    """(key, start, rows, metric) -> the draws (kept, p) of one chain and where it diverged (kept,), compiled once."""
+    """Return the compiled function (key, start, rows, metric) -> draws (kept, p) of a chain and divergences (kept,)."""
     import jax
     from numpyro.infer.hmc import hmc
 
@@ -281,7 +281,7 @@ def _compiled_chain(warmup: int, kept: int) -> Callable[[Any, Array, Rows, Array
 
 
 def jax_rows(students: Students) -> Rows:
-    """The students as JAX arrays, in double precision where it is enabled."""
+    """Return the students as JAX arrays, in double precision if it is enabled."""
     import jax.numpy as jnp
 
     grade, score, outcome, attributes = (

@@ -1,23 +1,23 @@
-"""Datasets, one module each: where its files come from, how they are parsed, and how they become arrays.
+"""Data sets, one module each: the sources of the raw files, the parser, and the preparation of arrays.
 
 A module ``pipeline/datasets/<name>.py`` offers
 
     Config        a frozen dataclass, one field for each key of ``conf/dataset/<name>.yaml``
     prepare       rows -> :class:`fairness_audits.values.Dataset` or ``ImageDataset``; pure
 
-and, where it is made of files,
+A data set that is read from files also has
 
     SOURCES       the official raw files
     parse         folder of raw files -> rows; the only function that reads files
 
-What is drawn has neither, and gets None for rows (:mod:`pipeline.raw_data.tabular`); what comes with a dependency has
-``ORIGIN`` and a ``parse`` without a folder. Besides, a module may have
+A simulated data set has neither; its ``prepare`` gets None for the rows (:mod:`pipeline.raw_data.tabular`). A data set
+that comes with a dependency has ``ORIGIN`` and a ``parse`` without a folder. Optional names:
 
-    ALTERNATIVES  files of the same content under other names and checksums
-    recognised    archive or folder -> origin and digests of the images in it, or None where it has others. With either
-                  of the two ``parse`` also takes the name of what was found in the folder
-    TWINS         the files in ``data/twins/`` with the rows of its synthetic twins: of one for each value of the
-                  setting ``rows``, or of one under ``""``
+    ALTERNATIVES  files with the same content under other names and checksums
+    recognised    archive or folder -> origin and digests of its images, or None for other images. With ALTERNATIVES or
+                  ``recognised``, ``parse`` also takes the name of the file found in the folder
+    TWINS         files in ``data/twins/`` with the rows of the synthetic twins, by the value of the setting ``rows``
+                  (``""`` if there is no such setting)
 
-Where nobody has the files of a dataset without a twin, it is absent, which is no error.
+If the files of a data set cannot be obtained and it has no twin, the data set is missing. This is not an error.
 """

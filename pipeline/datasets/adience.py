@@ -1,15 +1,15 @@
 """Adience: faces from photographs on Flickr, with one of eight age groups and a gender.
 
 Five tables, ``fold_0_data.txt`` to ``fold_4_data.txt``, name 19,370 faces; the images lie in ``aligned.tar.gz`` as
-``aligned/<user>/landmark_aligned_face.<face>.<photograph>``. The label is the age group, gender is a partition beside
-it. Faces of unknown age, then of unknown gender, are left out and counted. Some faces have an age, or a group, that is
-none of the eight: :data:`STRAYS` says where they go, which is where the authors' program puts them.
+``aligned/<user>/landmark_aligned_face.<face>.<photograph>``. The label is the age group; gender is a partition. Faces
+of unknown age, then of unknown gender, are left out and counted. Some faces have an age or a group that is not one of
+the eight. :data:`STRAYS` assigns them to a group as the authors' program does.
 
 ``split: folds`` trains on the folds 0 to 3 and tests on fold 4; no person is in both. It gives 14,007 and 3,445 faces,
-as published. ``split: random`` is what the paper says: 80 % at random, rounded down.
+as published. ``split: random`` follows the paper's text: 80 % at random, rounded down.
 
-The files are given to those who ask for them (:data:`HOME`), so they are never downloaded. Nobody here has had them:
-their checksums are not recorded, and their content is checked instead.
+The files are available on request (:data:`HOME`), so they are never downloaded. Their checksums are unknown, so their
+content is checked instead.
 
 Source: Eidinger, Enbar and Hassner (2014); preprocessing of Nanda et al. (2021), appendix A, and their program.
 """
@@ -33,7 +33,7 @@ ARCHIVE = "aligned.tar.gz"
 FOLDS = tuple(f"fold_{number}_data.txt" for number in range(5))
 TEST_FOLD = 4
 COLUMNS = ("user_id", "original_image", "face_id", "age", "gender")
-"""What is read of a table, parted by tabulators; its other columns say where the face is in the photograph."""
+"""The columns read from a tab-separated table. The other columns give the position of the face in the photograph."""
 
 GROUPS = ("0-2", "4-6", "8-13", "15-20", "25-32", "38-43", "48-53", "60+")
 TEXTS = ("(0, 2)", "(4, 6)", "(8, 12)", "(15, 20)", "(25, 32)", "(38, 43)", "(48, 53)", "(60, 100)")
@@ -50,9 +50,9 @@ CODES = {
 }
 
 AT_LEAST = (4_272, 3_547, 3_714, 3_280, 3_703)
-"""Faces in each table that look no more than 45 degrees to the side, as published with them; it holds no fewer."""
+"""Published number of near-frontal faces (within 45 degrees) in each table: a lower bound on its rows."""
 USED = 14_007 + 3_445
-"""Faces of known age and gender, as published."""
+"""Published number of faces of known age and gender."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Config(image_sets.ImageConfig):
 
 
 def parse(folder: Path) -> Labelled:
-    """The faces of known age and gender as the tables list them; images are read when they are asked for.
+    """Return the faces of known age and gender in the order of the tables. Images are read lazily.
 
-    Raises ValueError naming file, row and column of anything odd.
+    Raises ValueError with the file, row and column of an unexpected value.
     """
     faces = pd.concat([_faces(folder / name).assign(fold=fold) for fold, name in enumerate(FOLDS)])
     aged = faces[faces["age"] != UNKNOWN]
@@ -84,7 +84,7 @@ def parse(folder: Path) -> Labelled:
 
 
 def _faces(path: Path) -> pd.DataFrame:
-    """Name in the archive, age group and gender of every face in a table."""
+    """Return the name in the archive, the age group and the gender of every face in a table."""
     readers = {name: category(tuple(CODES[name])) if name in CODES else anything for name in COLUMNS}
     rows = parsed(path, readers, delimiter="\t")
     name = "aligned/" + rows["user_id"] + "/landmark_aligned_face." + rows["face_id"] + "." + rows["original_image"]
@@ -92,21 +92,21 @@ def _faces(path: Path) -> pd.DataFrame:
 
 
 def check_table(path: Path, fold: int) -> None:
-    """Raise ValueError unless the file at ``path`` is the table of a fold, as far as what is published tells."""
+    """Raise ValueError unless the file at ``path`` has the published properties of a fold's table."""
     found = len(_faces(path))
     if found < AT_LEAST[fold]:
         raise ValueError(f"expected at least {AT_LEAST[fold]:,} faces in fold {fold}, found {found:,}")
 
 
 def check_archive(path: Path) -> None:
-    """Raise ValueError unless the archive at ``path`` is whole and holds at least as many faces as were used."""
+    """Raise ValueError unless the archive at ``path`` is complete and holds at least the published number of faces."""
     found = sum("/landmark_aligned_face." in name for name in image_files.names(path))
     if found < USED:
         raise ValueError(f"expected at least {USED:,} images aligned/*/landmark_aligned_face.*, found {found:,}")
 
 
 def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
-    """The age groups as classes, gender beside them, and a split by folds or at random."""
+    """Return the images with age groups as classes, gender as a partition, and a split by folds or at random."""
     folds = config.split == "folds"
     split = rows.published_split() if folds else rows.random_split(config.train_fraction, rngs[0])
     return image_sets.assembled("adience", origin, rows, split, config, rngs[0])

@@ -1,14 +1,14 @@
 """Adult: does a person of the 1994 US census earn more than 50,000 dollars a year?
 
-Rows: those of ``adult.data`` and ``adult.test`` whose occupation and native country are known, 45,222 of 48,842.
+Rows: the rows of ``adult.data`` and ``adult.test`` with known occupation and native country, 45,222 of 48,842.
 Inputs, d = 39: age, education-num, capital-gain, capital-loss, hours-per-week (standardised on the training rows), then
 one-hot workclass (7), marital-status (7), occupation (14) and relationship (6), each in alphabetical order.
 Sex (Male = 1) and race (White = 1) are protected and not inputs. Each repetition permutes the rows and trains on the
 first 80 %: 36,177 to train, 9,045 to test.
 
-With ``rows: all`` every row is kept, unknown being a category of its own, and every column but sex, race and the
-survey weight is an input, d = 100: the one-hot columns have the categories that were left out, and education (16) and
-native country (42) join them. These are the data of DiCiccio et al. (2020).
+With ``rows: all`` every row is kept, with "unknown" as a category, and every column except sex, race and the survey
+weight is an input. Then d = 100: the one-hot columns include the categories that were left out, and education (16) and
+native country (42) are added. These are the data of DiCiccio et al. (2020).
 
 Source: Dua and Graff (2017), UCI Machine Learning Repository; preprocessing of Maity et al. (2021), appendix F.1.
 """
@@ -44,7 +44,7 @@ SOURCES = tuple(
     )
 )
 TWINS = {"complete": ("adult.parquet",), "all": ("adult_all.parquet",)}
-"""The twin used in place of the rows that ``rows`` asks for."""
+"""The synthetic twin for each value of ``rows``."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ NUMBERS = {
     "capital-loss": (0, 99_999),
     "hours-per-week": (0, 99),
 }
-"""Numeric fields and the range in which each makes sense; 99 and 99,999 are the census's own top codes."""
+"""Numeric fields and their valid ranges; 99 and 99,999 are the census's top codes."""
 
 ENCODED = {
     "workclass": _words("Federal-gov Local-gov Private Self-emp-inc Self-emp-not-inc State-gov Without-pay"),
@@ -78,7 +78,7 @@ ENCODED = {
     ),
     "relationship": _words("Husband Not-in-family Other-relative Own-child Unmarried Wife"),
 }
-"""The categories that become one-hot inputs; nobody of known occupation never worked."""
+"""The categories that become one-hot inputs. Nobody with a known occupation has "Never-worked"."""
 
 UNKNOWN = "?"
 CATEGORIES = {
@@ -98,15 +98,15 @@ CATEGORIES = {
         "Thailand Trinadad&Tobago United-States Vietnam Yugoslavia"
     ),
 }
-"""Every category of the raw files, spelled as there."""
+"""Every category of the raw files, in their spelling."""
 
 EVERYTHING = {name: CATEGORIES[name] for name in (*ENCODED, "education", "native-country")}
-"""The categories that become one-hot inputs where every column is one."""
+"""The categories that become one-hot inputs with ``rows: all``."""
 
 LABELS = {"adult.data": ("<=50K", ">50K"), "adult.test": ("<=50K.", ">50K.")}
 CONTINUOUS = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 LEFT_OUT = ("fnlwgt", "education")
-"""Read and checked, then left out: a survey weight, and another spelling of education-num."""
+"""Columns that are read and checked but not used: a survey weight, and education-num as text."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,10 @@ class Config(SplitConfig):
 
 
 def parse(folder: Path) -> pd.DataFrame:
-    """The rows of ``adult.data``, then of ``adult.test``; ValueError naming file, row and column of anything odd."""
+    """Return the rows of ``adult.data``, then of ``adult.test``.
+
+    Raises ValueError with the file, row and column of an unexpected value.
+    """
     parts = []
     for filename, labels in LABELS.items():
         known = {**CATEGORIES, "income": labels}
@@ -128,9 +131,9 @@ def parse(folder: Path) -> pd.DataFrame:
 
 
 def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame, Mapping[str, int]]:
-    """The rows with known occupation and native country, and how many were dropped for want of each, in that order.
+    """Return the rows with known occupation and native country, and the number dropped for each, in that order.
 
-    With ``which`` "all" every row, and none dropped.
+    With ``which="all"``, return every row and drop none.
     """
     if which == "all":
         return tabular.filtered(rows, {})
@@ -139,9 +142,9 @@ def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame,
 
 
 def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
-    """Encode the rows that :func:`filtered` keeps, (n, 39) or (n, 100), and split them once for each generator."""
+    """Encode the rows of :func:`filtered`, (n, 39) or (n, 100), and split them once for each generator."""
     kept, dropped = filtered(rows, config.rows)
-    # What education-num numbers, from 1.
+    # education-num counts these from 1.
     kept = kept.assign(education=np.array(CATEGORIES["education"], dtype=object)[kept["education-num"] - 1])
     inputs = {name: kept[name] for name in CONTINUOUS}
     for name, categories in (ENCODED if config.rows == "complete" else EVERYTHING).items():

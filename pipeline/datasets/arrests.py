@@ -1,10 +1,10 @@
-"""Arrests, the synthetic data of section 5.5 of Black et al. (2020): one feature whose law differs between two groups.
+"""Arrests, the synthetic data of section 5.5 of Black et al. (2020): one feature that depends on the group.
 
     number of prior arrests ~ Geometric(1/4) - 1 in S, Geometric(1/2) - 1 in S'        (0, 1, 2, ...)
 
-so on average 3 in S and 1 in S'. There is no true label: a rule that is given is audited, and every label here is 0.
-Each repetition draws ``n`` people of each group, in random order, who are its training and its test rows alike. Nothing
-is standardised: the unit is one arrest.
+so the mean is 3 in S and 1 in S'. The audited rule is given and there is no true label, so every label is 0. Each
+repetition draws ``n`` people of each group in random order. They are both its training and its test rows. The feature
+is not standardised: the unit is one arrest.
 """
 
 from dataclasses import dataclass

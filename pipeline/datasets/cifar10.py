@@ -1,4 +1,4 @@
-"""CIFAR-10: 60,000 photographs of 32 x 32 pixels in colour, of ten classes; 50,000 to train on, 10,000 to test.
+"""CIFAR-10: 60,000 colour photographs of 32 x 32 pixels in ten classes; 50,000 for training, 10,000 for testing.
 
 They are read from the official archive of pickled batches or from image files (:mod:`pipeline.raw_data.cifar`).
 Partition: the class.
@@ -32,5 +32,5 @@ Config = image_sets.ImageConfig
 
 
 def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
-    """The published split, or a part of it stratified by class."""
+    """Return the published split, or a subset of it stratified by class."""
     return image_sets.assembled("cifar10", origin, rows, rows.published_split(), config, rngs[0])

@@ -1,9 +1,9 @@
-"""CIFAR-100: 60,000 photographs of 32 x 32 pixels in colour; 50,000 to train on, 10,000 to test.
+"""CIFAR-100: 60,000 colour photographs of 32 x 32 pixels; 50,000 for training, 10,000 for testing.
 
-Each has one of 100 classes and one of the 20 superclasses that these belong to; ``rows`` says which of them is the
-label, and the partition. They are read from the official archive of pickled batches or from image files
-(:mod:`pipeline.raw_data.cifar`); nobody has recorded the digest of the official training images, so image files are
-always a ``lossy`` copy.
+Each image has one of 100 classes and one of 20 superclasses. ``rows`` selects which of the two is the label and the
+partition. Images are read from the official archive of pickled batches or from image files
+(:mod:`pipeline.raw_data.cifar`). No digest of the official training images is recorded, so image files always count as
+a re-encoded (``lossy``) copy.
 
 Source: Krizhevsky (2009).
 """
@@ -43,7 +43,7 @@ SUPERCLASSES = {
         "vehicles_2": "lawn_mower rocket streetcar tank tractor",
     }.items()
 }
-"""The published grouping, in the order of the superclasses' numbers."""
+"""The classes of each superclass, in the order of the superclasses' numbers."""
 CLASSES = tuple(sorted(name for classes in SUPERCLASSES.values() for name in classes))
 KINDS = ("fine", "coarse")
 
@@ -68,7 +68,7 @@ class Config(image_sets.ImageConfig):
 
 
 def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
-    """The published split, or a part of it stratified by the chosen label."""
+    """Return the published split, or a subset of it stratified by the chosen label."""
     if config.rows == "coarse":
         above = {name: code for code, names in enumerate(SUPERCLASSES.values()) for name in names}
         coarse = np.array([above[name] for name in CLASSES])

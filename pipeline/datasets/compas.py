@@ -1,14 +1,14 @@
 """COMPAS: is a defendant in Broward County, Florida, charged again within two years?
 
-Rows: African-American and Caucasian defendants that pass ProPublica's filter, 5,278 of 7,214.
+Rows: African-American and Caucasian defendants who pass ProPublica's filter, 5,278 of 7,214.
 Inputs, d = 7: sex (Female = 1), race (Caucasian = 1), priors_count (standardised on the training rows), age 25 to 45,
 over 45, under 25, and whether the charge is a felony. Sex and race are protected *and* inputs.
 Each repetition splits 80/20, stratified by the label: 4,222 to train, 1,056 to test.
 
-With ``rows: all`` every row is kept, and what is known of a defendant at the screening, but sex and race, is an input,
-d = 10: age, counts of juvenile felonies, misdemeanours and other offences, and of prior offences (standardised), three
-age bands, felony or misdemeanour. Left out are COMPAS's own scores, and the columns start, end and event, which tell
-the label. Race is African-American or not. These are the data of DiCiccio et al. (2020).
+With ``rows: all`` every row is kept. The inputs are the facts known at the screening, except sex and race, d = 10: age,
+counts of juvenile felonies, misdemeanours and other offences, and of prior offences (standardised), three age bands,
+felony or misdemeanour. COMPAS's own scores are left out, and so are the columns start, end and event, which reveal the
+label. Race is African-American or not. These are the data of DiCiccio et al. (2020).
 
 Source: Larson et al. (2016), ProPublica; preprocessing of Maity et al. (2021), appendix G.
 """
@@ -40,13 +40,13 @@ SOURCES = (
     ),
 )
 TWINS = {"complete": ("compas.parquet",), "all": ("compas_all.parquet",)}
-"""The twin used in place of the rows that ``rows`` asks for."""
+"""The synthetic twin for each value of ``rows``."""
 
 AGES = ("25 - 45", "Greater than 45", "Less than 25")
 TIMES = whole(0, 200)
 JUVENILE = ("juv_fel_count", "juv_misd_count", "juv_other_count")
 DAYS = "days_b_screening_arrest"
-"""Days from arrest to screening; the only column in which a value may be missing."""
+"""Days from arrest to screening: the only column with missing values."""
 READERS = {
     "sex": category(("Female", "Male")),
     "race": category(("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")),
@@ -60,13 +60,13 @@ READERS = {
     "age": whole(18, 120),
     **dict.fromkeys(JUVENILE, TIMES),
 }
-"""The columns that are parsed, in this order, and what each may hold."""
+"""The parsed columns, in this order, and their valid values."""
 
 COLUMNS = {
     "complete": tuple(name for name in READERS if name not in ("age", *JUVENILE)),
     "all": ("sex", "race", "age_cat", "age", *JUVENILE, "priors_count", "c_charge_degree", "two_year_recid"),
 }
-"""What is needed of the table, by ``rows``."""
+"""The columns needed for each value of ``rows``."""
 CONTINUOUS = {"complete": ("priors_count",), "all": ("age", *JUVENILE, "priors_count")}
 PROTECTED_INPUTS = {"complete": ("sex", "race"), "all": ()}
 MAXIMUM_DAYS = 30
@@ -80,17 +80,18 @@ class Config(SplitConfig):
 
 
 def parse(folder: Path) -> pd.DataFrame:
-    """The columns :data:`READERS` of ProPublica's table; ValueError naming file, row and column of anything odd.
+    """Return the columns :data:`READERS` of ProPublica's table.
 
-    A missing number of days is NaN, which :func:`filtered` drops and counts.
+    A missing number of days is NaN; :func:`filtered` drops and counts these rows. Raises ValueError with the file, row
+    and column of an unexpected value.
     """
     return parsed(folder / FILE, READERS)
 
 
 def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame, Mapping[str, int]]:
-    """The rows that ProPublica's analysis keeps, of two races, and how many each rule drops, applied in this order.
+    """Return the rows of two races in ProPublica's analysis, and the number dropped by each rule, in this order.
 
-    With ``which`` "all" every row, and none dropped. The columns are those in :data:`COLUMNS`.
+    With ``which="all"``, return every row and drop none. The columns are :data:`COLUMNS`.
     """
     rows = rows[list(COLUMNS[which])]
     if which == "all":
@@ -107,7 +108,7 @@ def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame,
 
 
 def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
-    """Encode the rows that :func:`filtered` keeps, (n, 7) or (n, 10), and split them once for each generator."""
+    """Encode the rows of :func:`filtered`, (n, 7) or (n, 10), and split them once for each generator."""
     kept, dropped = filtered(rows, config.rows)
     label = kept["two_year_recid"].to_numpy(dtype=np.int64)
     complete = config.rows == "complete"

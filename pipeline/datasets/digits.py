@@ -1,8 +1,8 @@
-"""Handwritten digits: 1,797 images of 8 x 8 pixels, grey from 0 to 16, which come with scikit-learn.
+"""Handwritten digits: 1,797 images of 8 x 8 pixels with grey values from 0 to 16, included in scikit-learn.
 
-The label, and the only partition, is the digit. A network made for larger images needs them enlarged to
-``image_size``, by repeating every pixel. Distances are then lengths *in the enlarged input*: where a pixel is repeated
-k x k times, a change that is the same in all its copies is k times as long as in the original.
+The digit is the label and the only partition. Networks for larger images need ``image_size`` pixels a side; every pixel
+is then repeated k x k times. Distances are measured *in the enlarged image*: a change that is equal in all copies of a
+pixel is k times as long as in the original.
 
 Source: Alpaydin and Kaynak (1998), the test part of the UCI data set; no split is published.
 """
@@ -23,13 +23,13 @@ MAXIMUM = 16.0
 
 @dataclass(frozen=True)
 class Config(image_sets.ImageConfig):
-    """``train_fraction``: the share to train on."""
+    """``train_fraction``: share of images in the training set."""
 
     train_fraction: Share
 
 
 def parse() -> Labelled:
-    """The digits as scikit-learn holds them, (n, 1, 8, 8) uint8 of 0 to 16; there is no raw file."""
+    """Return scikit-learn's digits, (n, 1, 8, 8) uint8 from 0 to 16. There is no raw file."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -38,7 +38,7 @@ def parse() -> Labelled:
 
 
 def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
-    """A random split, of which the first ``train_fraction`` is to train on."""
+    """Return a random split; the first ``train_fraction`` of the images is the training set."""
     assert isinstance(rows.pictures, Held)
     enlarged = replace(rows, pictures=Held(resized(rows.pictures.images, config.image_size, nearest=True)))
     split = rows.random_split(config.train_fraction, rngs[0])

@@ -1,12 +1,12 @@
-"""Two samples of one Gaussian law, to see how stable a transport map is: section 3.2 of Black et al. (2020).
+"""Two samples from one Gaussian distribution, to measure the stability of a map: section 3.2 of Black et al. (2020).
 
     S, S' ~ N(0, Sigma) in d dimensions,   Sigma = (1 - rho) I + rho 1 1^T
 
-n points of each, drawn anew in every repetition, except two: the first row of S is the fixed point (1, ..., 1) and the
-second is (0, ..., 0), whose images are compared from draw to draw. The paper fixes one point at a time and draws the
-other n - 1 of S; here both stand in the same draw, next to n - 2 others, so that one map serves both questions. The
-rest of S follows and then S'; all of them are training and test rows alike. There is no true label: all are 0. Nothing
-is standardised, every feature having mean 0 and variance 1 already.
+Each repetition draws n points of each group, except two: the first row of S is the fixed point (1, ..., 1) and the
+second is (0, ..., 0). Their images are compared between draws. The paper fixes one point at a time and draws the other
+n - 1 points of S. Here both fixed points are in the same sample, next to n - 2 others, so one map serves both
+questions. The rest of S follows, then S'. All rows are both training and test rows. There is no true label; all labels
+are 0. The features have mean 0 and variance 1 and are not standardised again.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ FIXED_POINTS = ("ones", "zeros")
 
 @dataclass(frozen=True)
 class Config(Checked, of="dataset"):
-    """``n`` points of each group, ``dimension`` d and ``correlation`` rho of any two features."""
+    """``n`` points in each group, ``dimension`` d, and ``correlation`` rho of any two features."""
 
     n: Annotated[int, above(len(FIXED_POINTS))]
     dimension: Count
@@ -50,7 +50,7 @@ def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) ->
 
 def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:
     d, rho = config.dimension, config.correlation
-    # Sigma's root: sqrt(1 - rho) across the diagonal 1, sqrt(1 + (d - 1) rho) along it. In one dimension Sigma is 1.
+    # Root of Sigma: sqrt(1 - rho) orthogonal to (1, ..., 1), sqrt(1 + (d - 1) rho) along it. For d = 1, Sigma = 1.
     across, along = (np.sqrt(1 - rho), np.sqrt(max(1 + (d - 1) * rho, 0.0))) if d > 1 else (1.0, 1.0)
     z = rng.standard_normal((2 * config.n, d))
     x = across * z + (along - across) * z.mean(axis=1, keepdims=True)

@@ -4,11 +4,11 @@
     women  work = Poisson(25) - N(20, .2^2)    hair = 35 Beta(2, 2)
     P(Y = 1 | work) = 1 / (1 + exp(25.5 - 2.5 work))
 
-with experience in years and hair in inches. So men have on average 11 years, women 5; men 7.8 inches, women 17.5. Both
-inputs are standardised on the training rows of women and men together. Each repetition draws ``train`` women and as
-many men to train on, and ``test`` of each to test, all in random order.
+with experience in years and hair length in inches. Means are 11 years and 7.8 inches for men, 5 years and 17.5 inches
+for women. Both inputs are standardised on the training rows of women and men together. Each repetition draws ``train``
+women and as many men for training, and ``test`` of each for testing, all in random order.
 
-Source: Lipton et al. (2018), section 4.1, as Black et al. (2020), section 5.3, use it.
+Source: Lipton et al. (2018), section 4.1, as used by Black et al. (2020), section 5.3.
 """
 
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ LEVELS = ("Female", "Male")
 EXPERIENCE = (25.0, 31.0)
 """The Poisson mean of women and of men."""
 SUBTRACTED = (20.0, 0.2)
-"""Mean and standard deviation of what is taken off it."""
+"""Mean and standard deviation of the normal variable that is subtracted."""
 LONGEST_HAIR = 35.0
 HAIR = ((2.0, 2.0), (2.0, 7.0))
 """The two parameters of the Beta distribution of women and of men."""
 HIRED = (-25.5, 2.5)
-"""Log-odds of Y = 1 without experience, and what a year adds."""
+"""Log-odds of Y = 1 without experience, and their increase per year."""
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="dataset"):
-    """``train`` and ``test``: so many women, and as many men, to train on and to test."""
+    """``train`` and ``test``: number of women, and of men, in the training set and in the test set."""
 
     train: Count
     test: Count
@@ -55,7 +55,7 @@ def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) ->
 
 
 def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:
-    """One repetition: rows in random order, those to train on first."""
+    """Draw one repetition: rows in random order, training rows first."""
     sides = [rng.permutation(np.repeat((0, 1), size)) for size in (config.train, config.test)]
     sex = np.concatenate(sides)
     mean, deviation = SUBTRACTED
@@ -66,7 +66,7 @@ def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:
 
 
 def _hired(work: Array, rng: np.random.Generator) -> Array:
-    """Labels (n,), drawn given the years of experience (n,)."""
+    """Draw labels (n,) given the years of experience (n,)."""
     start, slope = HIRED
     odds_against = np.exp(-np.clip(start + slope * work, -500.0, 500.0))  # exp beyond 709 overflows
     return (rng.random(len(work)) * (1 + odds_against) < 1).astype(np.int64)

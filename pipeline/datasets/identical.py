@@ -1,17 +1,17 @@
-"""Two groups of one law, and extra features that tell them apart: the benchmark of section 5.1 of Black et al. (2020).
+"""Two groups with one distribution and extra features that identify the group: section 5.1 of Black et al. (2020).
 
     x ~ N(0, I) in both groups                       the ``shared`` features
     e ~ N(delta 1{S}, I)                             the ``extra`` features, which depend on the group
-    Y ~ Bernoulli(1/2), of nothing
+    Y ~ Bernoulli(1/2), independent of the features
 
-``n`` points of each group. A model of x alone cannot tell the groups apart, so an exact map between the two laws flips
-nobody; whatever is flipped is the map's error and the finite sample. A model that follows the random labels closely
-makes most of it.
+There are ``n`` points in each group. A model of x alone cannot tell the groups apart, so the exact map between the two
+distributions flips nobody: all flips come from the map's error and the finite sample. A model that follows the random
+labels closely amplifies them.
 
-The paper says that extra features were added and that labels were random; its appendix B, with the rest, is not at
-hand. Inferred here: how many features of each kind there are and how far apart the groups stand (``delta``), that the
-model sees the shared features only (the extra ones would make it a model of the group, and its flips no error), and
-that training and test rows are the same points. Rows come in random order, and nothing is standardised.
+The paper states that extra features were added and that labels were random. Its appendix B, with the details, is not
+available. We chose the number of features of each kind and the distance ``delta`` between the groups. The model sees
+the shared features only, since the extra ones identify the group and flips would not be errors. Training and test rows
+are the same points. Rows are in random order, and nothing is standardised.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ LEVELS = ("S'", "S")
 
 @dataclass(frozen=True)
 class Config(Checked, of="dataset"):
-    """``n`` points of each group; ``shared`` and ``extra``: numbers of features; ``delta``: the extra means in S."""
+    """``n`` points in each group; ``shared`` and ``extra``: numbers of features; ``delta``: extra mean in S."""
 
     n: Count
     shared: Count

@@ -1,6 +1,6 @@
-"""No data: the dataset of audits that draw their own populations, such as simulations of a test's level.
+"""No data, for audits that draw their own populations, such as simulations of a test's level.
 
-Two rows, one of each group and label, which say nothing.
+Two placeholder rows, one of each group and label.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Config:
 
 
 def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
-    """Two rows that are training and test rows of every repetition."""
+    """Return two rows that are the training and the test rows of every repetition."""
     both = np.arange(2)
     groups: Any = {"protected": {"group": both}, "levels": {"group": ("A", "B")}}
     splits = [(both, both)] * len(rngs)

@@ -7,13 +7,13 @@
 for i = 1..n, n = 400. ``labels`` chooses c_G:
 
 - ``stated``: c_G = 0, as (E.1) is printed. Then w_G . mu_G = .3 in both groups while w_G . X_i + e_i has a standard
-  deviation of sqrt(sigma^2 |w|^2 + s^2) = .051, so a label 0 lies 5.9 deviations away: two in a thousand million. All
-  labels of any set that can be drawn are 1.
-- ``centred``: c_G = mu_G, which is what the authors' released generator does and what their figure 3 shows. Then both
-  labels are equally likely in both groups.
+  deviation of sqrt(sigma^2 |w|^2 + s^2) = .051. A label 0 is 5.9 standard deviations away, with probability 2e-9, so in
+  practice all labels are 1.
+- ``centred``: c_G = mu_G, as in the authors' released generator and in their Figure 3. Then both labels are equally
+  likely in both groups.
 
-The R repetitions are independent draws, stacked: repetition r owns the rows r n to (r + 1) n - 1, and all of them are
-its training and its test rows alike.
+The R repetitions are independent samples, stacked: repetition r has the rows r n to (r + 1) n - 1, which are both its
+training and its test rows.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ LABELS = ("stated", "centred")
 
 @dataclass(frozen=True)
 class Config(Checked, of="dataset"):
-    """The letters of (E.1): ``n``, p, the two means mu_G, ``sigma``, the two weight vectors w_G, s, and ``labels``."""
+    """The parameters of (E.1): ``n``, p, the means mu_G, ``sigma``, the weight vectors w_G, s, and ``labels``."""
 
     n: Count
     minority_probability: Probability

@@ -1,17 +1,17 @@
-"""Strategic Subject List: does a person's risk score of the Chicago police reach 345 of 500?
+"""Strategic Subject List of the Chicago police: does a person's risk score reach 345 of 500?
 
-Rows: the black (BLK) and the white (WHI) among 398,684 people arrested from August 2012 to July 2016 whose age at the
-latest arrest is known. Inputs, d = 8: age at the latest arrest (in bands: the first two digits, "less than 20" is 10),
-times a victim of a shooting and of battery or assault, arrests for violence, gang affiliation, arrests for narcotics,
-trend in criminal activity, arrests for unlawful use of a weapon. Each is scaled to mean 0 and variance 1 over people of
-*all* races before the others are left out, as Black et al. do, so none is standardised again. Race is protected and no
-input. Outcome: the score, 0 to 500; the label is a score of at least ``threshold``. Each repetition permutes the rows
-and trains on the first 80 %.
+Rows: the black (BLK) and white (WHI) people of known age at the latest arrest, among 398,684 people arrested from
+August 2012 to July 2016. Inputs, d = 8: age at the latest arrest (in bands: the first two digits, "less than 20" is
+10), number of times a victim of a shooting and of battery or assault, arrests for violence, gang affiliation, arrests
+for narcotics, trend in criminal activity, arrests for unlawful use of a weapon. As in Black et al., each input is
+scaled to mean 0 and variance 1 over people of *all* races before other races are left out. Inputs are not standardised
+again. Race is protected and not an input. Outcome: the score, 0 to 500; the label is 1 for a score of at least
+``threshold``. Each repetition permutes the rows and trains on the first 80 %.
 
-Nobody here has seen the official file, so its sha256 is not recorded. Column names, numbers and ranges are those that
-published analyses of it print; :func:`check` holds a file that came to the published counts, and the manifest records
-the sha256 of what came. Without it a twin is used, made of public counts and of assumptions: all of them are listed
-in ``data/twins/subjects.py``.
+The sha256 of the official file is not recorded, because the file was not available to us. Column names, numbers and
+ranges come from published analyses. :func:`check` compares a downloaded file with the published counts, and the
+manifest records its sha256. Without the file, a synthetic twin is used. It is made from public counts and assumptions,
+all listed in ``data/twins/subjects.py``.
 
 Source: City of Chicago (2017), data set 4aki-r3np; preprocessing of Black et al. (2020), section 5.2.
 """
@@ -51,35 +51,36 @@ COLUMNS = {
     "sex": ("SEX CODE CD", code("[A-Z]", "one capital letter")),
     "race": ("RACE CODE CD", code("[A-Z]{1,3}", "one to three capital letters")),
 }
-"""The columns of the parsed list, in this order: our names, the city's, and what each may hold."""
+"""The columns of the parsed list, in this order: our name, the city's name, and the valid values."""
 FEATURES = tuple(name for name in COLUMNS if name not in ("score", "sex", "race"))
 LEVELS = ("BLK", "WHI")
 
 PEOPLE = 398_684
 HIGH = 345
 OF_RACE = {"BLK": (207_760, 26_785), "WHI": (82_317, 3_082)}
-"""People, and people with a score of at least :data:`HIGH`, as published."""
+"""Published numbers of people, and of people with a score of at least :data:`HIGH`."""
 UNCOUNTED = 153
-"""So many people of unknown age group are missing from the published counts by race; a count may be off by them."""
+"""People of unknown age group are missing from the published counts by race, so a count may be off by this many."""
 
 
 @dataclass(frozen=True)
 class Config(SplitConfig):
-    """``threshold``: the least score of high risk."""
+    """``threshold``: scores from this value on are high risk."""
 
     threshold: Annotated[float, interval(f"(0, {HIGHEST_SCORE}]")]
 
 
 def parse(folder: Path) -> pd.DataFrame:
-    """The columns :data:`COLUMNS` of the city's list; ValueError naming file, row and column of anything odd.
+    """Return the columns :data:`COLUMNS` of the city's list.
 
-    An unknown age is ``""``, which :func:`prepare` drops and counts.
+    An unknown age is ``""``; :func:`prepare` drops and counts these rows. Raises ValueError with the file, row and
+    column of an unexpected value.
     """
     return _read(folder / FILE)
 
 
 def check(path: Path) -> None:
-    """Raise ValueError unless the file at ``path`` is the list, as far as what is published about it tells."""
+    """Raise ValueError unless the file at ``path`` has the published properties of the list."""
     rows = _read(path)
     published = {"people": (PEOPLE, rows)}
     for race, (people, high) in OF_RACE.items():
@@ -92,13 +93,13 @@ def check(path: Path) -> None:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    # Older copies of the file have underscores in the names of its columns where the city now has blanks.
+    # Older copies of the file have underscores in the column names where the city now has blanks.
     rows = parsed(path, dict(COLUMNS.values()), spelled=lambda name: name.replace("_", " "))
     return rows.set_axis(list(COLUMNS), axis="columns")
 
 
 def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
-    """The black and white people of known age with scaled inputs, and how many each rule drops, in this order.
+    """Return the black and white people of known age with scaled inputs, and the number dropped by each rule.
 
     Raises ValueError for an input that is the same for everybody.
     """
@@ -113,7 +114,7 @@ def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
 
 
 def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Provenance) -> Dataset:
-    """Encode the rows that :func:`filtered` keeps, (n, 8), and split them once for each generator."""
+    """Encode the rows of :func:`filtered`, (n, 8), and split them once for each generator."""
     kept, dropped = filtered(rows)
     score = kept["score"].to_numpy(dtype=float)
     prepared = tabular.dataset(
@@ -128,7 +129,7 @@ def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Proven
         outcomes={"score": score},
         dropped=dropped,
     )
-    # By columns: the last digits of what is computed of so many rows depend on how they lie in memory.
+    # Column-major order: the last digits of sums over many rows depend on the memory layout.
     return replace(prepared, features=np.asfortranarray(prepared.features))
 
 

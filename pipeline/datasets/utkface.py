@@ -1,15 +1,15 @@
 """UTKFace: 23,708 faces, aligned and cropped to 200 x 200 pixels, whose file names give age, gender and race.
 
-A name is ``age_gender_race_date.jpg.chip.jpg``. The label is the age in five bins, 0-14, 15-24, 25-39, 40-59, 60 and
-over; gender and race are partitions beside it. Names are taken as they are, with these exceptions, all of them listed
-in ``unreadable``: three have no race, which is then unknown (the authors' program gives such a face the gender and the
-race of the one before it), and a name without age and gender leaves the face out. A blank or a missing dot before
-``jpg`` does no harm.
+A name is ``age_gender_race_date.jpg.chip.jpg``. The label is the age in five bins: 0-14, 15-24, 25-39, 40-59, 60 and
+over. Gender and race are partitions. Two kinds of names are exceptions, all listed in ``unreadable``: three names have
+no race, which is then unknown (the authors' program gives such a face the gender and race of the previous face); a face
+without age and gender in its name is left out. A blank or a missing dot before ``jpg`` is accepted.
 
-The names are sorted and shuffled, and the first 80 % are to train on: 18,966 and 4,742 of 23,708. The order is our own.
+The names are sorted and shuffled, and the first 80 % are the training set: 18,966 and 4,742 of 23,708. The authors'
+order is unknown.
 
-A copy of 23,707 faces, unpacked and packed again, has a recorded checksum. The official archive has none that could be
-checked here, so its content is (:func:`check`).
+A repackaged copy with 23,707 faces has a recorded checksum. The checksum of the official archive is unknown, so its
+content is checked (:func:`check`).
 
 Source: Zhang et al. (2017); bins and split of Nanda et al. (2021), appendix A, and their program.
 """
@@ -30,30 +30,30 @@ from pipeline.raw_data.source import Source
 ARCHIVE = "UTKFace.tar.gz"
 COPY = "utkface.tar"
 FACES = 23_708
-"""So many are published; a copy that is in use lacks one."""
+"""Published number of faces. A copy in circulation lacks one."""
 
 NAME = re.compile(r"(\d{1,3})_([01])(?:_([0-4]))?_\d{8,} ?\.?jpg\.chip\.jpg")
 UNKNOWN = -1
 FIRST_AGES = (15, 25, 40, 60)
-"""The first age of every bin but the youngest."""
+"""The first age of every bin except the youngest."""
 AGES = ("0-14", "15-24", "25-39", "40-59", "60+")
 LEVELS = {"gender": ("male", "female"), "race": ("White", "Black", "Asian", "Indian", "Others")}
 
 
 @dataclass(frozen=True)
 class Config(image_sets.ImageConfig):
-    """``train_fraction``: the share of faces to train on, rounded down."""
+    """``train_fraction``: share of faces in the training set, rounded down."""
 
     train_fraction: Share
 
 
 def parse(folder: Path, filename: str = ARCHIVE) -> Labelled:
-    """The faces in the archive ``filename`` by their names, in this order; images are read when they are asked for."""
+    """Return the faces in the archive ``filename``, sorted by name. Images are read lazily."""
     return _read(folder / filename)
 
 
 def check(path: Path) -> None:
-    """Raise ValueError unless the archive at ``path`` holds as many faces as are published, or one fewer."""
+    """Raise ValueError unless the archive at ``path`` holds the published number of faces, or one fewer."""
     found = len(_read(path).label)
     if not FACES - 1 <= found <= FACES:
         raise ValueError(f"expected {FACES:,} faces, or one fewer, with age and gender in their names, found {found:,}")
@@ -84,7 +84,7 @@ def _read(path: Path) -> Labelled:
 
 
 def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
-    """The age bins as classes, gender and race beside them, and a random split."""
+    """Return the images with age bins as classes, gender and race as partitions, and a random split."""
     split = rows.random_split(config.train_fraction, rngs[0])
     return image_sets.assembled("utkface", origin, rows, split, config, rngs[0])
 

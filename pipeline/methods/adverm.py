@@ -4,22 +4,22 @@ r"""AdvERM: cross entropy with a penalty on robustness bias, the gap in safe poi
           + \alpha \left| \frac{1}{|I|} \sum_{i \in I} s(\tau - d(x_i))
                         - \frac{1}{|O|} \sum_{i \in O} s(\tau - d(x_i)) \right|
 
-I are the correctly classified members of the group P in the batch, O the correctly classified others, s the logistic
-function, which stands for the indicator of a distance below tau. Where I or O is empty the penalty is 0. The distance
-is that to the boundary of f made linear at x (c is the predicted class; on correctly classified points, the label):
+I are the correctly classified members of the group P in the batch, and O the correctly classified others. The logistic
+function s is a smooth indicator of a distance below tau. If I or O is empty, the penalty is 0. The distance is measured
+to the boundary of f linearised at x (c is the predicted class; on correctly classified points, the label):
 
 .. math:: d = \frac{|z_c|}{\|\nabla_x z_c\|} \;\;(\text{logit}), \qquad
           d = \frac{z_c - \max_{j \ne c} z_j}{\|\nabla_x (z_c - \max_{j \ne c} z_j)\|} \;\;(\text{margin})
 
-``logit`` is (8) with f the predicted class's logit, as the authors coded it: the boundary of a classifier of C classes
-lies where two logits are equal, not where one is 0, which ``margin`` corrects. They treat the norm as a constant, so
-that the penalty moves the logit alone; ``second_order`` differentiates the norm too, which takes a second derivative
-of the network. They measure the gradient, and so tau, in normalised inputs (``scale: normalised``); ``pixels`` is the
-scale of every distance in this project. The gradient is that of the training mode, as theirs: it sees dropout, and,
-through batch normalisation, what a point does to the other points' logits. (They take it for I and O apart, which
-leaves out what a point does to those of the other set.)
+``logit`` is (8) with the logit of the predicted class as f, as in the authors' code. The boundary between C classes is
+where two logits are equal, not where one logit is 0; ``margin`` corrects this. The authors treat the norm as a
+constant, so the penalty changes only the logit. ``second_order`` also differentiates the norm, which needs a second
+derivative of the network. They measure the gradient, and so tau, in normalised inputs (``scale: normalised``);
+``pixels`` is the unit of all reported distances. As in their code, the gradient is taken in training mode. It includes
+dropout and, through batch normalisation, the effect of a point on the other points' logits. (They compute it for I and
+O separately, which leaves out the effect of a point on the other set.)
 
-Source: Nanda et al. 2021, (7)-(9) and appendix B, and the code that they released.
+Source: Nanda et al. 2021, (7)-(9) and appendix B, and their released code.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 DISTANCES = ("logit", "margin")
 SCALES = ("pixels", "normalised")
 SMALLEST_NORM = 1e-12
-"""Below this a gradient counts as so long: the distance of a constant function is huge, and its slope 0."""
+"""Lower bound on the length of a gradient. A constant function has a large distance and slope 0."""
 
 
 @dataclass(frozen=True)
 class Config(sgd.Config):
-    """Those of every training by stochastic gradient descent, and the penalty's.
+    """Settings of stochastic gradient descent and of the penalty.
 
-    ``alpha``, ``tau``. P is the group ``penalised_level`` of ``penalised_partition``, None for the classes; the others
-    are those of its other levels, and rows of unknown level are in neither. ``distance``, ``second_order`` and
-    ``scale`` as above.
+    P is the group ``penalised_level`` of ``penalised_partition`` (None: the classes). The others are its other levels;
+    rows of unknown level are in neither set. ``alpha``, ``tau``, ``distance``, ``second_order`` and ``scale`` are
+    described in the module's docstring.
     """
 
     alpha: NonNegative
@@ -64,10 +64,10 @@ class Config(sgd.Config):
 
 
 def fit(dataset: ImageDataset, config: Config, rngs: Generators, resume: Checkpoint | None = None) -> Classifier:
-    """One network at its checkpoints; see :func:`pipeline.training.sgd_training.trained`. Draws from the first rng.
+    """Train one network with checkpoints; see :func:`pipeline.training.sgd_training.trained`. Uses the first generator.
 
-    The history has besides ``cross_entropy`` and ``penalty``, the mean over batches of |...| above, without alpha.
-    Raises ValueError for a partition or level that the dataset does not have.
+    The history also has ``cross_entropy`` and ``penalty``, the mean over batches of |...| above without alpha. Raises
+    ValueError for a partition or level that the data set does not have.
     """
     from pipeline.training.sgd_training import trained
 
@@ -76,7 +76,7 @@ def fit(dataset: ImageDataset, config: Config, rngs: Generators, resume: Checkpo
 
 
 def sides(dataset: ImageDataset, partition: str | None, level: str | None) -> tuple[Array, Array]:
-    """Which rows are in the group, and which in another: two masks (n,)."""
+    """Return two masks (n,): rows in the group, and rows in another group."""
     name = dataset.label_name if partition is None else partition
     if name not in dataset.partitions:
         raise ValueError(
@@ -94,7 +94,7 @@ def sides(dataset: ImageDataset, partition: str | None, level: str | None) -> tu
 
 
 def objective(inside: Array, outside: Array, std: Sequence[float], config: Config) -> Objective:
-    """The loss above as a function of network, pixels, labels and row numbers; ``std`` (c,) of the normalisation."""
+    """Return the loss as a function of network, pixels, labels and row numbers; ``std`` (c,) normalises the pixels."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -124,9 +124,9 @@ def objective(inside: Array, outside: Array, std: Sequence[float], config: Confi
 def linearised(
     logits: torch.Tensor, pixels: torch.Tensor, right: torch.Tensor, distance: str, second_order: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """|z_c| or the margin of each point (n,), and its gradient in the pixels (n, c, h, w).
+    """Compute |z_c| or the margin of each point (n,), and its gradient in the pixels (n, c, h, w).
 
-    The gradient is 0 where a point is not ``right`` (n,), and a constant unless of ``second_order``.
+    The gradient is 0 for points that are not ``right`` (n,), and is a constant unless ``second_order`` is set.
     """
     import torch
 
@@ -137,7 +137,7 @@ def linearised(
 
 
 def gap(near: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
-    """|mean of ``near`` (n,) over the first of ``masks`` (2, n) - mean over the second|; 0 where one is empty."""
+    """Compute |difference of the means of ``near`` (n,) over the two ``masks`` (2, n)|; 0 if one mask is empty."""
     counts = masks.sum(dim=1)
     means = (near * masks).sum(dim=1) / counts.clamp_min(1)
     return (means[0] - means[1]).abs() * counts.all()

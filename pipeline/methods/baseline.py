@@ -1,14 +1,14 @@
-r"""Baseline: networks with one hidden layer, trained for accuracy alone, on class-balanced batches, by Adam.
+r"""Baseline: networks with one hidden layer, trained by Adam on class-balanced batches without a fairness constraint.
 
-Minimised in each repetition, over w = (W_1, b_1, W_2, b_2):
+Each repetition minimises, over w = (W_1, b_1, W_2, b_2),
 
 .. math:: \frac12 \sum_{y \in \{0, 1\}} E\big[\log(1 + e^{-(2y - 1) z_w(X)}) \mid Y = y\big]
 
-where z_w is the margin of ``fairness_audits.models.mlp``. A batch holds equally many rows of both classes, drawn with
-replacement, so its mean cross entropy estimates that objective: this is how class imbalance is accounted for.
+where z_w is the margin of ``fairness_audits.models.mlp``. A batch has equally many rows of both classes, drawn with
+replacement, so its mean cross entropy estimates this objective. This corrects for class imbalance.
 
-The repetitions share every operation (batched matrix products), and the gradient is written out rather than taped:
-with 250 rows a step the cost of a network is the cost of calling the library, which R networks then pay once.
+All repetitions share every operation (batched matrix products), and the gradient is written out. With 250 rows a step,
+calls of the library take most of the time; R networks pay for them once.
 
 Source: Maity et al. 2021, appendix F.3.1 and table 2.
 """
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     import torch
 
 CHUNK = 100
-"""Steps for which batches are drawn together."""
+"""Number of steps whose batches are drawn together."""
 RECORDS = 20
-"""Points of a training curve."""
+"""Number of points of a training curve."""
 EPSILON = 1e-7
 """Added to Adam's denominator, as Keras does."""
 HalfAndHalf = Annotated[int, at_least(2), even]
-"""So many rows of a batch that half of them can be of each class."""
+"""A batch size that splits evenly between the two classes."""
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="method"):
-    """``hidden_units`` H; Adam's ``learning_rate``; ``batch_size`` rows a step, half of each class; ``steps``."""
+    """``hidden_units`` H; Adam's ``learning_rate``; ``batch_size`` rows per step, half from each class; ``steps``."""
 
     hidden_units: Count
     learning_rate: Positive
@@ -58,10 +58,10 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
 
 
 def balanced_rows(label: Array, batch_size: int, steps: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Row numbers of ``steps`` class-balanced batches, at most CHUNK at a time: (chunk, batch_size) int64.
+    """Yield row numbers of ``steps`` class-balanced batches, at most CHUNK at a time: (chunk, batch_size) int64.
 
-    In every batch the first half are rows with label 0 and the second half rows with label 1, each drawn with
-    replacement. Raises ValueError where ``label`` (n,) lacks a class.
+    The first half of each batch has label 0 and the second half label 1, each drawn with replacement. Raises ValueError
+    if ``label`` (n,) lacks a class.
     """
     classes = [np.flatnonzero(label == y) for y in (0, 1)]
     for y, rows in enumerate(classes):
@@ -73,9 +73,9 @@ def balanced_rows(label: Array, batch_size: int, steps: int, rng: np.random.Gene
 
 
 def balanced_loss_and_accuracy(parameters: Mapping[str, Array], held_out: Batch) -> tuple[Array, Array]:
-    """Cross entropy and accuracy on the test rows, each class weighing one half: two arrays (R,).
+    """Compute cross entropy and accuracy on the test rows, with weight 1/2 for each class: two arrays (R,).
 
-    For the training curve only, so in the precision of ``held_out.features``.
+    Used only for the training curve, so computed in the precision of ``held_out.features``.
     """
     positive = held_out.label == 1
     precision = held_out.features.dtype
@@ -132,7 +132,7 @@ def train(data: Batch, held_out: Batch, plan: Config, rngs: Generators) -> tuple
 
 
 def recorded_chunks(steps: int) -> set[int]:
-    """The chunks of batches after which the training curve gets a point: RECORDS of them at most, the last included."""
+    """Return the chunks after which the training curve is recorded: at most RECORDS, including the last."""
     chunks = -(-steps // CHUNK)
     return set(np.unique(np.linspace(0, chunks, RECORDS + 1)[1:].round().astype(int) - 1).tolist()) - {-1}
 
@@ -140,7 +140,7 @@ def recorded_chunks(steps: int) -> set[int]:
 def _gradients(
     x: torch.Tensor, w1: torch.Tensor, w2: torch.Tensor, b2: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Gradients of each repetition's mean cross entropy over x (R, n, d + 1), whose second half has label 1."""
+    """Compute gradients of each repetition's mean cross entropy over x (R, n, d + 1), whose second half has label 1."""
     import torch
 
     count = x.shape[1]

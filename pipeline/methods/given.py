@@ -1,10 +1,9 @@
-r"""A linear rule that is given, not trained: its weights and its threshold stand in the configuration.
+r"""A linear rule with weights and a threshold from the configuration; nothing is trained.
 
 .. math:: h(x) = 1[w^\top x > t] \qquad \text{or, with a slope } k, \qquad P(h = 1 \mid x) = \sigma(k (w^\top x - t))
 
-The weights belong to the features as the dataset prepares them: standardised where it standardises. With a slope the
-decision itself is random, for an audit that draws it: a steep one leaves nothing to chance except at the threshold,
-where the odds are even.
+The weights apply to the features as the data set prepares them, standardised or not. With a slope, an audit can draw
+the decision at random. A steep slope makes it random only at the threshold, where the odds are even.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from fairness_audits.values import Classifier, Dataset, Generators
 
 @dataclass(frozen=True)
 class Config(Checked, of="method"):
-    """``weights`` by feature name (0 for the others), ``threshold`` t, and ``slope`` k of a random decision or None."""
+    """``weights`` by feature name (default 0), ``threshold`` t, and ``slope`` k of a random decision, or None."""
 
     weights: Mapping[str, Annotated[float, finite]]
     threshold: Annotated[float, finite]
@@ -36,9 +35,9 @@ class Config(Checked, of="method"):
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """The rule, the same in each of len(rngs) repetitions; nothing is drawn.
+    """Return the rule, identical in each of the len(rngs) repetitions.
 
-    Raises ValueError for a weight on a feature that the dataset does not have.
+    Raises ValueError for a weight on a feature that the data set does not have.
     """
     names = dataset.feature_names
     if unknown := sorted(set(config.weights) - set(names)):

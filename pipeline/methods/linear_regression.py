@@ -2,9 +2,9 @@ r"""Least squares on a real outcome, and the decision that the predicted outcome
 
 .. math:: \min_{w, b} \sum_i (t_i - w^\top x_i - b)^2, \qquad h(x) = 1[w^\top x + b > c]
 
-over the training rows; t is the one column of ``dataset.outcomes``. Where the features are linearly dependent (every
-level of an attribute has a column), w is the solution of least length: the weights of an attribute's levels then sum to
-0. All repetitions are solved at once, through the d x d covariances of their rows.
+over the training rows, where t is the only column of ``dataset.outcomes``. If the features are linearly dependent
+(every level of an attribute has a column), w is the solution of least norm: the weights of an attribute's levels sum to
+0. All repetitions are solved at once from the d x d covariance matrices.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ import numpy as np
 from fairness_audits.values import Array, Classifier, Dataset, Generators
 
 SMALLEST_EIGENVALUE = 1e-10
-"""Directions in which the features vary less than this share of the most varied one are taken for dependent."""
+"""Directions with less than this share of the largest variance count as linearly dependent."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Config:
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """One regression for each of the first len(rngs) splits; nothing is drawn.
+    """Fit one regression for each of the first len(rngs) splits. The fit is deterministic.
 
-    Raises ValueError for a dataset without an outcome, or with several.
+    Raises ValueError for a data set without an outcome, or with several.
     """
     if len(dataset.outcomes) != 1:
         raise ValueError(f"expected one outcome of {dataset.name!r} to predict, found {sorted(dataset.outcomes)}")
@@ -40,9 +40,9 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
 
 
 def least_squares(x: Array, t: Array) -> tuple[Array, Array]:
-    """Weights (R, d) and intercepts (R,) of the regressions of t (R, n) on x (R, n, d)."""
+    """Compute weights (R, d) and intercepts (R,) of the regressions of t (R, n) on x (R, n, d)."""
     x_mean, t_mean = x.mean(axis=1), t.mean(axis=1)
-    # Centred first: the covariance of features far from 0 would lose its digits to their means.
+    # Centre first: the covariance of features far from 0 would lose digits to their means.
     centred = x - x_mean[:, None, :]
     across = np.swapaxes(centred, 1, 2)
     covariance = across @ centred / x.shape[1]

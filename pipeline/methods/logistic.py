@@ -1,10 +1,10 @@
-r"""Logistic regression with an L2 penalty that a validation part of the training rows chooses.
+r"""Logistic regression with an L2 penalty chosen on validation rows.
 
 .. math:: \min_{w, b} \; \tfrac12 |w|^2 + C \sum_{i \in F} \log(1 + e^{-(2 y_i - 1)(w^\top x_i + b)}),
           \qquad \hat C = \arg\max_C \mathrm{AUC}(w_C; V)
 
-F are the first training rows and V the others; what is kept is the fit on F at :math:`\hat C`, the smallest of several
-that are best. The intercept b is not penalised. Source: DiCiccio et al. 2020, section 5.
+F are the first training rows and V the others. The result is the fit on F at :math:`\hat C`, the smallest of the best
+values. The intercept b is not penalised. Source: DiCiccio et al. 2020, section 5.
 """
 
 import warnings
@@ -25,7 +25,7 @@ MAXIMUM_ITERATIONS = 1000
 
 @dataclass(frozen=True)
 class Config(Checked, of="method"):
-    """``validation_fraction`` of the training rows choose C among ``inverse_penalties``, in ascending order."""
+    """``validation_fraction``: share of training rows that choose C among the ascending ``inverse_penalties``."""
 
     validation_fraction: Share
     inverse_penalties: Annotated[list[Positive], not_empty]
@@ -37,7 +37,7 @@ class Config(Checked, of="method"):
 
 
 class Fit(NamedTuple):
-    """Coefficients (d,), intercept, the C chosen, the AUC on the validation rows, whether C is an end of the list."""
+    """Coefficients (d,), intercept, the chosen C, the validation AUC, and whether C is an end of the list."""
 
     coef: Array
     intercept: float
@@ -47,23 +47,23 @@ class Fit(NamedTuple):
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """One regression for each of the first len(rngs) splits; nothing is drawn, the training rows are in random order.
+    """Fit one regression for each of the first len(rngs) splits, whose training rows are in random order.
 
-    Facts: see :func:`classifier`.
+    See :func:`classifier` for the facts.
     """
     return classifier("logistic", dataset, fits(dataset.batch("train", len(rngs)), config))
 
 
 def fits(data: Batch, config: Config, weight: Array | None = None) -> list[Fit]:
-    """The regression of each split; ``weight`` (R, n) >= 0 multiplies the losses, and counts rows in the AUC."""
+    """Fit the regression of each split; ``weight`` (R, n) >= 0 multiplies the losses and weights rows in the AUC."""
     weights = [None] * len(data.label) if weight is None else weight
     return [chosen(x, y, config, w) for x, y, w in zip(data.features, data.label, weights, strict=True)]
 
 
 def classifier(method: str, dataset: Dataset, found: Sequence[Fit]) -> Classifier:
-    """The regressions as one classifier.
+    """Return the regressions as one classifier.
 
-    Facts: ``inverse_penalty`` (the C chosen), ``validation_auc``, and ``at_edge``, 1 where C is an end of the list.
+    Facts: ``inverse_penalty`` (the chosen C), ``validation_auc``, and ``at_edge``, 1 if C is an end of the list.
     """
     facts = {
         "inverse_penalty": np.array([one.inverse_penalty for one in found]),
@@ -76,9 +76,9 @@ def classifier(method: str, dataset: Dataset, found: Sequence[Fit]) -> Classifie
 
 
 def chosen(x: Array, y: Array, config: Config, weight: Array | None = None) -> Fit:
-    """The fit on the first of the rows x (n, d), y (n,) with the best AUC on the others; each starts from the last.
+    """Fit the first rows of x (n, d), y (n,) with the C of best AUC on the other rows; each fit starts from the last.
 
-    ``weight`` (n,): of the rows.
+    ``weight`` (n,) are row weights.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression

@@ -1,9 +1,9 @@
-r"""Logistic classifiers on a grid of coefficients: what figure 1 of Maity et al. (2021) audits.
+r"""Logistic classifiers on a grid of coefficients, as audited in Figure 1 of Maity et al. (2021).
 
 .. math:: P(y = 1 \mid x) = \sigma(b(\theta) + \theta_1 x_1 + \theta_2 x_2), \qquad
           b(\theta) = \arg\min_b \sum_i \ell(f_{b, \theta}(x_i), y_i)
 
-Nothing is trained but the intercept: the derivative of the sum in b, :math:`\sum_i \sigma(b + \theta^\top x_i) - y_i`,
+Only the intercept is fitted. The derivative of the sum in b, :math:`\sum_i \sigma(b + \theta^\top x_i) - y_i`,
 increases in b and has one root unless all labels are equal. Source: Maity et al. 2021, appendix E.2.
 """
 
@@ -36,10 +36,10 @@ class Config(Checked, of="method"):
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """One classifier for each pair of coefficients, theta_1 slowest, on the training rows of the first split.
+    """Return one classifier for each pair of coefficients, theta_1 slowest, on the training rows of the first split.
 
-    The grid is the repetition axis, so ``rngs`` is of length 1; nothing is drawn from it. Raises ValueError for more,
-    and for a dataset that has not two features.
+    The grid is the repetition axis, so ``rngs`` must have length 1; it is not used. Raises ValueError for more, and for
+    a data set that does not have two features.
     """
     if len(rngs) != 1:
         raise ValueError(
@@ -58,10 +58,10 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
 
 
 def best_intercepts(margins: Array, label: Array) -> Array:
-    r"""The b (m,) with :math:`\sum_i \sigma(b + a_i) = \sum_i y_i` for each row a of ``margins`` (m, n), by bisection.
+    r"""Solve :math:`\sum_i \sigma(b + a_i) = \sum_i y_i` for b (m,), for each row a of ``margins`` (m, n).
 
-    With p the share of ones, b + a_i of the root cannot lie on one side of logit(p) for all i, so the root lies
-    between logit(p) - max a and logit(p) - min a. Raises ValueError if all labels are equal: then there is no root.
+    Let p be the share of ones. At the root, b + a_i cannot be on one side of logit(p) for all i, so the root lies
+    between logit(p) - max a and logit(p) - min a. Raises ValueError if all labels are equal, since there is no root.
     """
     from scipy.special import expit, logit
 

@@ -1,4 +1,4 @@
-"""No model: P(y = 1 | x) = 1/2, for audits that draw their own populations and look at no classifier."""
+"""No model: P(y = 1 | x) = 1/2, for audits that draw their own populations and use no classifier."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from fairness_audits.values import Classifier, Dataset, Generators
 
 @dataclass(frozen=True)
 class Config:
-    """Nothing to choose."""
+    """No settings."""
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """One half for every row, in each of len(rngs) repetitions; nothing is drawn."""
+    """Return 1/2 for every row, in each of the len(rngs) repetitions."""
     parameters = logistic_mixture.regressions(np.zeros((len(rngs), dataset.features.shape[1])), np.zeros(len(rngs)))
     return Classifier.of("none", dataset, "logistic_mixture", parameters)

@@ -3,13 +3,13 @@ r"""Logistic regression whose score is uncorrelated with the protected attribute
 .. math:: \min_{w, b} \sum_i \log(1 + e^{-(2 y_i - 1)(w^\top x_i + b)}) \quad \text{with} \quad
           \sum_i (z_i - \bar z)\, w^\top x_i = 0 \quad \text{for each protected attribute } z
 
-This is the covariance constraint with its bound at 0, which holds the mean scores of the two groups equal. It is one
-linear equation a.w = 0 in the weights for each attribute, with :math:`a = \sum_i (z_i - \bar z) x_i`, so it is removed
-rather than approached: with N an orthonormal basis of the directions orthogonal to every a, w = N v and an
-unconstrained, unpenalised regression on the columns x N finds v. The intercept b is free. Directions in which the
-features do not vary (every level of an attribute has a column) are left out too, so w is the shortest solution.
+This is the covariance constraint with bound 0: the mean scores of the two groups are equal. For each attribute it is a
+linear equation a.w = 0 with :math:`a = \sum_i (z_i - \bar z) x_i`, so it can be eliminated. Let N be an orthonormal
+basis of the directions orthogonal to every a. Then w = N v, and v is an unconstrained, unpenalised regression on the
+columns x N. The intercept b is free. Directions in which the features do not vary (every level of an attribute has a
+column) are left out too, so w is the solution of least norm.
 
-Source: Zafar et al. 2017, as Lipton et al. 2018 use it for their hiring model.
+Source: Zafar et al. 2017, as used by Lipton et al. 2018 for their hiring model.
 """
 
 import warnings
@@ -28,15 +28,15 @@ MAXIMUM_ITERATIONS = 1000
 
 @dataclass(frozen=True)
 class Config:
-    """Nothing to choose."""
+    """No settings."""
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """One regression for each of the first len(rngs) splits; nothing is drawn.
+    """Fit one regression for each of the first len(rngs) splits. The fit is deterministic.
 
     Facts: ``correlation``, the largest |r| of the score with an attribute on the training rows (0 up to rounding), and
-    ``free_weights``, the number of directions left. Raises ValueError where the rows can be told apart without error,
-    so that no finite weights are best.
+    ``free_weights``, the number of free directions. Raises ValueError if the rows are separable, since then no finite
+    weights are optimal.
     """
     data = dataset.batch("train", len(rngs))
     coef, intercept, correlation, free = [], [], [], []
@@ -54,7 +54,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
 
 
 def constraints(x: Array, attributes: Mapping[str, Array]) -> Array:
-    """The covariance of each attribute with each column of x (n, d), over the rows in its groups: (k, d)."""
+    """Compute the covariance of each attribute with each column of x (n, d), over the rows in its groups: (k, d)."""
     found = []
     for z in attributes.values():
         inside = z >= 0
@@ -63,21 +63,21 @@ def constraints(x: Array, attributes: Mapping[str, Array]) -> Array:
 
 
 def orthogonal(a: Array) -> Array:
-    """An orthonormal basis, as columns (d, f), of the directions w with a.w = 0 for every row of a (k, d)."""
+    """Return an orthonormal basis, as columns (d, f), of the directions w with a.w = 0 for every row of a (k, d)."""
     _, singular, directions = np.linalg.svd(a, full_matrices=True)
     rank = int((singular > len(directions) * np.finfo(float).eps * singular.max(initial=0.0)).sum())
     return directions[rank:].T
 
 
 def independent(x: Array, basis: Array) -> Array:
-    """The part of ``basis`` (d, f) along which the rows of x (n, d) vary, orthonormal too: (d, g), g <= f."""
+    """Return the part of ``basis`` (d, f) along which the rows of x (n, d) vary, orthonormal: (d, g), g <= f."""
     along = (x - x.mean(axis=0)) @ basis
     variances, directions = np.linalg.eigh(along.T @ along)
     return basis @ directions[:, variances > SMALLEST_EIGENVALUE * variances.max(initial=0.0)]
 
 
 def unpenalised(x: Array, y: Array) -> tuple[Array, float]:
-    """Weights (f,) and intercept of the logistic regression of y (n,) on x (n, f), which may have no columns."""
+    """Fit weights (f,) and intercept of the logistic regression of y (n,) on x (n, f), which may have no columns."""
     from scipy.special import logit
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -99,7 +99,7 @@ def unpenalised(x: Array, y: Array) -> tuple[Array, float]:
 
 
 def largest_correlation(score: Array, attributes: Mapping[str, Array]) -> float:
-    """max |r| of the score (n,) with an attribute, over the rows in its groups; 0 for a constant score."""
+    """Compute the largest |r| of the score (n,) with an attribute, over the rows in its groups; 0 if constant."""
     found = [0.0]
     for z in attributes.values():
         s, group = score[z >= 0], z[z >= 0]

@@ -1,10 +1,10 @@
-r"""Project: the baseline's network on features from which the sensitive subspace has been projected out.
+r"""Project: the baseline's network on features with the sensitive subspace projected out.
 
 .. math:: f(x) = \text{mlp}\big((I - U U^\top) x\big) = \max\big(x\, (I - U U^\top) W_1 + b_1, 0\big) W_2 + b_2
 
 U is an orthonormal basis of the sensitive subspace that ``fairness_audits.fair_metric`` learns on the *training* rows.
-The projector is folded into W_1, so the result is a plain ``mlp`` on the same features as every other method, and it
-does not change when x moves along U. Source: Maity et al. 2021, appendix F.3.1 and table 2.
+The projector is folded into W_1. The result is a plain ``mlp`` on the same features as every other method, and it is
+constant along U. Source: Maity et al. 2021, appendix F.3.1 and Table 2.
 """
 
 from dataclasses import replace

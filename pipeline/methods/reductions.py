@@ -3,21 +3,21 @@ r"""Reductions: a randomized mixture of logistic regressions under equalized odd
 .. math:: \min_Q\; P(h(X) \ne Y) \quad \text{with} \quad
           |P(h(X) = 1 \mid G = g, Y = y) - P(h(X) = 1 \mid Y = y)| \le \epsilon \quad \text{for all } g, y
 
-over distributions Q of classifiers h; the groups g are every protected attribute crossed with every other. The
-exponentiated gradient algorithm plays a game between multipliers of the constraints, bounded by 1 / epsilon, and a
-learner that answers them with a classifier of reweighted and relabelled rows: here an L2-penalised logistic regression.
-The result draws one member k for each prediction, with probability w_k. As an audit asks it for a loss and a gradient,
-it stands here for the probability that its members give on average,
+over distributions Q of classifiers h. The groups g are the combinations of all protected attributes. The exponentiated
+gradient algorithm plays a game between multipliers of the constraints, bounded by 1 / epsilon, and a learner that
+responds with a classifier of reweighted and relabelled rows, here an L2-penalised logistic regression. The result draws
+one member k with probability w_k for each prediction. An audit needs a loss and a gradient, so we represent the mixture
+by its mean probability,
 
 .. math:: P(y = 1 \mid x) = \sum_k w_k\, \sigma(c_k^\top x + b_k), \qquad w_k > 0,
 
 whose cross entropy is differentiated through the sum (architecture ``logistic_mixture``). Predictions threshold this
-average at 1/2; they are not drawn, so an audit has no randomness of its own.
+mean at 1/2. They are not drawn, so the audit is deterministic.
 
-Class balance: each answer of the learner weighs its two classes by the inverse of their *numbers of rows* after
-relabelling, times the weight of each row, as scikit-learn's ``class_weight="balanced"`` did when the study was made.
-Today it counts the rows by their weights instead, which undoes the reweighting between the classes that the
-game asks for (on Adult the audit's ratio at 500 steps is then 3.1 instead of 5.6; the published one is 5.7).
+Class balance: the learner weights its two classes by the inverse of their *numbers of rows* after relabelling, times
+the weight of each row, as scikit-learn's ``class_weight="balanced"`` did at the time of the study. Current versions
+count rows by their weights, which undoes the game's reweighting between the classes (on Adult the audit's ratio at 500
+steps is then 3.1 instead of 5.6; the published ratio is 5.7).
 
 Source: Maity et al. 2021, appendices F.3.3 and G.
 """
@@ -34,15 +34,15 @@ from fairness_audits.validation import Checked, Count, Positive, Share
 from fairness_audits.values import Array, Batch, Classifier, Dataset, Generators
 
 CERTAIN = float(-np.log(np.finfo(float).eps))
-"""Log odds that stand for certainty: the margin of a member that gives every row the same label."""
+"""Log-odds of a certain decision: the margin of a member that gives every row the same label."""
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="method"):
-    """``difference_bound`` epsilon; ``max_iter`` rounds of the game at most; ``class_balance`` of the learner.
+    """``difference_bound`` epsilon; ``max_iter``, the maximum number of rounds; ``class_balance`` of the learner.
 
-    ``inverse_penalty`` is C of the logistic regression, sum of losses + |c|^2 / (2 C), by liblinear as the authors used
-    it: it stops at a relative tolerance of 1e-4 and penalises the intercept too.
+    ``inverse_penalty`` is C of the logistic regression, sum of losses + |c|^2 / (2 C), solved by liblinear as in the
+    authors' code: it stops at a relative tolerance of 1e-4 and also penalises the intercept.
     """
 
     difference_bound: Share
@@ -52,11 +52,11 @@ class Config(Checked, of="method"):
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """Play the game on the first ``len(rngs)`` splits, one after the other; nothing in it is random.
+    """Play the game on the first ``len(rngs)`` splits, one after the other. The algorithm is deterministic.
 
-    ``facts``: the ``members`` of positive weight, how many of them are constant, how often the learner was asked, the
-    ``duality_gap`` at which the game ended, and the largest ``violation`` |...| above on the training rows, of the
-    mixture that draws its labels.
+    ``facts``: the number of ``members`` of positive weight, the number of constant members, the number of calls of the
+    learner, the final ``duality_gap``, and the largest ``violation`` |...| above on the training rows, for the mixture
+    with random labels.
     """
     data = dataset.batch("train", len(rngs))
     played = [_play(data, r, config) for r in range(len(rngs))]
@@ -67,16 +67,16 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
 
 
 def crossed_groups(protected: Mapping[str, Array]) -> Array:
-    """One code for each combination of the attributes that occurs, from 0 up; rows in neither group are a third one.
+    """Return a code from 0 for each occurring combination of the attributes; rows in neither group are a third level.
 
-    In ascending order of sum_i 3^i (a_i + 1): where all four of two binary attributes occur, sum_i 2^i a_i.
+    Codes ascend with sum_i 3^i (a_i + 1). If all combinations of two binary attributes occur, this is sum_i 2^i a_i.
     """
     combined = np.sum([(values + 1) * 3**i for i, values in enumerate(protected.values())], axis=0)
     return np.asarray(np.unique(combined, return_inverse=True)[1])
 
 
 def learner(config: Config) -> Any:
-    """The logistic regression that answers the multipliers; its classes are weighed as the module's docstring says."""
+    """The logistic regression that responds to the multipliers, with the class weights of the module's docstring."""
     from sklearn.linear_model import LogisticRegression
 
     class ClassBalancedRegression(LogisticRegression):
@@ -90,17 +90,17 @@ def learner(config: Config) -> Any:
 
 
 def _play(data: Batch, r: int, config: Config) -> tuple[dict[str, Array], dict[str, float]]:
-    """The members of repetition ``r`` with positive weight, and how the game went."""
+    """Return the members of repetition ``r`` with positive weight, and facts about the game."""
     from fairlearn.reductions import EqualizedOdds, ExponentiatedGradient
 
-    # Bound of the violation and of the multipliers were one parameter of fairlearn when the study was made.
+    # At the time of the study, one parameter of fairlearn bounded both the violation and the multipliers.
     epsilon = config.difference_bound
     game = ExponentiatedGradient(
         learner(config), EqualizedOdds(difference_bound=epsilon), eps=epsilon, max_iter=config.max_iter
     )
     groups = crossed_groups({name: values[r] for name, values in data.protected.items()})
     with warnings.catch_warnings():
-        # These libraries announce changes of later versions on every call; the versions here are pinned.
+        # These libraries warn about future versions on every call; their versions are pinned here.
         warnings.simplefilter("ignore", category=FutureWarning)
         warnings.simplefilter("ignore", category=DeprecationWarning)
         game.fit(data.features[r], data.label[r], sensitive_features=groups)
@@ -121,7 +121,7 @@ def _play(data: Batch, r: int, config: Config) -> tuple[dict[str, Array], dict[s
 
 
 def largest_violation(positive: Array, label: Array, groups: Array) -> float:
-    """max_{g, y} |P(h = 1 | G = g, Y = y) - P(h = 1 | Y = y)| of probabilities ``positive`` (n,) of the label 1."""
+    """Compute max_{g, y} |P(h = 1 | G = g, Y = y) - P(h = 1 | Y = y)| from probabilities ``positive`` (n,)."""
     return max(
         abs(positive[(label == y) & (groups == g)].mean() - positive[label == y].mean())
         for y in np.unique(label)
@@ -130,7 +130,7 @@ def largest_violation(positive: Array, label: Array, groups: Array) -> float:
 
 
 def _coefficients(member: Any, inputs: int) -> tuple[Array, float]:
-    """Coefficients and intercept; fairlearn's constant classifier, for one label only, has the margin +-CERTAIN."""
+    """Return coefficients and intercept; fairlearn's constant classifier has the margin +-CERTAIN."""
     if hasattr(member, "coef_"):
         return member.coef_[0], float(member.intercept_[0])
     return np.zeros(inputs), CERTAIN if member.constant == 1 else -CERTAIN

@@ -1,27 +1,27 @@
-r"""SenSR: a network trained on samples that an attacker moves where the fair metric does not object.
+r"""SenSR: a network trained on samples perturbed by an attack within a small fair distance.
 
-Yurochkin, Bower and Sun 2020 minimise the worst loss over moves of bounded mean fair distance,
+Yurochkin, Bower and Sun 2020 minimise the worst loss over perturbations of bounded mean fair distance,
 
 .. math:: \min_w \max_{E\, d^2(X, X') \le \rho} E\, \ell_w(X', Y), \qquad d^2(x, x') = |(I - P)(x - x')|^2,
 
-with P the projector on the span of the sensitive directions D_1, ..., D_K. As coded by the authors of the audited
-networks, one iteration draws a class-balanced batch x_1, ..., x_n and, from a = 0 and delta = 0,
+where P is the projector on the span of the sensitive directions D_1, ..., D_K. In the code behind the audited networks,
+one iteration draws a class-balanced batch x_1, ..., x_n and, from a = 0 and delta = 0,
 
-1. subspace attack: Adam's ascent on mean loss(x_i + sum_k a_ik D_k) over a, for ``subspace_steps``; if the loss is
-   lower than before, a = 0 again. The directions are not normalised.
-2. full attack: Adam's ascent on mean loss(x_i + sum_k a_ik D_k + delta_i) - lambda mean d^2 over delta, for
-   ``full_steps``; if this objective is lower than before, the rest of the iteration is left out, and the attack's rate
-   is multiplied by .999 from then on. If loss or distance is not finite, the rest is left out too.
-3. lambda <- lambda + max(d^2, rho) / min(d^2, rho) (d^2 - rho), kept in [1e-5, 10], with d^2 the batch's mean.
+1. subspace attack: ascends mean loss(x_i + sum_k a_ik D_k) over a by Adam, for ``subspace_steps``. If the loss is lower
+   than before, a is reset to 0. The directions are not normalised.
+2. full attack: ascends mean loss(x_i + sum_k a_ik D_k + delta_i) - lambda mean d^2 over delta by Adam, for
+   ``full_steps``. If this objective is lower than before, the rest of the iteration is skipped, and the attack's rate
+   is multiplied by .999 from then on. If the loss or the distance is not finite, the rest is skipped too.
+3. lambda <- lambda + max(d^2, rho) / min(d^2, rho) (d^2 - rho), clipped to [1e-5, 10], where d^2 is the batch's mean.
 4. one step of Adam on the network's parameters, on the mean loss at the attacked samples.
 
-Where 2 lambda times the rate exceeds 2 n times Adam's epsilon, as it does before lambda has fallen, the full attack
-is unstable on a sample whose loss is all but 0: each step overshoots the penalty's minimum and the next corrects it by
-more. What seeds this is rounding, so the displacement of such a sample is arbitrary, in any implementation; it has no
-gradient to give, and only enters the mean fair distance. (The compiled code leaves it where it is below e^-60.)
+While lambda is large, 2 lambda times the rate exceeds 2 n times Adam's epsilon. Then the full attack is unstable on a
+sample with almost no loss: each step overshoots the penalty's minimum, and the next step overshoots by more. Rounding
+starts this, so the displacement of such a sample is arbitrary in any implementation. The sample contributes no
+gradient, only a term of the mean fair distance. (The compiled code does not move samples with a loss below e^-60.)
 
-Adam is TensorFlow 1's, its state new in each attack. The metric is learned on the training rows; sensitive inputs add
-their axes to the directions. Weights start uniform on +-sqrt(6 / (fan-in + fan-out)), biases at .1.
+Adam follows TensorFlow 1, with a new state in each attack. The metric is learned on the training rows, and sensitive
+inputs add their axes to the directions. Initial weights are uniform on +-sqrt(6 / (fan-in + fan-out)); biases are .1.
 
 Source: Yurochkin, Bower and Sun 2020, "Training individually fair ML models with sensitive subspace robustness";
 Maity et al. 2021, appendix F.3.2.
@@ -43,14 +43,14 @@ __all__ = ["Config", "fit"]
 
 INITIAL_BIAS = 0.1
 POINTS = ("steps", "means", "accuracies")
-"""Of the points of the training curve so far, in a saved state."""
+"""Names of the training curve's arrays in a saved state."""
 LOG = logging.getLogger(__name__)
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators, resume: Checkpoint | None = None) -> Classifier:
     """Train on the first ``len(rngs)`` splits, all in one batch.
 
-    ``resume`` makes a killed training go on at its last hundred iterations, to the same bytes.
+    With ``resume``, a killed training continues within its last hundred iterations and gives the same bytes.
     """
     from pipeline.training.sensr import CompiledIterations
 
@@ -74,7 +74,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, resume: Checkpoint |
         points = list(zip(*(state[name] for name in POINTS), strict=True))
         LOG.info("iteration %s of %s was reached before", f"{before * CHUNK:,}", f"{config.iterations:,}")
     for chunk, rows in enumerate(zip(*draws, strict=True)):
-        # The batches of what was done before are drawn all the same: those after them come from the same stream.
+        # Draw the earlier batches again, since later batches come from the same stream.
         if chunk < before:
             continue
         curve.append(training.advance(np.stack(rows)))

@@ -1,6 +1,6 @@
-"""A network trained to classify images by cross entropy alone: what the study audits.
+"""A network trained to classify images by cross entropy, as audited in the study of robustness bias.
 
-Source: Nanda et al. 2021, section 7.2; the settings are those of the code that they released.
+Source: Nanda et al. 2021, section 7.2, with the settings of their released code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Config", "fit"]
 
 
 def fit(dataset: ImageDataset, config: Config, rngs: Generators, resume: Checkpoint | None = None) -> Classifier:
-    """One network at its checkpoints; see :func:`pipeline.training.sgd_training.trained`. Draws from the first rng."""
+    """Train one network; see :func:`pipeline.training.sgd_training.trained`. Uses the first generator."""
     from pipeline.training.sgd_training import trained
 
     return trained("standard", dataset, config, rngs[0], resume, cross_entropy)
@@ -28,7 +28,7 @@ def fit(dataset: ImageDataset, config: Config, rngs: Generators, resume: Checkpo
 def cross_entropy(
     forward: Forward, pixels: torch.Tensor, label: torch.Tensor, rows: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, Terms]:
-    """The mean of -log softmax(f(x))_y, and the logits."""
+    """Return the mean of -log softmax(f(x))_y, and the logits."""
     from torch.nn.functional import cross_entropy
 
     logits = forward(pixels)

@@ -3,8 +3,8 @@ r"""A support vector machine with a Gaussian kernel, by scikit-learn.
 .. math:: \min_{f, b} \; \tfrac12 \|f\|^2 + C \sum_i \max(0, 1 - (2 y_i - 1)(f(x_i) + b)), \qquad
           k(x, x') = e^{-\gamma |x_J - x'_J|^2}
 
-J are the features that the machine may look at. On labels that depend on nothing it follows the noise of its rows: the
-boundary of section 5.1 of Black et al. 2020, which is there to amplify every error of a transport map.
+J are the features used. With random labels the machine follows the noise of its rows. Section 5.1 of Black et al. 2020
+uses this boundary to amplify every error of a transport map.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,12 @@ from fairness_audits.validation import Checked, Names, Positive
 from fairness_audits.values import Array, Classifier, Dataset, Generators
 
 CACHE = 100
-"""Megabytes of kernel rows that the solver keeps: it asks for few of them twice, and more only cost memory."""
+"""Megabytes of kernel rows that the solver caches. It uses few rows twice, so a larger cache only costs memory."""
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="method"):
-    """``inverse_penalty`` C; ``gamma``, None for 1 / (number of features looked at).
-
-    ``features`` are the names J, None for all.
-    """
+    """``inverse_penalty`` C; ``gamma``, None for 1 / (number of features); ``features``: the names J, None for all."""
 
     inverse_penalty: Positive
     gamma: Positive | None
@@ -34,9 +31,9 @@ class Config(Checked, of="method"):
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """One machine for each of the first len(rngs) splits; nothing is drawn.
+    """Fit one machine for each of the first len(rngs) splits. The fit is deterministic.
 
-    Raises ValueError for a feature that the dataset does not have, and for training rows of one label.
+    Raises ValueError for a feature that the data set does not have, and for training rows of one label.
     """
     data = dataset.batch("train", len(rngs))
     columns = _columns(dataset, config.features)
@@ -56,7 +53,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
 
 
 def _machine(x: Array, y: Array, inverse_penalty: float, gamma: float) -> Any:
-    """The machine fitted on rows x (n, k) and labels y (n,)."""
+    """Fit the machine on rows x (n, k) and labels y (n,)."""
     from sklearn.svm import SVC
 
     if y.min() == y.max():

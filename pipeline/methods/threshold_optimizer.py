@@ -1,15 +1,16 @@
-r"""A logistic regression whose decision has thresholds of each group's own (Hardt et al. 2016), by fairlearn.
+r"""A logistic regression with a decision threshold for each group (Hardt et al. 2016), by fairlearn.
 
 .. math:: \max_{h} \; \text{objective}(h) \quad \text{with} \quad M_g(h) = M_{g'}(h) \quad \text{for all groups } g, g',
           \qquad P(h = 1 \mid x, g) = q_g + \sum_{j=1}^{2} p_{gj}\, 1[s(x) > t_{gj}]
 
-s is the margin of the regression of :mod:`pipeline.methods.logistic`, M the rate that ``constraint`` names, on the
-training rows; with a ``tolerance`` its values may be so far apart. The groups are every protected attribute crossed
-with every other, as in :mod:`pipeline.methods.reductions`; whoever is in neither group of an attribute is in a third.
+Here s is the margin of the regression of :mod:`pipeline.methods.logistic`, and M is the rate named by ``constraint`` on
+the training rows. With a ``tolerance`` the groups' rates may differ by that much. The groups are the combinations of
+all protected attributes, as in :mod:`pipeline.methods.reductions`; rows in neither group of an attribute are a third
+level.
 
-The decision is drawn, and needs the group. As the mixture of Reductions it stands here for its probability, which
-predictions threshold at 1/2: they are not drawn, and meet the constraint as nearly as the rounding lets them, which the
-facts tell. The classifier ``reads`` the attributes (architecture ``thresholds``).
+The decision is random and needs the group. As with the mixture of Reductions, we represent it by its probability.
+Predictions threshold the probability at 1/2, so they meet the constraint only up to this rounding; the facts report the
+difference. The classifier ``reads`` the attributes (architecture ``thresholds``).
 
 Source: Hardt, Price and Srebro 2016, "Equality of opportunity in supervised learning", section 3.2.
 """
@@ -27,14 +28,14 @@ from pipeline.methods.reductions import crossed_groups
 CONSTRAINTS = ("demographic_parity", "true_positive_rate_parity", "false_positive_rate_parity", "equalized_odds")
 OBJECTIVES = ("accuracy_score", "balanced_accuracy_score")
 FURTHEST = float(np.finfo(float).max)
-"""Stands for an infinite threshold."""
+"""A finite stand-in for an infinite threshold."""
 
 
 @dataclass(frozen=True)
 class Config(logistic.Config):
-    """``constraint`` and ``objective`` of fairlearn's ThresholdOptimizer, the former met on ``grid_size`` values.
+    """``constraint``, ``objective`` and ``grid_size`` of fairlearn's ThresholdOptimizer.
 
-    ``tolerance``: None for equal rates; equalized odds have no other. The rest is the regression's.
+    ``tolerance``: None for equal rates, the only choice for equalized odds. The other settings are the regression's.
     """
 
     constraint: Annotated[str, one_of(CONSTRAINTS)]
@@ -49,11 +50,11 @@ class Config(logistic.Config):
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """Thresholds for each of the first len(rngs) splits, on all its training rows; nothing is drawn.
+    """Fit thresholds for each of the first len(rngs) splits, on all its training rows. The fit is deterministic.
 
-    Facts beside those of the regression, of the training rows: ``drawn``, the share whose label a coin decides;
-    ``parity_drawn`` and ``parity``, how far the groups' shares of positive decisions are apart when the labels are
-    drawn, in expectation, and when the probability is rounded.
+    Facts on the training rows, besides those of the regression: ``drawn``, the share of rows with a random decision;
+    ``parity_drawn`` and ``parity``, the largest difference between the groups' shares of positive decisions, in
+    expectation over random decisions and with rounded probabilities.
     """
     data = dataset.batch("train", len(rngs))
     found = logistic.fits(data, config)
@@ -74,7 +75,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     inputs = dataset.with_inputs(names).feature_names
     coef = regression.parameters["coef"][:, 0]
     parameters = {
-        # What is read beside the features has no part in the margin.
+        # The attributes that the classifier reads are not part of the margin.
         "coef": np.pad(coef, ((0, 0), (0, len(inputs) - coef.shape[1]))),
         "intercept": regression.parameters["intercept"][:, 0],
         "read": np.tile([inputs.index(name) for name in names], (len(found), 1)),
@@ -88,7 +89,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
 
 
 def spread(positive: Array, group: Array) -> float:
-    """How far the groups' means of ``positive`` (n,) are apart at most."""
+    """Compute the largest difference between the groups' means of ``positive`` (n,)."""
     means = np.bincount(group, positive) / np.bincount(group)
     return float(np.ptp(means))
 
@@ -96,7 +97,7 @@ def spread(positive: Array, group: Array) -> float:
 def _thresholds(
     found: logistic.Fit, x: Array, y: Array, group: Array, config: Config
 ) -> tuple[dict[str, Array], Array]:
-    """What fairlearn finds, by group in the order of their codes, and the probability of each row."""
+    """Return fairlearn's thresholds by group, in the order of their codes, and the probability of each row."""
     from fairlearn.postprocessing import ThresholdOptimizer
     from sklearn.linear_model import LogisticRegression
 
@@ -115,7 +116,7 @@ def _thresholds(
 
 
 def _rule(found: Any) -> dict[str, Any]:
-    """fairlearn's interpolation of two operations: with chance p_ignore a constant, else one of two thresholds."""
+    """fairlearn's interpolation: a constant with probability p_ignore, otherwise one of two thresholds."""
     ignored = found.get("p_ignore", 0.0)
     operations = (found.operation0, found.operation1)
     assert all(operation.operator == ">" for operation in operations), "fairlearn was not asked to flip"

@@ -2,12 +2,12 @@ r"""Networks that classify images, from pixels in [0, 1] to the logits of C clas
 
 .. math:: f(x) = \text{net}\big(\text{resize}((x - \mu) / \sigma)\big)
 
-Everything that is done to a picture is inside: the normalisation by the dataset's mean and standard deviation of each
-channel, and, where ``input_size`` asks for it, bilinear resizing. A distance between two inputs of f is therefore one
-between two pictures of the dataset, in its own pixels.
+The function f includes all preprocessing: normalisation by the data set's mean and standard deviation of each channel
+and, with ``input_size``, bilinear resizing. A distance between two inputs of f is therefore a distance between two
+images of the data set, in its original pixels.
 
-A :class:`fairness_audits.values.Classifier` of architecture ``networks.<name>`` holds the state of f at its K
-checkpoints, and in its facts what it takes to build f again.
+A :class:`fairness_audits.values.Classifier` of architecture ``networks.<name>`` holds the state of f at K checkpoints.
+Its facts hold the arguments needed to rebuild f.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from fairness_audits.models.pixels import PixelNetwork
 
 PRETRAINED = ("auto", "never")
-"""ImageNet weights: taken where they can be had, or never."""
+"""ImageNet weights: used if available, or never."""
 MADE_FOR = ("classes", "channels", "size")
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """``build(classes, channels, size, width=1.0)`` makes the network, from normalised images (n, channels, s, s).
+    """``build(classes, channels, size, width=1.0)`` returns the network for normalised images (n, channels, s, s).
 
-    ``smallest``: side of the smallest images that it takes. ``widens``: whether ``width`` applies, which multiplies the
-    numbers of channels and of hidden units, 1 as published. ``pretrained(classes, channels)``: the same with ImageNet
-    weights, where there are published ones.
+    ``smallest``: side of the smallest accepted images. ``widens``: whether ``width`` applies, the factor on the numbers
+    of channels and hidden units (1 as published). ``pretrained(classes, channels)``: the network with ImageNet weights,
+    if they are published.
     """
 
     build: Callable[..., torch.nn.Module]
@@ -56,12 +56,12 @@ TORCHVISION = {
     "squeezenet1_0": ("squeezenet1_0", 21),
     "vgg19": ("vgg19_bn", 32),
 }
-"""Networks of torchvision, their names there and their smallest images. The code that Nanda et al. (2021) released
-trains the ResNet18 as ResNet50."""
+"""Networks of torchvision with their names there and their smallest images. The released code of Nanda et al. (2021)
+trains ResNet18 under the name ResNet50."""
 
 
 def architectures() -> dict[str, Architecture]:
-    """Every architecture by its name."""
+    """Return every architecture by name."""
     from pipeline.networks import convolutional, imagenet
     from pipeline.networks.pyramidnet import pyramid
 
@@ -88,13 +88,12 @@ def network(
     input_size: int | None = None,
     pretrained: str = "never",
 ) -> PixelNetwork:
-    """An untrained f for the images and classes of ``dataset``, on the CPU, in evaluation mode.
+    """Return an untrained f for the images and classes of ``dataset``, on the CPU, in evaluation mode.
 
-    Its weights are drawn from torch's global generator; those of convolutions have their channels last, which is faster
-    on a GPU and, for most networks, on a CPU. ``input_size``: the side that pictures are resized to inside, None for
-    their own. Its attribute ``pretrained`` says whether it began from ImageNet weights. Raises ValueError for an
-    unknown architecture, labels without a class, images that are not square or too small, and a file of weights that
-    cannot be read.
+    Weights are drawn from torch's global generator. Weights of convolutions are stored channels last, which is faster
+    on a GPU and, for most networks, on a CPU. ``input_size``: side to which images are resized, None to keep their
+    size. The attribute ``pretrained`` tells whether f has ImageNet weights. Raises ValueError for an unknown
+    architecture, labels without a class, images that are not square or too small, and an unreadable file of weights.
     """
     import torch
 
@@ -119,7 +118,7 @@ def network(
 
 
 def made_for(dataset: ImageDataset) -> tuple[int, int, int]:
-    """The numbers that a network is built for: classes, channels, side. ValueError where they are at odds."""
+    """Return the numbers of classes and channels and the side of the images. Raises ValueError if they disagree."""
     channels, height, width = dataset.images.shape[1:]
     if height != width:
         raise ValueError(f"{dataset.name!r} has images of {height} x {width} pixels, expected square ones: resize them")
@@ -139,7 +138,7 @@ def made_for(dataset: ImageDataset) -> tuple[int, int, int]:
 
 
 def facts(architecture: str, dataset: ImageDataset, width: float, input_size: int | None) -> dict[str, float]:
-    """What :func:`of_checkpoint` needs to build f again; ``input_size`` 0 where pictures are not resized."""
+    """Return the facts from which :func:`of_checkpoint` rebuilds f; ``input_size`` is 0 if images are not resized."""
     return {
         **dict(zip(MADE_FOR, map(float, made_for(dataset)), strict=True)),
         "width": width if _known(architecture).widens else 1.0,
@@ -150,11 +149,10 @@ def facts(architecture: str, dataset: ImageDataset, width: float, input_size: in
 def of_checkpoint(
     classifier: Classifier, dataset: ImageDataset, k: int, device: torch.device | None = None
 ) -> PixelNetwork:
-    """The k-th checkpoint as f: pixels (n, c, h, w) in [0, 1] -> logits (n, C), in evaluation mode.
+    """Return the k-th checkpoint as f: pixels (n, c, h, w) in [0, 1] -> logits (n, C), in evaluation mode.
 
-    Its parameters take no gradient; its input may. Placed on ``device``, None for the visible one. Raises ValueError
-    for a classifier that is no network, for k out of range and for images or classes of ``dataset`` that it was not
-    made for.
+    Parameters have no gradients; inputs can. f is placed on ``device``, None for the visible one. Raises ValueError for
+    a classifier that is not a network, for k out of range, and if f does not fit the images or classes of ``dataset``.
     """
     import torch
 
@@ -176,7 +174,7 @@ def of_checkpoint(
                 f"{name} {here}: audit it on the dataset it was trained on"
             )
     input_size = int(classifier.facts["input_size"][k]) or None
-    # Built without memory or random weights: all of them are the checkpoint's.
+    # Build on the meta device: all weights come from the checkpoint.
     with torch.device("meta"):
         f = network(architecture, dataset, float(classifier.facts["width"][k]), input_size)
     f.load_state_dict(tensors({name: values[k] for name, values in classifier.parameters.items()}), assign=True)
@@ -185,7 +183,7 @@ def of_checkpoint(
 
 
 def arrays(state: Mapping[str, torch.Tensor]) -> dict[str, Array]:
-    """Copies of a state as arrays: float32, and int64 for what is counted."""
+    """Return copies of a state as arrays: float32, and int64 for counts."""
     return {
         name: values.detach().cpu().numpy().astype(np.float32 if values.is_floating_point() else np.int64, order="C")
         for name, values in state.items()
@@ -202,7 +200,7 @@ def _known(architecture: str) -> Architecture:
 def _pretrained(
     architecture: str, known: Architecture, classes: int, channels: int, width: float, wanted: str
 ) -> torch.nn.Module | None:
-    """The network with ImageNet weights; None where they are not wanted, or cannot be had."""
+    """Return the network with ImageNet weights, or None if they are not wanted or not available."""
     from pipeline.networks.imagenet import WeightsMissing
 
     if wanted not in PRETRAINED:

@@ -1,10 +1,10 @@
-"""Networks that torchvision publishes with weights learned on ImageNet, their last layer replaced.
+"""Networks of torchvision with ImageNet weights and a new last layer.
 
-All layers are tuned. Images of one channel are repeated three times, since the first convolution takes three.
+All layers are fine-tuned. Grey images are repeated to three channels, since the first convolution takes three.
 
-Torchvision as published links CUDA. Beside a torch without CUDA its compiled part does not load, and importing it then
-stops at two operators that nobody declared. Declared, they have no kernel and raise when called; models, datasets and
-transforms call none of them.
+The published torchvision links CUDA. With a torch without CUDA its compiled part does not load, and the import fails at
+two undeclared operators. We declare them without a kernel, so they raise when called; models, datasets and transforms
+do not call them.
 """
 
 import functools
@@ -25,37 +25,37 @@ from pipeline.networks.narrow import narrowed
 
 RGB = 3
 LAST_BIAS = {"squeezenet1_0": 1.0}
-"""Of narrowed networks, where it is not 0. SqueezeNet's last rectifier rectifies its logits: with biases 0 half of them
-begin at 0, where they have no gradient, and a few large steps put all there for good. Equal biases above 0 are equal
-probabilities too."""
+"""Initial bias of the last layer in narrowed networks, if not 0. SqueezeNet applies a rectifier to its logits. With
+biases 0, half of them start at 0 without a gradient, and a few large steps can leave all of them there. Equal positive
+biases also give equal probabilities."""
 OPERATORS = ("torchvision::nms", "torchvision::qnms")
 SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 CONNECT_SECONDS = 10.0
-"""Longest wait for an answer from the server of the weights."""
+"""Timeout in seconds for the server of the weights."""
 MIRROR = "DATA_MIRROR"
-"""The variable that names a folder of raw files; weights lie in its folder ``imagenet``."""
+"""The environment variable with a folder of raw files; weights are in its subfolder ``imagenet``."""
 PRUNED = {"squeezenet1_0": "9d086ed9eed10a3d5f1a93e1180c745ffe8bfe6d4798bef977f95427732c8184"}
-"""The sha256 of ``imagenet/NAME.npz``: ImageNet weights of which most are 0. Those of SqueezeNet are a third of its
-weights, as Han, Mao and Dally (Deep Compression, 2016) published them."""
+"""The sha256 of ``imagenet/NAME.npz``: pruned ImageNet weights, most of which are 0. SqueezeNet keeps a third of its
+weights, as published by Han, Mao and Dally (Deep Compression, 2016)."""
 WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
-"""The variable by which torch is told to build tensors and nothing else."""
+"""The environment variable that makes torch load weights only."""
 
 
 class WeightsMissing(Exception):
-    """Published weights that are neither here nor can be downloaded."""
+    """Published weights are not available locally and cannot be downloaded."""
 
 
 class Coloured(nn.Module):
-    """Grey images (n, 1, h, w) as coloured ones."""
+    """Repeat grey images (n, 1, h, w) to three channels."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The one channel three times."""
+        """Return the channel three times."""
         return x.expand(-1, RGB, -1, -1)
 
 
 @functools.cache
 def torchvision() -> ModuleType:
-    """The package torchvision; the one way in which this project gets it."""
+    """Import torchvision. Always use this function instead of a direct import."""
     try:
         return importlib.import_module("torchvision")
     except RuntimeError:
@@ -65,10 +65,9 @@ def torchvision() -> ModuleType:
 
 
 def from_scratch(name: str, classes: int, channels: int, size: int, width: float = 1.0) -> nn.Module:
-    """torchvision's network with random weights, as torchvision draws them.
+    """Return torchvision's network with its random initial weights.
 
-    Of another ``width`` than 1 it is that of :mod:`pipeline.networks.narrow` for pictures of ``size`` x
-    ``size``.
+    For ``width`` other than 1, return the network of :mod:`pipeline.networks.narrow` for ``size`` x ``size`` images.
     """
     build = functools.partial(getattr(torchvision().models, name), weights=None, num_classes=classes)
     return _coloured(build() if width == 1 else narrowed(build, width, size, LAST_BIAS.get(name, 0.0)), channels)
@@ -100,8 +99,8 @@ def tuned(name: str, classes: int, channels: int) -> nn.Module:
                 # Into torch's folder of checkpoints, if the digits in its name are those of its sha256.
                 torch.hub.load_state_dict_from_url(f"file://{file}", progress=False, check_hash=True)
             network = getattr(models, name)(weights=published, progress=False)
-        except Exception as error:  # A file that is not whole makes torch's reader of weights stumble in any way.
-            # torch goes on for a line a layer.
+        except Exception as error:  # An incomplete file can raise any exception in torch's loader.
+            # torch's message has a line for each layer.
             reason = str(error).partition("\n")[0]
             if file:
                 raise ValueError(
@@ -157,7 +156,7 @@ def _coloured(network: nn.Module, channels: int) -> nn.Module:
 
 @contextmanager
 def _weights_only() -> Iterator[None]:
-    """Open files of weights as such: torchvision would unpickle whatever they hold, which can run a program."""
+    """Load weights only: torchvision would unpickle any content, which can run code."""
     before = os.environ.get(WEIGHTS_ONLY)
     os.environ[WEIGHTS_ONLY] = "1"
     try:
@@ -169,7 +168,7 @@ def _weights_only() -> Iterator[None]:
 
 @contextmanager
 def _patience(seconds: float) -> Iterator[None]:
-    """Give up on a server that does not answer: torch's downloads know no time limit."""
+    """Set a timeout for downloads: torch's have none."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds)
     try:

@@ -1,20 +1,23 @@
-r"""Networks of torchvision with fewer channels, for machines and images that are too small for the whole ones.
+r"""Networks of torchvision with fewer channels, for small machines and small images.
 
 .. math:: n_\text{channels} \mapsto w \, n_\text{channels}
 
-for every layer's inputs and outputs but the colours and the classes, so that sums and concatenations of channels fit as
-before. A network of width 1/4 has about a sixteenth of the parameters and of the work.
+for the inputs and outputs of every layer except colours and classes, so sums and concatenations of channels still fit.
+A network of width 1/4 has about a sixteenth of the parameters and of the work.
 
-They are trained from random weights, which the published ones are not made for; three things let a few hundred steps
-of gradient descent learn. None of them changes which functions a network can compute.
+These networks are trained from random weights. Three changes let them learn in a few hundred steps of gradient descent.
+None of them changes the set of functions that a network can compute.
 
-- AlexNet and VGG pool what the convolutions leave to p x p numbers a channel (6 and 7), as many as of ImageNet's
-  pictures. Of small ones fewer are left, and the pool repeats them: the p^2 weights of a repeated number have one
-  gradient, and their sum moves p^2 times as far as any other weight. Here the pool keeps what is left, s x s.
-- Hidden linear layers have torch's own weights, uniform with variance 1 / (3 inputs), not He's. A last layer whose
-  inputs are h bears no greater learning rate than about 4 / E|h|^2, and He's weights with dropout, without batch
-  normalisation, let |h|^2 grow to thousands.
-- The last batch normalisation of a residual block begins with weights 0, the block as the identity (Goyal et al. 2017).
+- AlexNet and VGG pool the output of the convolutions to p x p numbers per channel (p = 6 and 7), the size for
+ImageNet's
+  images. Small images leave fewer numbers, and the pool repeats them. The p^2 weights of a repeated number have the
+  same gradient, so their sum moves p^2 times as far as any other weight. Here the pool keeps the remaining s x s
+  numbers.
+- Hidden linear layers use torch's initial weights, uniform with variance 1 / (3 inputs), instead of He's. A last layer
+  with inputs h allows a learning rate of at most about 4 / E|h|^2. With He's weights and dropout but no batch
+  normalisation, |h|^2 grows to thousands.
+- The last batch normalisation of a residual block starts with weights 0, so the block is the identity (Goyal et al.
+  2017).
 """
 
 from collections.abc import Callable
@@ -26,20 +29,20 @@ from torch import nn
 LAST_STD = 0.01
 COLOURS = 3
 ONE_BATCH = 2
-"""Pictures that show what is left of one: batch normalisation takes no single ones."""
+"""Number of probe images: batch normalisation needs more than one."""
 
 
 def narrowed(
     build: Callable[[], nn.Module], width: float, size: int | None = None, last_bias: float = 0.0
 ) -> nn.Module:
-    """What ``build`` makes, with ``width`` times the channels and hidden units, for pictures of ``size`` x ``size``.
+    """Return the network of ``build`` with ``width`` times the channels and hidden units, for images of side ``size``.
 
-    Weights of convolutions are He's, normal with variance 2 / inputs, of hidden linear layers torch's own. Those of the
-    last layer are so small that training begins with equal probabilities. Biases are 0, the last layer's ``last_bias``.
-    ``size`` None: the pool before the linear layers stays as published. Raises ValueError for a width that does not
-    leave whole numbers of channels.
+    Convolutions have He's initial weights, normal with variance 2 / inputs; hidden linear layers have torch's. The last
+    layer's weights are small, so training starts with equal probabilities. Biases are 0, except the last layer's
+    ``last_bias``. With ``size`` None the pool before the linear layers stays as published. Raises ValueError for a
+    width that does not give whole numbers of channels.
     """
-    # Neither memory nor random numbers for layers that are replaced.
+    # Replaced layers use no memory and no random numbers.
     with torch.device("meta"):
         network = build()
         if size is not None:
@@ -57,9 +60,9 @@ def narrowed(
 
 
 def keep_what_is_left(network: Any, size: int) -> None:
-    """Replace a pool to p x p by one to s x s, where pictures of ``size`` x ``size`` leave s < p, and what follows it.
+    """Replace a pool to p x p, and the layers after it, by one to s x s if ``size`` x ``size`` images leave s < p.
 
-    Does nothing to a network of torchvision without such a pool. Their linear layers take channel by channel.
+    Networks without such a pool are unchanged. The linear layers take their inputs channel by channel.
     """
     pool, head = getattr(network, "avgpool", None), getattr(network, "classifier", None)
     if not (isinstance(pool, nn.AdaptiveAvgPool2d) and isinstance(head, nn.Sequential)):
@@ -74,7 +77,7 @@ def keep_what_is_left(network: Any, size: int) -> None:
 
 
 def begin_as_identity(network: nn.Module) -> None:
-    """Weights 0 for the last batch normalisation of torchvision's residual blocks; nothing in other networks."""
+    """Set the weights of the last batch normalisation of torchvision's residual blocks to 0."""
     for block in network.modules():
         if hasattr(block, "downsample"):
             last: Any = block.bn3 if hasattr(block, "bn3") else block.bn2
@@ -82,7 +85,7 @@ def begin_as_identity(network: nn.Module) -> None:
 
 
 def _like(layer: nn.Module, width: float, first: bool, last: bool) -> nn.Module:
-    """A new layer with ``width`` times the inputs, but of the ``first``, and the outputs, but of the ``last``."""
+    """Return a layer with ``width`` times the inputs (unless ``first``) and the outputs (unless ``last``)."""
     if isinstance(layer, nn.BatchNorm2d):
         return nn.BatchNorm2d(_scaled(layer.num_features, width), layer.eps, layer.momentum)
     new: nn.Conv2d | nn.Linear

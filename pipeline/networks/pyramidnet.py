@@ -1,12 +1,12 @@
-r"""PyramidNet: residual blocks whose number of channels grows by the same amount from each to the next.
+r"""PyramidNet: residual blocks with a linearly growing number of channels.
 
 .. math:: d_k = \text{round}(16 + k\, \alpha / (3 n)), \qquad k = 1, \dots, 3 n
 
-in three stages of n blocks, the second and third of which begin by halving the size. A block is batch normalisation,
-convolution, and twice or three times the same with a rectifier before the convolution, and ends in batch
-normalisation; there is none after the sum. The shortcut has no weights: it is averaged over 2 x 2 where the block
-halves the size, and zeros are its missing channels. n = (depth - 2) / 6 with basic blocks (two 3 x 3 convolutions),
-(depth - 2) / 9 with bottlenecks (1 x 1, 3 x 3, and 1 x 1 to four times the channels).
+in three stages of n blocks. The second and third stage start by halving the size. A block starts with batch
+normalisation and a convolution. One or two further units of batch normalisation, rectifier and convolution follow, then
+a last batch normalisation, with no rectifier after the sum. The shortcut has no weights: it averages over 2 x 2 pixels
+if the block halves the size, and pads missing channels with zeros. n = (depth - 2) / 6 with basic blocks (two 3 x 3
+convolutions), (depth - 2) / 9 with bottlenecks (1 x 1, 3 x 3, and 1 x 1 to four times the channels).
 
 Nanda et al. (2021) use depth 110 with alpha 64 and basic blocks for CIFAR-10, 164 with 48 and bottlenecks for
 CIFAR-100. Source: Han, Kim and Kim 2017, "Deep pyramidal residual networks".
@@ -26,7 +26,7 @@ EXPANSION = 4
 def pyramid(
     classes: int, channels: int, size: int, width: float = 1.0, *, depth: int, alpha: float, bottleneck: bool
 ) -> nn.Module:
-    """A PyramidNet for images of any ``size``, since it averages over what is left of it.
+    """Return a PyramidNet for images of any ``size``; the last layer averages over all pixels.
 
     ``width`` multiplies the 16 channels that it starts with and ``alpha``.
     """
@@ -48,12 +48,12 @@ def pyramid(
 
 
 class Block(nn.Module):
-    """One residual block from ``inputs`` channels to ``planes``, or four times as many with a bottleneck."""
+    """A residual block from ``inputs`` channels to ``planes`` channels, or four times as many with a bottleneck."""
 
     def __init__(self, inputs: int, planes: int, stride: int, bottleneck: bool) -> None:
         super().__init__()
         kernels, outputs = ((1, 3, 1), (planes, planes, EXPANSION * planes)) if bottleneck else ((3, 3), (planes,) * 2)
-        # What halves the size is the first 3 x 3 convolution.
+        # The first 3 x 3 convolution halves the size.
         halving = kernels.index(3)
         layers: list[nn.Module] = []
         for place, (kernel, wide) in enumerate(zip(kernels, outputs, strict=True)):
@@ -65,7 +65,7 @@ class Block(nn.Module):
         self.stride = stride
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The block's output."""
+        """Return the block's output."""
         residual: torch.Tensor = self.residual(x)
         shortcut = x if self.stride == 1 else avg_pool2d(x, 2, ceil_mode=True)
         missing = residual.shape[1] - shortcut.shape[1]

@@ -1,16 +1,16 @@
-"""The CIFAR images, out of the official archives or of image files: recognised by what they show, not by the file.
+"""The CIFAR images from the official archives or from image files, identified by their pixels.
 
-The official archives hold *batches*, pickled dictionaries of an array of images and lists of labels and names. A pickle
-can run any program when it is loaded. These are read by a loader that builds arrays, lists, dictionaries, numbers and
-texts, and refuses everything else, so that even a wrong file could do no harm.
+The official archives hold *batches*: pickled dictionaries of an array of images and lists of labels and names. Loading
+a pickle can run any program. We use a loader that builds only arrays, lists, dictionaries, numbers and texts and
+refuses everything else, so a wrong file can do no harm.
 
-An archive or a folder of image files holds ``{train,test}/<class>/<name>.{png,webp}``, perhaps below other folders.
-From either come photographs in the order of their paths, ``train/<class>/<name>.png``, and so the same digests
+An archive or a folder of image files holds ``{train,test}/<class>/<name>.{png,webp}``, possibly below other folders.
+Images are ordered by their paths, ``train/<class>/<name>.png``, for one digest of each split,
 
-    sha256( path_1 pixels_1 path_2 pixels_2 ... )        one for each split, a path in UTF-8, 32 x 32 x 3 bytes of RGB
+    sha256( path_1 pixels_1 path_2 pixels_2 ... )        with paths in UTF-8 and 32 x 32 x 3 bytes of RGB
 
-Image files whose digests are the published images' are ``official``; all others with as many images of every class are
-``lossy``: encoded again, so that distances measured on them are not those of the published images.
+Image files with the digests of the published images are ``official``. Other files with the same number of images in
+every class are ``lossy``: re-encoded, so distances measured on them differ from those of the published images.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ ALLOWED = {
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): np.dtype,
 }
-"""All that a batch may name: how an array is put together. The first has moved within NumPy since."""
+"""The only names allowed in a batch: the constructors of an array. The first has moved within NumPy."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """What is known of a published set: its ``archive``, and ``classes`` by their numbers.
+    """A published data set: its ``archive``, and the names of its ``classes`` in the order of their numbers.
 
-    ``batches`` are the archive's members by split, ``labels`` is the key of the labels in one. ``images`` is the number
-    of images of a class, ``digests`` that of the content, by split; None where it is not recorded.
+    ``batches`` are the archive's members by split; ``labels`` is the key of the labels in a batch. ``images`` is the
+    number of images of a class and ``digests`` the digest of the content, by split; None if it is not recorded.
     """
 
     archive: str
@@ -62,18 +62,18 @@ class Published:
     digests: Mapping[str, str | None]
 
     def source(self, sha256: str, size: int) -> Source:
-        """The archive as a file to be fetched."""
+        """Return the archive as a file to fetch."""
         licence = "none stated; cite Krizhevsky (2009)"
         return Source(self.archive, (f"{SITE}/{self.archive}",), sha256, size, licence, f"{SITE}/cifar.html")
 
     def photographs(self, path: Path) -> Photographs:
-        """The images of an archive or a folder; ValueError naming what is damaged, missing or odd in it."""
+        """Return the images of an archive or a folder. Raises ValueError for damaged, missing or unexpected content."""
         return _of_batches(path, self) if path.name == self.archive else _of_image_files(path, self)
 
     def recognised(self, path: Path) -> tuple[Provenance, dict[str, str]] | None:
-        """The origin of the images in an archive or a folder, and their digests; None where it holds no such files.
+        """Return the provenance and digests of the images in an archive or a folder, or None without such files.
 
-        Raises ValueError where it holds some of them, or damaged ones.
+        Raises ValueError for incomplete or damaged files.
         """
         if path.name != self.archive and not any(map(_place, image_files.names(path))):
             return None
@@ -81,7 +81,7 @@ class Published:
         return "official" if path.name == self.archive or found == self.digests else "lossy", found
 
     def parse(self, folder: Path, filename: str | None = None) -> Labelled:
-        """The images in ``filename``, an archive or a folder, the official archive by default; raises ValueError."""
+        """Return the images in ``filename``, an archive or a folder, by default the official archive."""
         return self.photographs(folder / (filename or self.archive)).labelled(self.classes)
 
 
@@ -94,7 +94,7 @@ class Photographs:
 
     @classmethod
     def of(cls, path: Path, images: Sequence[tuple[str, Array]]) -> Photographs:
-        """The images of the file at ``path``, in the order of their own paths; ValueError for one that occurs twice."""
+        """Return the images of the file at ``path``, ordered by their paths. Raises ValueError for a duplicate."""
         found = dict(images)
         if len(found) < len(images):
             twice = next(place for n, (place, _) in enumerate(images) if place in dict(images[:n]))
@@ -102,14 +102,14 @@ class Photographs:
         return cls(tuple(sorted(found)), np.stack([found[place] for place in sorted(found)]))
 
     def digests(self) -> dict[str, str]:
-        """The digest of each split's content."""
+        """Return the digest of each split's content."""
         found = {split: hashlib.sha256() for split in SPLITS}
         for path, image in zip(self.paths, self.images, strict=True):
             found[path.partition("/")[0]].update(path.encode() + image.transpose(1, 2, 0).tobytes())
         return {split: digest.hexdigest() for split, digest in found.items()}
 
     def labelled(self, classes: Sequence[str]) -> Labelled:
-        """The photographs with their classes and the published split."""
+        """Return the images with their classes and the published split."""
         parts = [path.split("/") for path in self.paths]
         code = {name: number for number, name in enumerate(classes)}
         label = np.array([code[name] for _, name, _ in parts], dtype=np.int64)
@@ -118,7 +118,7 @@ class Photographs:
 
 
 def _place(name: str) -> str | None:
-    """The path of an image by its name in an archive or a folder: split, class and file; None for other files."""
+    """Return split, class and file name of an image in an archive or a folder, or None for other files."""
     *_, split, label, file = ("", "", *PurePosixPath(name).parts)
     if split not in SPLITS or not file.endswith(SUFFIXES) or file.startswith("."):
         return None
@@ -150,7 +150,7 @@ def _of_image_files(path: Path, published: Published) -> Photographs:
 
 
 def _of_batches(path: Path, published: Published) -> Photographs:
-    """The images of the official archive, which is read only after its checksum was found to be the recorded one."""
+    """Return the images of the official archive. Its checksum was verified before."""
     batches = read(path, [name for names in published.batches.values() for name in names])
     found: list[tuple[str, Array]] = []
     for split, names in published.batches.items():
@@ -162,7 +162,7 @@ def _of_batches(path: Path, published: Published) -> Photographs:
 
 
 def read(path: Path, names: Sequence[str]) -> dict[str, Mapping[bytes, Any]]:
-    """The pickled dictionaries of these names in the archive at ``path``.
+    """Read the pickled dictionaries with these names from the archive at ``path``.
 
     Raises ValueError for a damaged archive, a missing member, and a pickle that holds more than data.
     """
@@ -170,7 +170,7 @@ def read(path: Path, names: Sequence[str]) -> dict[str, Mapping[bytes, Any]]:
     batches: dict[str, Mapping[bytes, Any]] = {}
     for name in names:
         try:
-            # The batches were pickled by Python 2: their texts are bytes.
+            # Python 2 pickled the batches, so their texts are bytes.
             batches[name] = _Loader(io.BytesIO(members[name]), encoding="bytes").load()
         except Exception as error:
             raise ValueError(f"{path}, {name}: {error}; delete the archive and fetch it again") from error
@@ -178,7 +178,7 @@ def read(path: Path, names: Sequence[str]) -> dict[str, Mapping[bytes, Any]]:
 
 
 class _Loader(pickle.Unpickler):
-    """Builds data and nothing else."""
+    """An unpickler that builds only data."""
 
     def find_class(self, module: str, name: str) -> Any:
         try:

@@ -1,16 +1,16 @@
-"""Fetch official files, whole or not at all, and only with the content that their publisher's file has.
+"""Fetch official files completely or not at all, and verify their content.
 
-A file is looked for, in this order,
+Places are searched in this order:
 
 1. in the raw folder itself (``data/raw/<dataset>/``),
 2. in a mirror, a folder or an http(s) address that has it as ``<dataset>/<filename>`` or as ``<filename>``,
 3. at its official addresses, by pooch.
 
-Bytes arrive under a temporary name. The file gets its own name when its size and sha256 are right or, where nobody has
-recorded the sha256, when its content is (``Source.check``).
+Downloads have a temporary name until their size and sha256 are verified or, without a recorded sha256, their content
+(``Source.check``).
 
-Two failures differ: nobody has the file (:class:`Unavailable`, another source or a twin may do), or somebody has a
-wrong one (:class:`Corrupt`, a person must look).
+There are two kinds of failure. :class:`Unavailable`: no place has the file; use another source or a twin.
+:class:`Corrupt`: a place has a wrong file; a person must look at it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for a server, in seconds.
+    """Timeouts of downloads, in seconds.
 
-    ``connect``: to be connected to an address of the host. ``stall``: for an answer, and between two pieces of it.
-    ``grace``: after that long, a download slower than ``rate`` bytes a second is given up. ``attempts``: how often a
-    download whose connection is cut is tried in all.
+    ``connect``: for the connection to a host. ``stall``: for an answer, and between two parts of it. ``grace``: after
+    this time, downloads slower than ``rate`` bytes per second are stopped. ``attempts``: maximum number of attempts if
+    the connection is cut.
     """
 
     connect: float = 6.0
@@ -47,7 +47,7 @@ class Patience:
 
 
 TWIN = "work with the synthetic twin (DATA_SOURCE=twin)"
-"""What somebody can do who cannot have a file of a dataset that has a twin."""
+"""Advice if a file is unavailable and the data set has a twin."""
 
 
 def fetch(
@@ -59,12 +59,12 @@ def fetch(
     patience: Patience | None = None,
     otherwise: str = TWIN,
 ) -> tuple[Fetched, ...]:
-    """See that every source stands, verified, in ``folder``; return where each came from.
+    """Make sure that ``folder`` holds every source, verified; return where each came from.
 
-    ``mirror`` is a folder or an http(s) address, None or ``""`` for none; ``otherwise`` says what can be done without
-    the files. Raises :class:`Corrupt` for a wrong file in ``folder``, in the mirror or at every address that answered;
-    such a file is neither used nor replaced. Raises :class:`Unavailable` when nobody has a file; it names every place
-    and what happened there.
+    ``mirror`` is a folder or an http(s) address, None or ``""`` for none. ``otherwise`` is advice for the case that the
+    files are unavailable. Raises :class:`Corrupt` for a wrong file in ``folder``, in the mirror, or at every address
+    that answered; such a file is neither used nor replaced. Raises :class:`Unavailable` if no place has a file, with
+    the result for every place.
     """
     return tuple(_fetch_one(source, folder, mirror, dataset, patience or Patience(), otherwise) for source in sources)
 
@@ -103,7 +103,7 @@ def _fetch_one(
             tried.append(str(error))
         except Corrupt as error:
             corrupt = corrupt or error
-            # A mirror somebody chose must be right; of several official addresses any one will do.
+            # A wrong file in the chosen mirror is an error; one correct official address is enough.
             if address not in source.urls:
                 break
         else:
@@ -133,7 +133,7 @@ def _download(address: str, source: Source, target: Path, patience: Patience, ad
 
 
 def _receive(address: str, part: Path, most: int, patience: Patience) -> None:
-    """Write what ``address`` sends to ``part``; of more than ``most`` bytes only the first, which fail verification."""
+    """Download ``address`` to ``part``, at most about ``most`` bytes; a longer file then fails verification."""
     import pooch
     import requests
 
@@ -161,17 +161,17 @@ def _receive(address: str, part: Path, most: int, patience: Patience) -> None:
 
 
 def _as_stored(answer: requests.Response, **_: Any) -> None:
-    """Keep an archive whose server declares its compression from being decompressed on the way."""
+    """Do not decompress an archive if the server declares its compression as an encoding."""
     answer.raw.headers.pop("Content-Encoding", None)
 
 
 class _TooLong(Exception):
-    """More bytes than the file may have."""
+    """The download is longer than the file may be."""
 
 
 @dataclass
 class _Output:
-    """An output file that refuses what is too long or comes too slowly."""
+    """An output file that stops downloads that are too long or too slow."""
 
     file: BinaryIO
     address: str

@@ -1,8 +1,8 @@
-"""Images as datasets read them: out of a tar or zip archive or a folder, without unpacking it, or held in memory.
+"""Images in a tar or zip archive or a folder, read without unpacking, or in memory.
 
-Reading is lazy. Listing an archive tells the names; an image is read and decoded only when it is asked for, so a run on
-few images, or on small ones, costs little. An image that cannot be decoded is named with what is wrong with it; an
-archive that is not whole is an error. Nothing is ever written, whatever path a name in an archive states.
+Reading is lazy: listing an archive reads names only, and an image is decoded when it is needed, so a run on few or
+small images is cheap. Undecodable images are listed with the reason. An incomplete archive is an error. Nothing is ever
+written, whatever path an archive contains.
 """
 
 import io
@@ -23,12 +23,12 @@ import numpy as np
 from fairness_audits.values import Array
 
 FORMATS = ("JPEG", "PNG", "WEBP")
-"""What an image file may hold; other decoders are never tried."""
+"""Accepted image formats; no other decoder is tried."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """``images`` (n, c, size, size) uint8; ``readable`` (n,) says which of them are; ``faults`` names the others."""
+    """``images`` (n, c, size, size) uint8, a mask ``readable`` (n,), and ``faults`` of the other images."""
 
     images: Array
     readable: Array
@@ -36,7 +36,7 @@ class Decoded:
 
 
 class Pictures(Protocol):
-    """Images that are read when they are asked for."""
+    """Images that are read lazily."""
 
     def decoded(self, rows: Array, size: int) -> Decoded:
         """The images of these rows, ``size`` pixels a side."""
@@ -55,17 +55,17 @@ class Held:
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Image files in the archive or folder at ``path``, by their names; one may occur twice, or not be there."""
+    """Image files in the archive or folder at ``path``, by name; names may be repeated or missing."""
 
     path: Path
     names: tuple[str, ...]
 
     def decoded(self, rows: Array, size: int) -> Decoded:
-        """The images of these rows in colour, (n, 3, size, size), read in one pass over the archive."""
+        """Return the images of these rows in colour, (n, 3, size, size), in one pass over the archive."""
         places: dict[str, list[int]] = {}
         for place, row in enumerate(rows):
             places.setdefault(self.names[row], []).append(place)
-        # In a file without a name, which the system writes out where memory is short.
+        # In an unnamed file, which the system can swap out if memory is short.
         with tempfile.TemporaryFile() as scratch:
             images = np.memmap(scratch, np.uint8, "w+", shape=(len(rows), 3, size, size))
         readable = np.zeros(len(rows), dtype=bool)
@@ -86,15 +86,15 @@ class ImageFiles:
 
 
 class Undecodable(Exception):
-    """The bytes are no image that can be used."""
+    """The bytes are not a usable image."""
 
 
 def decode(content: bytes, size: int | None = None) -> Array:
-    """An image file's pixels in colour, (3, size, size) uint8; as many as it has where no ``size`` is given.
+    """Decode an image file to colour pixels, (3, size, size) uint8; without ``size`` the image keeps its own size.
 
-    An image of another size is resized bilinearly with antialiasing (a pixel averages over all that it covers). A JPEG
-    that is at least twice too large is first reduced while it is decoded, by 2, 4 or 8 and never below ``size``, which
-    saves time and differs by half a grey level of 255 or so. Raises :class:`Undecodable`.
+    Images of another size are resized bilinearly with antialiasing. To save time, a JPEG of at least twice the size is
+    first reduced by 2, 4 or 8 while decoding, never below ``size``; pixels differ by about half a grey level of 255.
+    Raises :class:`Undecodable`.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -106,7 +106,7 @@ def decode(content: bytes, size: int | None = None) -> Array:
             image.draft("RGB", (size, size))
             picture = image.convert("RGB")
     except (OSError, ValueError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError) as error:
-        # Pillow's own words for bytes of no known format print an object's address.
+        # Pillow's message for an unknown format prints an object's address.
         wrong = "no image" if isinstance(error, UnidentifiedImageError) else str(error)
         raise Undecodable(f"{wrong} ({len(content):,} bytes)") from error
     if picture.size != (size, size):
@@ -115,7 +115,7 @@ def decode(content: bytes, size: int | None = None) -> Array:
 
 
 def resized(images: Array, size: int, *, nearest: bool = False) -> Array:
-    """Images (n, c, h, w) uint8 of one or three channels as (n, c, size, size), unchanged if they have that size.
+    """Resize images (n, c, h, w) uint8 of one or three channels to (n, c, size, size), if they differ.
 
     Bilinear with antialiasing, or by the nearest pixel.
     """
@@ -132,10 +132,10 @@ def resized(images: Array, size: int, *, nearest: bool = False) -> Array:
 
 
 def files(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Every file in the archive (tar, packed or not, or zip) or folder at ``path``: its name and a function to read it.
+    """Yield the name of every file in the archive (tar or zip) or folder at ``path``, and a function to read it.
 
-    Names have slashes, and in a folder come sorted. Links are no files. Raises ValueError where the archive is missing,
-    damaged or cut.
+    Names use slashes and are sorted in a folder. Links are skipped. Raises ValueError if the archive is missing,
+    damaged or truncated.
     """
     with _whole(path):
         if path.is_dir():
@@ -151,13 +151,13 @@ def files(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
             with tarfile.open(path) as archive:
                 for member in archive:
                     if member.isfile():
-                        # What a tar file holds as a file it can extract.
+                        # Regular members can always be extracted.
                         content = lambda member=member: archive.extractfile(member).read()  # type: ignore[misc,union-attr]  # noqa: E731
                         yield member.name.removeprefix("./"), _reader(path, content)
 
 
 def names(path: Path) -> tuple[str, ...]:
-    """The names of all files in the archive or folder at ``path``, sorted; ValueError for one that occurs twice."""
+    """Return the sorted names of all files in the archive or folder at ``path``. Raises ValueError for a duplicate."""
     found = sorted(name for name, _ in files(path))
     twice = {name for name, following in itertools.pairwise(found) if name == following}
     if twice:
@@ -166,7 +166,7 @@ def names(path: Path) -> tuple[str, ...]:
 
 
 def contents(path: Path, wanted: Sequence[str]) -> dict[str, bytes]:
-    """Some files of an archive by name; raises ValueError naming those that are missing."""
+    """Return some files of an archive by name. Raises ValueError with the missing names."""
     found = {name: content() for name, content in files(path) if name in wanted}
     missing = [name for name in wanted if name not in found]
     if missing:
@@ -184,7 +184,7 @@ def _reader(path: Path, content: Callable[[], bytes]) -> Callable[[], bytes]:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Turn what goes wrong with an archive into a ValueError that names it."""
+    """Turn errors of an archive into a ValueError that names the archive."""
     try:
         yield
     except FileNotFoundError:

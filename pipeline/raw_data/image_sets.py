@@ -1,7 +1,7 @@
-"""What the image datasets share: their settings, and how images with labels become arrays with one split.
+"""Settings and preparation shared by the image data sets.
 
-A module of an image dataset is as any other (:mod:`pipeline.datasets`); its ``parse`` gives :class:`Labelled`. There is
-one split, made with the first generator; ``repetitions`` does not repeat images.
+An image data set's module has the same names as any other (:mod:`pipeline.datasets`); its ``parse`` returns
+:class:`Labelled`. There is one split, made with the first generator, whatever the number of ``repetitions``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ UNREADABLE = "images that cannot be decoded"
 
 @dataclass(frozen=True)
 class ImageConfig(Checked, of="dataset"):
-    """``image_size``: pixels a side. ``train_points``, ``test_points``: how many images, None for all.
+    """``image_size``: pixels a side. ``train_points``, ``test_points``: number of images, None for all.
 
-    ``mean`` and ``std``: what a network subtracts from a channel's pixels in [0, 1] and divides them by.
+    ``mean`` and ``std``: of each channel, for normalising pixels in [0, 1].
     """
 
     image_size: Count
@@ -38,10 +38,10 @@ class ImageConfig(Checked, of="dataset"):
 
 @dataclass(frozen=True)
 class Labelled:
-    """n images with their labels (n,) and further partitions, (n,) each, -1 where unknown, with names of the codes.
+    """n images with labels (n,) and further partitions, (n,) each, -1 if unknown, with the names of the codes.
 
-    ``held_out`` (n,) says which images are to test where a split is published. ``dropped`` and ``unreadable`` say what
-    has been left out on the way here, and what could not be read.
+    ``held_out`` (n,) marks the test images of a published split. ``dropped`` counts images that were left out, by
+    reason; ``unreadable`` lists those that could not be read.
     """
 
     pictures: Pictures
@@ -55,17 +55,17 @@ class Labelled:
     unreadable: tuple[str, ...] = ()
 
     def published_split(self) -> Split:
-        """The images to train on and to test, as published."""
+        """Return the published training and test images."""
         assert self.held_out is not None
         return np.flatnonzero(~self.held_out), np.flatnonzero(self.held_out)
 
     def random_split(self, train_fraction: float, rng: np.random.Generator) -> Split:
-        """A random split of the images."""
+        """Return a random split of the images."""
         return random_split(len(self.label), train_fraction, rng)
 
 
 def counted(reasons: Mapping[str, int]) -> dict[str, int]:
-    """The reasons for which something was left out."""
+    """Return the reasons for which images were left out."""
     return {reason: count for reason, count in reasons.items() if count}
 
 
@@ -79,10 +79,10 @@ def assembled(
     *,
     maximum: float = 255.0,
 ) -> ImageDataset:
-    """The dataset of ``split``'s rows, or of as many as ``config`` asks for, each part in stratified random order.
+    """Return the data set of ``split``, or the number of rows in ``config``, each part in stratified random order.
 
-    Only the images that are kept are decoded. Those that cannot be are left out, counted and named. Raises ValueError
-    where there are fewer images than asked for, none that can be read, or another number of channels than means.
+    Only these images are decoded. Unreadable images are left out, counted and listed. Raises ValueError if there are
+    fewer images than requested, if none is readable, or if the numbers of channels and means differ.
     """
     parts = [
         _first(rows[stratified_order(labelled.label[rows], rng)], points, key)

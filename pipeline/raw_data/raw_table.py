@@ -1,9 +1,9 @@
-"""Strict reading of raw files parted by commas or tabs: every oddity is a ValueError that names file, row and column.
+"""Strict reading of comma- or tab-separated raw files: unexpected content is a ValueError with file, row and column.
 
-Rows are counted as an editor counts lines, from 1, comments and header included.
+Rows are numbered like lines in an editor, from 1, including comments and the header.
 
-:func:`parsed` reads the columns of a file as a mapping says: a column's name and what it holds, :func:`whole` or
-:func:`decimal` numbers within limits, a :func:`category`, a :func:`code` or :func:`anything`.
+:func:`parsed` reads columns with a reader for each name: :func:`whole` or :func:`decimal` numbers within limits, a
+:func:`category`, a :func:`code` or :func:`anything`.
 """
 
 import csv
@@ -19,14 +19,14 @@ from fairness_audits.values import Array
 
 @dataclass(frozen=True)
 class RawTable:
-    """A file's columns as text; ``lines[i]`` is the number of the line on which row i stands."""
+    """A file's columns as text; ``lines[i]`` is the line number of row i."""
 
     file: str
     lines: Array
     texts: pd.DataFrame
 
     def refuse(self, column: str, bad: pd.Series, reason: str) -> None:
-        """Raise ValueError for the first row where ``bad`` (n,) is true, if there is one, and count the others."""
+        """Raise ValueError for the first row where ``bad`` (n,) is true, if any, with the number of further rows."""
         if not bad.any():
             return
         first, count = int(np.argmax(bad)), int(bad.sum())
@@ -36,16 +36,16 @@ class RawTable:
 
 
 Reader = Callable[[RawTable, str], pd.Series]
-"""Reads a column of a table: its values (n,), after a check of every one."""
+"""Checks a column of a table and returns its values (n,)."""
 
 
 def anything(table: RawTable, column: str) -> pd.Series:
-    """Texts, whatever they are."""
+    """Read any text."""
     return table.texts[column]
 
 
 def category(allowed: Collection[str] | Mapping[str, str]) -> Reader:
-    """Texts, each of which must be one of ``allowed``; a mapping says what each is called from then on."""
+    """Read texts that must be in ``allowed``; a mapping also renames them."""
 
     def read(table: RawTable, column: str) -> pd.Series:
         texts = table.texts[column]
@@ -57,7 +57,7 @@ def category(allowed: Collection[str] | Mapping[str, str]) -> Reader:
 
 
 def code(pattern: str, what: str) -> Reader:
-    """Texts, each of which must match all of ``pattern``; ``what`` says so in words."""
+    """Read texts that must match ``pattern`` completely; ``what`` describes the pattern in words."""
 
     def read(table: RawTable, column: str) -> pd.Series:
         texts = table.texts[column]
@@ -68,7 +68,7 @@ def code(pattern: str, what: str) -> Reader:
 
 
 def decimal(low: float, high: float) -> Reader:
-    """Numbers, float64, each within [low, high]."""
+    """Read numbers as float64, within [low, high]."""
 
     def read(table: RawTable, column: str) -> pd.Series:
         numbers = pd.to_numeric(table.texts[column], errors="coerce").astype(float)
@@ -80,7 +80,7 @@ def decimal(low: float, high: float) -> Reader:
 
 
 def whole(low: int, high: int, *, missing: bool = False) -> Reader:
-    """Whole numbers, int64, each within [low, high]; with ``missing``, float64 with NaN where the text is empty."""
+    """Read whole numbers as int64, within [low, high]; with ``missing``, as float64 with NaN for empty text."""
 
     def read(table: RawTable, column: str) -> pd.Series:
         numbers = pd.to_numeric(table.texts[column], errors="coerce").astype(float)
@@ -101,13 +101,13 @@ def parsed(
     delimiter: str = ",",
     spelled: Callable[[str], str] = str,
 ) -> pd.DataFrame:
-    """Read ``columns`` of the file at ``path``, each as its reader says.
+    """Read ``columns`` of the file at ``path`` with their readers.
 
-    With ``header`` the first line names the columns and may name more than those asked for; a column that occurs twice
-    must say the same twice; ``spelled`` turns a name of the header into the one asked for. Without, ``columns`` are all
-    the fields of a row, in order. Lines at the top that start with ``comment`` are skipped, and so are blank lines at
-    the end. Raises ValueError for a missing, empty or undecodable file, for a missing column, for a row with another
-    number of fields than there are columns, and for what a reader refuses.
+    With ``header`` the first line names the columns and can name further columns. A repeated column must have the same
+    values. ``spelled`` maps names in the header to the names in ``columns``. Without ``header``, ``columns`` are all
+    fields of a row, in order. Leading lines that start with ``comment`` and blank lines at the end are skipped. Raises
+    ValueError for a missing, empty or undecodable file, for a missing column, for a row with a wrong number of fields,
+    and for values that a reader refuses.
     """
     first, top, counts = _survey(path, comment, delimiter)
     names = [spelled(name) for name in first] if header else list(columns)
@@ -120,7 +120,7 @@ def parsed(
         raise ValueError(f"{path}, row {line}: expected {len(names)} fields ({names[0]} to {names[-1]}), found {count}")
     if header and len(counts) == 1:
         raise ValueError(f"{path} has a header and no rows: expected rows below it; delete it and fetch it again")
-    # By position: pandas would rename the second of two columns that share a name.
+    # By position: pandas would rename the second of two columns with the same name.
     every = pd.read_csv(
         path,
         sep=delimiter,
@@ -143,9 +143,9 @@ def parsed(
 
 
 def _survey(path: Path, comment: str | None, delimiter: str) -> tuple[list[str], list[str], Array]:
-    """The first row's fields, the comment lines above it, and (line, number of fields) of every row (n, 2).
+    """Return the first row's fields, the comment lines above it, and (line, number of fields) of every row (n, 2).
 
-    The rows themselves are not kept: pandas reads them faster, but it fills short rows up in silence.
+    pandas reads the rows later. It is faster, but it fills short rows silently, so we count the fields here.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""What a published file is, and whether a file at hand is that one."""
+"""Published files, and the verification of a local file."""
 
 import hashlib
 from collections.abc import Callable
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HEAD = 512
-"""Bytes looked at to tell a web page from data."""
+"""Number of bytes read to recognise a web page."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One official raw file: its name, its official addresses, sha256 and size in bytes, licence and home page.
+    """An official raw file: its name, official addresses, sha256 and size in bytes, licence and home page.
 
-    ``sha256`` is None where nobody has recorded it. Then ``check`` raises ValueError unless the file at a path is the
-    one that was published, as far as its content tells, and ``size`` is the most that it may have.
+    ``sha256`` is None if it is not recorded. Then ``check`` raises ValueError unless the content of the file at a path
+    has the published properties, and ``size`` is an upper bound.
     """
 
     filename: str
@@ -35,9 +35,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Fetched:
-    """A verified file: ``path`` on disk, and ``place``, where it came from this time (a path or an address).
+    """A verified file: ``path`` on disk, and ``place``, the path or address that it came from.
 
-    ``sha256`` and ``size`` are what was found, which is what was expected wherever that is known.
+    ``sha256`` and ``size`` are those of the file on disk. They equal the expected values if those are known.
     """
 
     path: Path
@@ -51,15 +51,15 @@ class FetchError(OSError):
 
 
 class Unavailable(FetchError):
-    """No place that was asked has the file, or none answered in time."""
+    """No place has the file, or none answered in time."""
 
 
 class Corrupt(FetchError):
-    """A place has the file, but not the one that was published."""
+    """A place has a file that differs from the published one."""
 
 
 def fingerprint(path: Path) -> tuple[str, int]:
-    """The sha256 and the size of a file; of a folder, those of the files in its folders and of their names, sorted."""
+    """Return the sha256 and the size of a file, or of all files in a folder with their names, sorted."""
     if not path.is_dir():
         with path.open("rb") as content:
             return hashlib.file_digest(content, "sha256").hexdigest(), path.stat().st_size
@@ -73,7 +73,7 @@ def fingerprint(path: Path) -> tuple[str, int]:
 
 
 def verify(path: Path, source: Source, advice: str, place: str | None = None) -> tuple[str, int]:
-    """The sha256 and size of ``path``; raises :class:`Corrupt` unless it holds the published file."""
+    """Return the sha256 and size of ``path``. Raises :class:`Corrupt` unless it is the published file."""
     if not path.is_file():
         raise Corrupt(f"{path} is not a file. {advice}")
     found, size = fingerprint(path)
@@ -99,7 +99,7 @@ def verify(path: Path, source: Source, advice: str, place: str | None = None) ->
 
 
 def _unlike(path: Path, source: Source, shape: str, size: int) -> str:
-    """What is wrong with the content of a file of unrecorded checksum, ``""`` when nothing is."""
+    """Return what is wrong with the content of a file without a recorded checksum, ``""`` if nothing is."""
     assert source.check is not None
     if size > source.size:
         return f"expected at most {source.size:,} bytes, found {size:,} bytes"

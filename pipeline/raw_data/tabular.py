@@ -1,4 +1,4 @@
-"""How rows become a dataset: columns by their names, random splits, and rows that are drawn for every repetition."""
+"""Tabular data sets from rows: one-hot columns, random splits, and simulated rows for every repetition."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 Split = tuple[Array, Array]
-"""Row numbers to train on and to test."""
+"""Row numbers of the training set and of the test set."""
 
 
 @dataclass(frozen=True)
 class SplitConfig(Checked, of="dataset"):
-    """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows."""
+    """``train_fraction``: share of rows in each repetition's training set, rounded down."""
 
     train_fraction: Share
 
 
 def random_split(n: int, train_fraction: float, rng: np.random.Generator) -> Split:
-    """The rows 0 to n - 1 in random order, parted after the first ``train_fraction`` of them, rounded down."""
+    """Split the rows 0 to n - 1 at random; the training set has the share ``train_fraction``, rounded down."""
     order = rng.permutation(n)
     n_train = math.floor(Fraction(str(train_fraction)) * n)
     return order[:n_train], order[n_train:]
 
 
 def stratified_split(label: Array, train_fraction: float, rng: np.random.Generator) -> Split:
-    """A random split that gives each class of ``label`` (n,), 0 or 1, its share of the training rows.
+    """Split at random, stratified by ``label`` (n,), 0 or 1.
 
-    Class c gets floor(fraction n_c) rows; the rows still missing of floor(fraction n) go to the classes with the
-    largest remainders. Both sides come in random order.
+    Class c gets floor(fraction n_c) training rows. The remaining rows of floor(fraction n) go to the classes with the
+    largest remainders. Both sides are in random order.
     """
     share = Fraction(str(train_fraction))
     exact = [share * int((label == c).sum()) for c in (0, 1)]
@@ -56,7 +56,7 @@ def stratified_split(label: Array, train_fraction: float, rng: np.random.Generat
 def filtered(
     rows: pd.DataFrame, rules: Mapping[str, Callable[[pd.DataFrame], pd.Series]]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The rows that every rule keeps, applied in this order, and how many each of them drops, where it drops any."""
+    """Apply the rules in this order; return the remaining rows and the number dropped by each rule that drops any."""
     dropped = {}
     for reason, kept in rules.items():
         keep = kept(rows)
@@ -66,9 +66,9 @@ def filtered(
 
 
 def indicators(values: pd.Series, categories: Sequence[str]) -> dict[str, Array]:
-    """The inputs ``column=category`` (n,), 1 where the value is that category.
+    """Return the one-hot inputs ``column=category`` (n,).
 
-    Raises ValueError for a value that is none of them.
+    Raises ValueError for a value that is not one of the categories.
     """
     unknown = ~values.isin(list(categories))
     if unknown.any():
@@ -91,9 +91,9 @@ def dataset(
     continuous: tuple[str, ...] = (),
     **content: Any,
 ) -> Dataset:
-    """The dataset of ``inputs``, ``label`` and ``protected``, (n,) each, split as in ``splits``.
+    """Return the data set of ``inputs``, ``label`` and ``protected``, (n,) each, with these ``splits``.
 
-    ``content`` are its other fields.
+    ``content`` holds the other fields.
     """
     return Dataset(
         name=name,
@@ -111,9 +111,9 @@ def dataset(
 
 @dataclass(frozen=True)
 class Draw:
-    """The n rows of one repetition: ``features`` (n, d), ``label`` and ``group`` (n,), of 0 and 1.
+    """The n rows of one repetition: ``features`` (n, d), ``label`` and ``group`` (n,), 0 or 1.
 
-    The first ``train`` rows are to train on and the others to test; where it is None all rows are both.
+    The first ``train`` rows are the training set and the others the test set; None means that all rows are both.
     """
 
     features: Array
@@ -123,7 +123,7 @@ class Draw:
 
 
 def numbered(letter: str, count: int) -> tuple[str, ...]:
-    """The names x1, x2, ... of so many features."""
+    """Return the names x1, x2, ... of this many features."""
     return tuple(f"{letter}{j}" for j in range(1, count + 1))
 
 
@@ -137,7 +137,7 @@ def stacked(
     label_name: str = "none",
     continuous: tuple[str, ...] = (),
 ) -> Dataset:
-    """The dataset of R draws of n rows each; ``group`` is its one protected attribute."""
+    """Return the data set of R samples of n rows each; ``group`` is its only protected attribute."""
     rows = np.arange(len(draws) * len(draws[0].label)).reshape(len(draws), -1)
     train = draws[0].train
     return Dataset(

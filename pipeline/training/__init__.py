@@ -1,1 +1,1 @@
-"""How networks are trained, for the methods."""
+"""Training of networks, used by the methods."""

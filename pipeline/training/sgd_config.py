@@ -1,4 +1,4 @@
-"""The settings of a training by stochastic gradient descent, and the names of its curves."""
+"""Settings of stochastic gradient descent, and the names of its training curves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 SCHEDULES = ("constant", "one_cycle")
 AUGMENTATIONS = ("none", "flip", "flip_and_shift")
 WARM_UP = 0.25
-"""Of the steps of one cycle, the share in which the rate rises."""
+"""Share of the steps of a cycle with a rising rate."""
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="method"):
-    """What is trained, and how.
+    """Settings of the training.
 
-    ``model``: an architecture of ``pipeline.networks``. ``width`` multiplies its channels, 1 as published.
-    ``input_size``: side that pictures are resized to inside the network, None for their own. ``pretrained``: ImageNet
-    weights where they can be had (``auto``), or ``never``. ``epochs``, ``learning_rate``,
-    ``momentum``, ``batch_size``. ``train_points``: at most so many training rows, the first; None for all.
-    ``checkpoints``: which are kept of ``first``, ``middle`` (epoch (1 + epochs) // 2) and ``last``.
+    ``model``: an architecture of ``pipeline.networks``. ``width``: factor on its channels, 1 as published.
+    ``input_size``: side to which the network resizes images, None to keep their size. ``pretrained``: ImageNet weights
+    if available (``auto``), or ``never``. ``epochs``, ``learning_rate``, ``momentum``, ``batch_size``.
+    ``train_points``: train on the first N rows, None for all. ``checkpoints``: any of ``first``, ``middle`` (epoch (1 +
+    epochs) // 2) and ``last``.
 
     ``schedule``: a ``constant`` rate, or ``one_cycle`` (:meth:`rate`). ``nesterov`` momentum, ``weight_decay`` of all
     parameters. ``augmentation`` of training images: ``none``; ``flip``, left to right in half of the cases;
     ``flip_and_shift``, also by up to an eighth of the side in either direction, the border mirrored.
 
-    ``precision``: ``bfloat16`` multiplies and convolves in it, ``float32``, or ``auto``: bfloat16 on a GPU or a
-    processor made for it, float32 elsewhere. ``deterministic``: the same numbers to the last bit from the same machine;
-    on a GPU at some cost, and an operation that has no such form there is named in a warning. ``threads`` of the CPU.
-    ``training``: which of several independent trainings this is, from 1.
+    ``precision``: of products and convolutions, ``bfloat16``, ``float32`` or ``auto`` (bfloat16 if the GPU or processor
+    supports it natively). ``deterministic``: bitwise reproducible on the same machine; slower on a GPU, where
+    operations without a deterministic form cause a warning. ``threads`` of the CPU. ``training``: index of an
+    independent training run, from 1.
     """
 
     model: str
@@ -60,12 +60,12 @@ class Config(Checked, of="method"):
             raise ValueError("method.nesterov needs a momentum above 0: set method.momentum, or nesterov to false")
 
     def kept_epochs(self) -> tuple[int, ...]:
-        """The epochs after which a checkpoint is kept, counted from 1 and rising."""
+        """The increasing epochs, from 1, after which a checkpoint is stored."""
         places = {"first": 1, "middle": (1 + self.epochs) // 2, "last": self.epochs}
         return tuple(sorted({places[name] for name in self.checkpoints}))
 
     def rate(self, share: float) -> float:
-        r"""The learning rate when this share of all steps is done.
+        r"""Compute the learning rate after this share of all steps.
 
         .. math:: \eta(s) = \eta \min\Big(\frac{s}{w}, \frac{1 - s}{1 - w}\Big), \qquad w = \tfrac14
 
@@ -77,5 +77,5 @@ class Config(Checked, of="method"):
 
 
 def accuracy_curve(partition: str = "", level: str = "") -> str:
-    """The training curve of the accuracy on all test rows, or on those of a group."""
+    """Return the name of the accuracy curve on all test rows, or on those of a group."""
     return "/".join(filter(None, ("test_accuracy", partition, level)))

@@ -1,20 +1,19 @@
-r"""Stochastic gradient descent with momentum on images, for any loss, kept after every epoch and every half minute.
+r"""Stochastic gradient descent with momentum on images, for any loss, saved after every epoch and every half minute.
 
 .. math:: g = \nabla_\theta\, \ell(B; \theta) + \lambda \theta, \qquad v \leftarrow \beta v + g, \qquad
           \theta \leftarrow \theta - \eta v
 
-over batches B of a new random order of the training rows in each epoch; a last batch of one row joins the one before
-it. As published there is no weight decay lambda, no schedule of eta and no augmentation, and v is what is subtracted;
-of Nesterov's momentum it is g + beta v. Accuracies are measured in evaluation mode: neither do
-test images enter the statistics of batch normalisation, nor does dropout disturb them.
+over batches B. Each epoch has a new random order of the training rows; a last batch of one row joins the previous
+batch. As published, there is no weight decay lambda, no schedule of eta and no augmentation. Nesterov's momentum
+subtracts g + beta v instead of v. Accuracies are measured in evaluation mode, so test images do not enter the
+statistics of batch normalisation, and dropout is off.
 
-Everything that epoch e draws, its order and its dropout, comes from the e-th number that the given generator gave at
-the start. A training that was killed therefore needs no generator's state to go on at its last epoch; within an epoch
-it is kept.
+The order and the dropout of epoch e come from the e-th number drawn from the generator at the start. A killed training
+can therefore continue at its last epoch without the state of a generator. Within an epoch the state is saved.
 
-Convolutions and products are in bfloat16 where the device is made for it, with float32 weights and losses (its range
-is that of float32, so that losses need no scaling). On a GPU the images are there as uint8, where they fit, and become
-numbers batch by batch.
+Convolutions and products use bfloat16 if the device supports it natively, with float32 weights and losses (bfloat16 has
+the range of float32, so losses need no scaling). On a GPU the images are stored as uint8 if they fit, and converted
+batch by batch.
 """
 
 import logging
@@ -35,19 +34,19 @@ from pipeline.training.sgd_config import Config, accuracy_curve
 Forward = Callable[[torch.Tensor], torch.Tensor]
 Terms = dict[str, torch.Tensor]
 Objective = Callable[[Forward, torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor, Terms]]
-"""The loss of a batch: of the network (pixels to float32 logits), pixels, labels and row numbers in the dataset.
+"""The loss of a batch, from the network (pixels to float32 logits), pixels, labels and row numbers.
 
-Returns what is minimised, the logits, and further scalars by name that go into the history.
+Returns the objective, the logits, and further scalars by name for the history.
 """
 LOG = logging.getLogger(__name__)
 SAVED_EVERY = 30.0
-"""Seconds of an epoch after which what it has reached is kept: a killed training loses no more."""
+"""Seconds between two saved states within an epoch; a killed training loses at most this much."""
 EVALUATED = 500
-"""Images in evaluation at once."""
+"""Batch size in evaluation."""
 PROCESSORS_IN_BFLOAT16 = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-"""Of torch.cpu, which has no public names for them; where one is gone, float32 is what is left."""
+"""Private names of torch.cpu, since there are no public ones. If one is missing, float32 is used."""
 SHARE_OF_MEMORY = 0.5
-"""Of a GPU's free memory, at most so much is filled with images."""
+"""Maximum share of a GPU's free memory used for images."""
 
 
 def trained(
@@ -58,18 +57,17 @@ def trained(
     resume: Checkpoint | None,
     objective: Objective,
 ) -> Classifier:
-    """Train ``settings.model`` on the training rows; ``resume`` makes a killed training go on.
+    """Train ``settings.model`` on the training rows; with ``resume`` a killed training continues.
 
-    ``index`` is the ``epoch`` (K,) of each checkpoint. ``facts`` (K,): ``train_accuracy``, on as many of the training
-    rows as there are test rows, ``test_accuracy``, ``epochs``, ``train_rows``, ``pretrained``, ``on_gpu`` and
-    ``bfloat16`` (0 or 1), ``pruned``, the share of the ImageNet weights that are 0, ``parameters``, their number,
-    ``multiply_adds`` of the forward pass of an image, and those of
-    :func:`pipeline.networks.facts`. ``history``: ``step`` (L,), the epochs, and for each of them the means of
-    what was trained on, in training mode: ``loss``, ``accuracy`` and the objective's own; and after it, in evaluation
-    mode, ``test_accuracy`` of all test rows and of every group
+    ``index`` is the ``epoch`` (K,) of each checkpoint. ``facts`` (K,): ``train_accuracy``, on as many training rows as
+    there are test rows, ``test_accuracy``, ``epochs``, ``train_rows``, ``pretrained``, ``on_gpu`` and ``bfloat16`` (0
+    or 1), ``pruned`` (share of the ImageNet weights that are 0), ``parameters`` (their number), ``multiply_adds`` of a
+    forward pass of one image, and those of :func:`pipeline.networks.facts`. ``history``: ``step`` (L,), the epochs; the
+    means over each epoch in training mode of ``loss``, ``accuracy`` and the objective's own scalars; and after each
+    epoch, in evaluation mode, ``test_accuracy`` of all test rows and of every group
     (:func:`pipeline.training.sgd_config.accuracy_curve`). (K, L) each, the same for every checkpoint.
 
-    Raises ValueError for a network that does not fit the images or the classes, and when the loss is no longer finite.
+    Raises ValueError for a network that does not fit the images or the classes, and if the loss is not finite.
     """
     own = rng.spawn(settings.training)[-1] if settings.training > 1 else rng
     seeds = own.integers(0, 2**63, settings.epochs + 1)
@@ -130,9 +128,9 @@ class Training:
         return len(self.curves.get("loss", ()))
 
     def advance(self, keep: Callable[[], None]) -> None:
-        """Train for one epoch, or to the end of one that was begun; ``keep`` is called every half minute.
+        """Train for one epoch, or finish an epoch that was interrupted; ``keep`` is called every half minute.
 
-        ``turn`` batches of the epoch are done, over which ``sums`` go; the generators have then ``drawn`` so far.
+        ``turn`` batches of the epoch are done, with the totals ``sums`` and the generators' state ``drawn``.
         """
         self.network.train()
         order = torch.from_numpy(self.train)[torch.randperm(len(self.train))].to(self.device)
@@ -145,7 +143,7 @@ class Training:
             pixels = augmented(self.pixels(rows), self.settings.augmentation)
             loss, logits, terms = self.objective(self.forward, pixels, label, rows)
             steps = self.done * len(parts) + turn
-            # From the middle of the step, so that neither the first nor the last has a rate of 0.
+            # Evaluate the schedule in the middle of the step, so no step has rate 0.
             rate = self.settings.rate((steps + 0.5) / (self.settings.epochs * len(parts)))
             self.optimizer.param_groups[0]["lr"] = rate
             gradients = torch.autograd.grad(loss, list(self.parameters.values()))
@@ -177,18 +175,18 @@ class Training:
         LOG.info("epoch %s of %s, loss %.3f, accuracy %.3f", self.done, total, loss, accuracy)
 
     def pixels(self, rows: torch.Tensor) -> torch.Tensor:
-        """The images of these rows, float32 in [0, 1], on the device."""
+        """Return the images of these rows, float32 in [0, 1], on the device."""
         chosen = self.images[rows.to(self.images.device)].to(self.device)
         return chosen.float().div_(self.dataset.maximum)
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Float32 logits, computed in the training's precision."""
+        """Compute float32 logits in the training's precision."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
             logits: torch.Tensor = self.network(pixels)
         return logits.float()
 
     def state(self) -> dict[str, Array]:
-        """All that it takes to go on after the last finished epoch, or within the next, as flat arrays."""
+        """Return the state after the last finished epoch, or within the next, as flat arrays."""
         parts = {
             "network": networks.arrays(self.network.state_dict()),
             "velocity": networks.arrays(self._velocity()),
@@ -202,12 +200,12 @@ class Training:
         return {"pretrained": np.array(self.pretrained), "pruned": np.array(self.pruned), **flat}
 
     def _velocity(self) -> dict[str, torch.Tensor]:
-        """The optimizer's v by parameter; it has none without momentum."""
+        """Return the optimizer's v by parameter; without momentum there is none."""
         states = {name: self.optimizer.state[parameter] for name, parameter in self.parameters.items()}
         return {name: state["momentum_buffer"] for name, state in states.items() if "momentum_buffer" in state}
 
     def resume(self, state: Mapping[str, Array]) -> None:
-        """Go on from a kept state."""
+        """Continue from a saved state."""
         parts: dict[str, dict[str, Array]] = {}
         for key, values in state.items():
             part, slash, name = key.partition("/")
@@ -216,7 +214,7 @@ class Training:
         self.network.load_state_dict(tensors(parts.pop("network")))
         for name, velocity in tensors(parts.pop("velocity", {})).items():
             parameter = self.parameters[name]
-            # Copied into the parameter's own layout.
+            # Copy into the parameter's own memory layout.
             self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(velocity)
         self.curves = {name: values.tolist() for name, values in parts.pop("curve", {}).items()}
         self.turn = int(parts.pop("within", {"turn": 0})["turn"])
@@ -227,7 +225,7 @@ class Training:
         LOG.info("epoch %s of %s was reached before", self.done, self.settings.epochs)
 
     def right(self, rows: Array) -> Array:
-        """Which of the rows (n,) the network puts into their class, in evaluation mode and float32."""
+        """Return a mask of the rows (n,) that the network classifies correctly, in evaluation mode and float32."""
         self.network.eval()
         with torch.no_grad():
             parts = torch.from_numpy(rows).to(self.device).split(EVALUATED)
@@ -252,7 +250,7 @@ class Training:
         return counter.get_total_flops() / 2
 
     def classifier(self, method: str) -> Classifier:
-        """The finished training's checkpoints, measured."""
+        """Return the checkpoints of the finished training with their facts."""
         settings, dataset = self.settings, self.dataset
         epochs, states = zip(*sorted(self.checkpoints.items()), strict=True)
         accuracies = []
@@ -291,9 +289,9 @@ class Training:
 
 @contextmanager
 def own_state_of_torch(device: torch.device, deterministic: bool, threads: int) -> Iterator[None]:
-    """Generators of the block's own, ``threads`` on the CPU and, if asked for, deterministic operations.
+    """Use separate generators, ``threads`` on the CPU and, optionally, deterministic operations within the block.
 
-    An operation that has no deterministic form on the device is named in a warning.
+    An operation without a deterministic form on the device causes a warning.
     """
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     benchmark = torch.backends.cudnn.benchmark
@@ -306,27 +304,27 @@ def own_state_of_torch(device: torch.device, deterministic: bool, threads: int) 
 
 
 def generators(device: torch.device) -> dict[str, torch.Tensor]:
-    """The states of the generators that the device's operations draw from, as bytes."""
+    """Return the states of the device's generators, as bytes."""
     on_device = {"device": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
     return {"processor": torch.random.get_rng_state(), **on_device}
 
 
 def set_generators(device: torch.device, states: Mapping[str, torch.Tensor]) -> None:
-    """Put the generators into such states."""
+    """Restore the generators' states."""
     torch.random.set_rng_state(states["processor"])
     if device.type == "cuda":
         torch.cuda.set_rng_state(states["device"], device)
 
 
 def seed_torch(device: torch.device, seed: int) -> None:
-    """Seed the generators that the device's operations draw from."""
+    """Seed the device's generators."""
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         torch.cuda.manual_seed(seed)
 
 
 def batches(order: torch.Tensor, size: int) -> list[torch.Tensor]:
-    """The rows in ``order`` (n,) in batches of ``size``, and the rest; a rest of one row joins the batch before it."""
+    """Split ``order`` (n,) into batches of ``size`` and a rest; a rest of one row joins the previous batch."""
     parts = list(order.split(size))
     if len(parts) > 1 and len(parts[-1]) == 1:
         parts[-2:] = [order[-size - 1 :]]
@@ -334,7 +332,7 @@ def batches(order: torch.Tensor, size: int) -> list[torch.Tensor]:
 
 
 def augmented(pixels: torch.Tensor, how: str) -> torch.Tensor:
-    """Images (n, c, s, s), each flipped left to right with probability 1/2; moved by up to s // 8 pixels if asked."""
+    """Flip images (n, c, s, s) left to right with probability 1/2 and optionally shift them by at most s // 8."""
     if how == "none":
         return pixels
     n, _, side, _ = pixels.shape
@@ -352,13 +350,13 @@ def augmented(pixels: torch.Tensor, how: str) -> torch.Tensor:
 
 
 def mirrored(places: torch.Tensor, side: int) -> torch.Tensor:
-    """Places from -side to 2 side - 2 put into 0 to side - 1: what is beyond a border is mirrored at it."""
+    """Map positions from -side to 2 side - 2 into 0 to side - 1 by reflection at the border."""
     inside = places.abs()
     return torch.where(inside >= side, 2 * (side - 1) - inside, inside)
 
 
 def _precision(wanted: str, device: torch.device) -> str:
-    """``wanted``, or for ``auto`` bfloat16 on a device that computes in it and float32 elsewhere."""
+    """Return ``wanted``, or for ``auto`` bfloat16 on a device with native support and float32 elsewhere."""
     if wanted != "auto":
         return wanted
     if device.type == "cuda":
@@ -369,14 +367,14 @@ def _precision(wanted: str, device: torch.device) -> str:
 
 
 def _on_device(images: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """The images on the device, or where they are if they would fill it."""
+    """Return the images on the device, or unmoved if they would fill its memory."""
     if device.type == "cuda" and images.nbytes > SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0]:
         return images
     return images.to(device)
 
 
 def _fingerprint(method: str, dataset: ImageDataset, settings: Config, seeds: Array) -> Array:
-    """What tells this training from any other, as bytes: the settings, the draws, the data and torch's version."""
+    """Return bytes that identify this training: its settings, random numbers, data and torch's version."""
     of_data = (dataset.name, dataset.maximum, dataset.mean, dataset.std, dataset.levels)
     held = (seeds, dataset.images, dataset.label, dataset.train, dataset.test, *dataset.partitions.values())
     return fingerprint((method, settings, "curves by group", *of_data, torch.__version__), held)

@@ -1,1 +1,1 @@
-"""Transport maps that only the studies have; the others are the library's."""
+"""Transport maps used only by the studies; the others are in the library."""

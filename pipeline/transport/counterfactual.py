@@ -3,12 +3,12 @@ r"""Counterfactuals of a causal model: the same student with the other group's r
 .. math:: G(x) = \big(\text{Poisson}(e^{b_L + w_L u + a'^\top \beta_L}),\;
           N(b_G + w_G u + a'^\top \beta_G, \sigma^2)\big), \qquad u \sim p(u \mid \text{LSAT}, \text{UGPA}, a)
 
-The model of ``law_school`` is fitted on all rows of the split, those in neither group too. A row's knowledge u is then
-inferred from its own LSAT, UGPA and attributes a, and LSAT and UGPA are made anew with the attributes a' of the other
-group. Everything else stays: this is a map for data with one count, one grade and 0/1 columns of attributes.
+The model of ``law_school`` is fitted on all rows of the split, including those in neither group. A row's knowledge u is
+inferred from its LSAT, UGPA and attributes a. LSAT and UGPA are then drawn with the attributes a' of the other group.
+All other columns stay the same. The map needs data with one count, one grade and 0/1 columns of attributes.
 
-The counterfactual is random: u, LSAT and UGPA are drawn, as published. A draw is reproducible: each trial keeps a seed,
-so the same rows in the same order have the same images.
+The counterfactual is random: u, LSAT and UGPA are drawn, as published. Each trial has a seed, so the same rows in the
+same order have the same images.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from pipeline.causal.law_school import LOADINGS, FittedStudents, Sampling, Stude
 from pipeline.counterparts import Between, groups, levels
 
 SCORE, GRADE, OUTCOME = "LSAT", "UGPA", "ZFYA"
-"""A feature that is a count, whose fractions are rounded; another feature; and the dataset's outcome."""
+"""A count feature, which is rounded; a real-valued feature; and the data set's outcome."""
 INFERENCES = ("map", "nuts")
 SEEDS = 2**31
 SPAN = 8.0
@@ -35,7 +35,7 @@ MAXIMUM_ITERATIONS = 200
 
 @dataclass(frozen=True)
 class Config(Checked, of="transport"):
-    """How the model is fitted.
+    """Settings of the fit.
 
     ``inference``: map (the posterior's mode) or nuts (posterior means of ``chains`` times ``draws`` draws, after
     ``warmup`` steps each).
@@ -50,10 +50,10 @@ class Config(Checked, of="transport"):
 def fit_dataset(
     dataset: Dataset, between: Between, config: Config, rngs: Sequence[np.random.Generator]
 ) -> TransportMap:
-    """One causal model for each of the first len(rngs) splits, and both directions of its map.
+    """Fit one causal model for each of the first len(rngs) splits, with both directions of its map.
 
     Facts: those of ``law_school.estimates``, the three loadings and sigma. Raises ValueError for data of another form,
-    and for a map that is asked for on a part of the rows.
+    and for a map restricted to a part of the rows.
     """
     if between.given_label is not None or between.points is not None:
         raise ValueError(
@@ -81,7 +81,7 @@ def fit_dataset(
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
-    """Counterfactuals of rows[t] (n_t, k) under trial t's model: score and grade anew, the other columns unchanged.
+    """Compute counterfactuals of rows[t] (n_t, k) under trial t's model: only score and grade change.
 
     Raises ValueError for rows that are not finite.
     """
@@ -94,10 +94,9 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
 
 
 def independent_dummies(dataset: Dataset) -> list[int]:
-    """The numbers of the 0/1 columns that repeat neither the intercept nor each other: a level of each attribute goes.
+    """Return the numbers of linearly independent 0/1 columns: one level of each attribute is left out.
 
-    The more frequent a level, the sooner it is the one without a dummy. Raises ValueError for a dataset without the
-    columns of the law-school data.
+    Frequent levels are left out first. Raises ValueError for a data set without the columns of the law school data.
     """
     if missing := sorted({SCORE, GRADE} - set(dataset.feature_names) | {OUTCOME} - set(dataset.outcomes)):
         raise ValueError(
@@ -114,7 +113,7 @@ def independent_dummies(dataset: Dataset) -> list[int]:
 
 
 def _students(dataset: Dataset, between: Between, dummies: Sequence[int], trials: int) -> list[Students]:
-    """Every row of the split, in each trial."""
+    """Return every row of the split, in each trial."""
     features = dataset.features
     grade, score = (dataset.feature_names.index(name) for name in (GRADE, SCORE))
     return [
@@ -129,7 +128,7 @@ def _students(dataset: Dataset, between: Between, dummies: Sequence[int], trials
 
 
 def _fixed(dataset: Dataset, attribute: str, columns: Array, code: int) -> Array:
-    """What one group has in the columns that are not transported, which are constant in it; 0 in the others: (d,)."""
+    """Return a group's constant values in the columns that are not transported; 0 in the others: (d,)."""
     member = int(np.flatnonzero(dataset.protected[attribute] == code)[0])
     values = dataset.features[member].copy()
     values[columns] = 0
@@ -145,7 +144,7 @@ def _parameters(
     end: Array,
     rngs: Sequence[np.random.Generator],
 ) -> dict[str, Array]:
-    """What ``images`` needs in one direction: the trials' models as functions of the transported columns.
+    """Return the parameters of ``images`` in one direction: the trials' models on the transported columns.
 
     ``grade_coef``, ``score_coef`` (T, k) are 0 for columns without a dummy; ``grade_mean``, ``score_mean`` (T, 2) are
     the means at u = 0 of a row of zeros in the group it comes from, and in the group it is mapped to.
@@ -168,7 +167,7 @@ def _parameters(
 
 
 def _image(own: Mapping[str, Array], rows: Array) -> Array:
-    """The counterfactuals of rows (n, k) under one trial's model."""
+    """Compute the counterfactuals of rows (n, k) under one trial's model."""
     grade, score = int(own["grade_column"]), int(own["score_column"])
     at_zero, other = (
         Grades(
@@ -189,7 +188,7 @@ def _image(own: Mapping[str, Array], rows: Array) -> Array:
 
 
 class Grades(NamedTuple):
-    """How grade and score depend on the knowledge u of n rows: means m_G, m_L (n,) at u = 0; loadings w; sigma."""
+    """Grade and score as functions of the knowledge u of n rows: means m_G, m_L (n,) at u = 0; loadings w; sigma."""
 
     grade_mean: Array
     score_mean: Array
@@ -199,15 +198,15 @@ class Grades(NamedTuple):
 
 
 def posterior(grade: Array, score: Array, model: Grades) -> tuple[Array, Array]:
-    r"""What students' grades and scores, (n,) each, say of the latent knowledge u behind them.
+    r"""Compute the posterior of the latent knowledge u given grades and scores, (n,) each.
 
     .. math:: u \sim N(0, 1), \qquad G \mid u \sim N(m_G + w_G u, \sigma^2), \qquad
               L \mid u \sim \text{Poisson}(e^{m_L + w_L u})
 
-    The log density of u given (G, L) is strictly concave, so its mode is found by Newton's method, and the posterior
-    lives on an even grid about the mode, a few posterior standard deviations wide, where sums are integrals up to a
-    rounding error. Returns the grid (n, NODES) and the probabilities of its values. Source: Kusner et al. 2017,
-    section 5, model "level 2".
+    The log density of u given (G, L) is strictly concave, so Newton's method finds its mode. The posterior is evaluated
+    on an even grid around the mode, a few posterior standard deviations wide, where sums equal integrals up to
+    rounding. Returns the grid (n, NODES) and the probabilities of its values. Source: Kusner et al. 2017, section 5,
+    model "level 2".
     """
     mode, precision = _mode(grade, score, model)
     u = mode[:, None] + np.linspace(-SPAN, SPAN, NODES) / np.sqrt(precision)[:, None]
@@ -219,7 +218,7 @@ def posterior(grade: Array, score: Array, model: Grades) -> tuple[Array, Array]:
 
 
 def drawn(u: Array, probability: Array, rng: np.random.Generator) -> Array:
-    """One value for each row of a posterior: a node by its probability, and a place in the node's cell: (n,)."""
+    """Draw one value from each row's posterior: a node by its probability, and a position in its cell: (n,)."""
     below = probability.cumsum(axis=1)
     chosen = (rng.random(len(u))[:, None] * below[:, -1:] > below).sum(axis=1)
     width = u[:, 1] - u[:, 0]
@@ -227,10 +226,9 @@ def drawn(u: Array, probability: Array, rng: np.random.Generator) -> Array:
 
 
 def _mode(grade: Array, score: Array, model: Grades) -> tuple[Array, Array]:
-    """The most probable u of each row and the curvature of its log density there: (n,) each.
+    """Find the mode of u for each row and the curvature of its log density there: (n,) each.
 
-    A step raises the Poisson rate by a factor of e at most: from far below a full one would overshoot into rates that
-    no floating-point number holds.
+    A step raises the Poisson rate by at most a factor of e, since a full step from far below could overflow.
     """
     w_g, w_l, variance = model.grade_loading, model.score_loading, model.sigma**2
     u = np.zeros(len(grade))

@@ -106,9 +106,15 @@ def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:
 
     A condition names parts of a point and what the grid sets of them, not what stands in a part's file.
     """
-    written = plain(composed(conf, (f"scale={scale}",)).scale).get("left_out")
-    entries = read(conf, written, f"conf/scale/{scale}.yaml")
+    entries = read(conf, _written(conf, scale, "left_out"), f"conf/scale/{scale}.yaml")
     return [point for point in points if any(entry.applies(_parts(point)) for entry in entries)]
+
+
+def _written(conf: Path, scale: str, key: str) -> list[Any]:
+    """The entries of a scale below those of the scale that it ``extends``."""
+    written = plain(composed(conf, (f"scale={scale}",)).scale)
+    base = _written(conf, written["extends"], key) if "extends" in written else []
+    return [*base, *(written.get(key) or [])]
 
 
 def _parts(point: Point) -> dict[str, Any]:
@@ -124,7 +130,7 @@ def of_scale(conf: Path, scale: str) -> list[Setting]:
     with may depend on the dataset and the method, or the dataset and the transport, alone.
     """
     source = f"conf/scale/{scale}.yaml"
-    settings = read(conf, plain(composed(conf, (f"scale={scale}",)).scale)["settings"], source)
+    settings = read(conf, _written(conf, scale, "settings"), source)
     shared = {
         "dataset": ("dataset",),
         "method": ("dataset", "method"),

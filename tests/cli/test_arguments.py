@@ -18,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 import fairness_audits as fa
 from fairness_audits.inputs import arrays, columns
+from tests.errors import invalid
 
 N = 120
 RNG = np.random.default_rng(3)
@@ -83,7 +84,7 @@ def test_rows_in_any_order_give_the_same_metric(order: Any, other: Any) -> None:
     assert aucs(y.to_numpy(), SCORE[order], group=group.tolist()) == pytest.approx(TRUE_AUC)
     assert aucs(y, score, group=group) == pytest.approx(TRUE_AUC)
     if not np.array_equal(order, other):
-        with pytest.raises(ValueError, match=r"^score and y .* group .*pd\.Series\(group, index=y\.index\)"):
+        with invalid(option="group"):
             aucs(y, score, group=group.to_numpy())
     # The remedy is right.
     assert aucs(y, score, group=pd.Series(group.to_numpy(), index=y.index)) == pytest.approx(TRUE_AUC)
@@ -101,7 +102,7 @@ def test_every_audit_aligns_by_label() -> None:
     assert mean_ratio(X.iloc[order], HIRED.to_numpy()[order], sensitive=sex.iloc[order]) == pytest.approx(plain_ratio)
     levels = pd.DataFrame({"groups": GROUP})
     assert sigmas(IMAGES[order], y.iloc[order], levels.iloc[order]) == pytest.approx(sigmas())
-    with pytest.raises(ValueError, match=r"images .* groups\.loc\[y\.index\]"):
+    with invalid(option="images"):
         biased(y=y.iloc[order], groups=levels)
     assert sigmas(IMAGES[order], y.iloc[order], levels.loc[y.iloc[order].index]) == pytest.approx(sigmas())
 
@@ -117,7 +118,7 @@ def test_every_audit_aligns_by_label() -> None:
 )
 def test_labels_that_do_not_match_are_refused_with_a_remedy(labels: Any, told: str) -> None:
     group = pd.Series(GROUP, index=labels)
-    with pytest.raises(ValueError, match=rf"{told}.*group\.set_axis\(y\.index\)"):
+    with invalid(option="group"):
         aucs(HIRED, SCORE, group=group)
     assert aucs(HIRED, SCORE, group=group.set_axis(HIRED.index)) == pytest.approx(TRUE_AUC)
     # The same labels in the same order need not differ from each other.
@@ -126,9 +127,9 @@ def test_labels_that_do_not_match_are_refused_with_a_remedy(labels: Any, told: s
 
 def test_a_part_of_the_rows_beside_all_of_them_is_refused() -> None:
     some = X.sample(80, random_state=0)
-    with pytest.raises(ValueError, match=r"group of 80 rows as X has, found 120: group\.loc\[X\.index\]"):
+    with invalid(option="group"):
         flips(some, ROWS["sex"], source="0", target="1")
-    with pytest.raises(ValueError, match=r"y lacks .* of the 80 index labels of X"):
+    with invalid(option="y"):
         ratio(some, pd.Series(MODEL.predict(some)), sensitive=ROWS["sex"].loc[some.index])
 
 
@@ -142,7 +143,7 @@ def test_directions_with_names_are_those_of_the_columns() -> None:
         torch.tensor([[1.0, 0.0, 0.0]], requires_grad=True),
     ):
         assert mean_ratio(directions=directions) == pytest.approx(expected)
-    with pytest.raises(ValueError, match="directions name colour"):
+    with invalid(option="directions", column="colour"):
         ratio(directions=pd.Series({"colour": 1.0, "age": 0.0, "inc": 0.0}))
 
 
@@ -216,12 +217,12 @@ def test_one_value_a_row_may_be_of_any_make(make: Callable[[np.ndarray], Any]) -
     "values", ["hired", 1, np.array(1), {1, 0}, {"a": HIRED}, (one for one in HIRED), np.zeros((N, 2)), [[1], [1, 2]]]
 )
 def test_what_is_not_one_value_a_row_is_refused(values: Any) -> None:
-    with pytest.raises(ValueError, match="expected y to be one value a row"):
+    with invalid(option="y"):
         aucs(values, SCORE, group=GROUP)
 
 
 def test_a_sparse_matrix_that_would_not_fit_is_refused_with_its_size() -> None:
-    with pytest.raises(ValueError, match=r"X is sparse.*10,000,000,000,000 values"):
+    with invalid(option="X"):
         arrays.given("X", sparse.csr_matrix((10**7, 10**6)))
 
 
@@ -240,11 +241,11 @@ def test_a_sparse_matrix_that_would_not_fit_is_refused_with_its_size() -> None:
     ],
 )
 def test_what_is_missing_is_no_group(group: Any) -> None:
-    with pytest.raises(ValueError, match=r"'group' .*missing in 40 of 120 rows, counted from 0: 2, 5, 8"):
+    with invalid(option="group", column="group", row=2):
         rates(HIRED, HIRED.to_numpy(), group)
-    with pytest.raises(ValueError, match=r"'sensitive' .*missing in 40 of 120 rows, counted from 0: 2, 5, 8"):
+    with invalid(option="sensitive", column="sensitive", row=2):
         ratio(sensitive=group)
-    with pytest.raises(ValueError, match=r"'group' .*missing in 40 of 120 rows, counted from 0: 2, 5, 8"):
+    with invalid(option="group", column="group", row=2):
         flips(group=group, source="a", target="b")
     found = biased(groups=group)
     assert len(set(found.to_frame()["level"])) == 2
@@ -257,7 +258,7 @@ def test_the_group_may_be_a_column_of_the_inputs_and_the_label_be_called_like_on
     for group in (X["sex"], "sex", ROWS["sex"], ROWS["sex"].to_numpy()):
         assert flips(group=group, **call) == plain
     assert flips(group=pd.Series(GROUP, name="sex"), y=HIRED.rename("age"), ids=ROWS["age"] * N + ROWS.index) == plain
-    with pytest.raises(ValueError, match=r"^group names 'hired', but X has no such column"):
+    with invalid(option="group", column="hired"):
         flips(group="hired", y=HIRED)
     expected = mean_ratio(sensitive=X["sex"])
     for sensitive in (pd.Series(GROUP, name="sex"), GROUP, 1 - ROWS["sex"]):

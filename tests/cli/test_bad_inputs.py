@@ -1,13 +1,17 @@
-"""What every audit says to somebody who gave it something else than it expects: one message, and no files."""
+"""Every command refuses a bad input with one message, which names what is wrong, and writes no files."""
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
 import warnings
 import zipfile
+from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +21,23 @@ import pytest
 import torch
 from PIL import Image
 
+from fairness_audits.cli import entry
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model import MODULE_NAME
 from fairness_audits.results.sentences import STATUS
 from tests.cli.places import ended, run
+from tests.errors import fields_of
 
-COMMANDS = ("loss-ratio", "permutation", "fliptest", "robustness")
-TABLES = Path(__file__).parent / "bad_inputs"
-"""For each audit, lines of arguments => what the message has in it; what is usual is added, but for options after no.
+COMMANDS = ("loss-ratio", "permutation", "fliptest", "robustness", "join")
+HERE = Path(__file__).parent
+"""In ``bad_inputs/COMMAND.txt``, lines of arguments => fields of the error; what is usual is added to the arguments,
+but for options after no. The files and functions that they name are made below.
 
-The files and functions that they name are made below. Beside them, the arguments that are refused before anything is
-read: arguments => the audits that they are given to => what the message has in it.
+In ``bad_inputs/before_reading.txt``, arguments that are refused before anything is read => the commands.
+In ``wording/COMMAND.txt``, what each says; ``REWORD=yes pytest tests/cli/test_bad_inputs.py`` writes it anew.
 """
+OF_A_LIBRARY = re.compile(r"(?<=Error: )[^.)\n]*|(?<=as memory_limit: ).*")
+"""The text of another program's error, which is left out of the wording."""
 SHORT = {
     "AUC": "--score p --group sex --metric auc",
     "SEX": "--sensitive sex",
@@ -79,9 +89,10 @@ class Trap:
         return (Path.write_text, (Path("sprung"), "x"))
 
 
-def lines(table: str) -> list[list[str]]:
-    """The parts of each line of a table."""
-    return [line.split(" => ") for line in (TABLES / f"{table}.txt").read_text().splitlines()]
+def lines(table: str) -> list[tuple[str, str]]:
+    """The two parts of each line of a table."""
+    split = (line.partition(" => ") for line in (HERE / "bad_inputs" / f"{table}.txt").read_text().splitlines())
+    return [(given, rest) for given, _, rest in split]
 
 
 def spoil_desk() -> None:
@@ -160,63 +171,113 @@ def spoil_studio() -> None:
     np.savez("kept.npz", a=np.zeros(3))
 
 
-SPOIL = {"loss-ratio": spoil_desk, "permutation": lambda: None, "fliptest": spoil_office, "robustness": spoil_studio}
+SPOIL = {"loss-ratio": spoil_desk, "fliptest": spoil_office, "robustness": spoil_studio}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """How a command ends: the ``error`` (None where the parser refuses), what is ``said``, and which files are new."""
+
+    status: int
+    out: str
+    said: str
+    error: Exception | None
+    new: frozenset[Path]
 
 
 @pytest.fixture(scope="session")
 def spoilt(built: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """An audit's folder with what can be wrong in it, made once: nothing is left behind there."""
-    known: dict[str, Path] = {}
 
+    @cache
     def made(name: str) -> Path:
-        if name not in known:
-            known[name] = tmp_path_factory.mktemp("spoilt")
-            shutil.copytree(built(name), known[name], dirs_exist_ok=True)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.chdir(known[name])
-                SPOIL[name]()
-                Path("taken").mkdir()
-        return known[name]
+        folder = tmp_path_factory.mktemp("spoilt")
+        shutil.copytree(built(name), folder, dirs_exist_ok=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            SPOIL.get(name, lambda: None)()
+            Path("taken").mkdir()
+        return folder
 
     return made
 
 
+def files_in(folder: Path) -> frozenset[Path]:
+    return frozenset(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+
+
+@pytest.fixture(scope="session")
+def refused(spoilt: Callable[[str], Path]) -> Callable[[str, str], Refusal]:
+    """How a command with these arguments ends, each run once."""
+
+    @cache
+    def ran(name: str, given: str) -> Refusal:
+        folder, raised = spoilt(name), list[Exception]()
+        before = files_in(folder)
+        for short, meant in SHORT.items():
+            given = given.replace(short, meant)
+        arguments = shlex.split(given)
+        metric = name == "loss-ratio" and not {"--directions", "--sensitive"} & set(arguments)
+        arguments += ["--directions", "directions.npy"] * metric + ["--output", "out"] * ("--output" not in given)
+
+        def recorded(parsed: Namespace) -> int:
+            try:
+                return run_parsed(parsed)
+            except Exception as error:
+                raised.append(error)
+                raise
+
+        run_parsed = entry._run
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setattr(sys, "path", list(sys.path))
+            for module in (MODULE_NAME, "models", "wrong"):
+                patch.delitem(sys.modules, module, raising=False)
+            patch.setattr(entry, "_run", recorded)
+            status, out, err = run(name, *arguments)
+        return Refusal(status, out, err, next(iter(raised), None), files_in(folder) - before)
+
+    return ran
+
+
 @pytest.mark.parametrize(
-    ("name", "given", "messages"),
-    [(name, given, messages) for name in COMMANDS for given, *messages in lines(name)],
-    ids=lambda value: None if isinstance(value, list) else value,
-)
+    ("command", "given", "fields"), [(name, *line) for name in COMMANDS for line in lines(name)]
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_failure_is_one_message_and_leaves_nothing_behind(
-    spoilt: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str, given: str, messages: list[str]
+def test_an_error_names_what_is_wrong_and_leaves_nothing_behind(
+    refused: Callable[[str, str], Refusal], command: str, given: str, fields: str
 ) -> None:
-    folder = spoilt(name)
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    for module in (MODULE_NAME, "models", "wrong"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    before = {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
-    for short, meant in SHORT.items():
-        given = given.replace(short, meant)
-    arguments = shlex.split(given)
-    metric = name == "loss-ratio" and not {"--directions", "--sensitive"} & set(arguments)
-    arguments += ["--directions", "directions.npy"] * metric + ["--output", "out"] * ("--output" not in given)
-    status, out, err = run(name, *arguments)
-    assert (status, out, err.count("\n")) == (2, "", 1), err
-    assert err.startswith("error: ")
-    for message in messages:
-        assert message in err
-    assert {path for path in folder.rglob("*") if "__pycache__" not in path.parts} == before
+    found = refused(command, given)
+    assert (found.status, found.out, found.said.count("\n"), found.new) == (2, "", 1, frozenset()), found.said
+    assert found.said.startswith("error: ")
+    if fields:
+        assert isinstance(found.error, InvalidInput), found
+        named = dict(field.split("=", 1) for field in shlex.split(fields))
+        assert {name: str(value) for name, value in fields_of(found.error).items()} == named
+        assert found.said.rstrip("\n").endswith(found.error.remedy)
 
 
 @pytest.mark.parametrize(
-    ("audit_name", "given", "message"),
-    [(name, given, message) for given, names, message in lines("before_reading") for name in names.split()],
+    ("command", "given"), [(name, given) for given, names in lines("before_reading") for name in names.split()]
 )
-def test_a_wrong_argument_is_refused_before_anything_is_read(audit_name: str, given: str, message: str) -> None:
-    needed = {"loss-ratio": "--directions none.npy", "permutation": "--metric auc"}.get(audit_name, "")
-    status, _, err = run(audit_name, *shlex.split(f"{needed} {given}"))
-    assert (status, message in err) == (2, True), err
+def test_a_wrong_argument_is_refused_before_anything_is_read(
+    refused: Callable[[str, str], Refusal], command: str, given: str
+) -> None:
+    found = refused(command, given)
+    assert (found.status, found.error) == (2, None)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_wording_of_a_command(refused: Callable[[str, str], Refusal], command: str) -> None:
+    every = [given for given, _ in lines(command)]
+    every += [given for given, names in lines("before_reading") if command in names.split()]
+    messages = (OF_A_LIBRARY.sub("...", refused(command, given).said.splitlines()[-1]) for given in every)
+    said = [line for given, message in zip(every, messages, strict=True) for line in (given, f"    {message}")]
+    file = HERE / "wording" / f"{command}.txt"
+    if os.environ.get("REWORD"):
+        file.write_text("\n".join([*said, ""]))
+    assert file.read_text().splitlines() == said
 
 
 # Generated tables at the three commands of tables: every end is a result or a message that can be acted on.

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from fairness_audits.models import architecture, kernel, linear, logistic_mixture, mlp, stacked
 from fairness_audits.models.device import tensors
 from fairness_audits.values import Array
+from tests.errors import invalid
 
 R, N, D, K = 2, 40, 4, 3
 MODELS = {"mlp": mlp, "logistic_mixture": logistic_mixture}
@@ -78,7 +79,7 @@ def test_a_tie_counts_as_0(model: ModuleType) -> None:
 
 def test_architectures_are_found_by_name_and_an_unknown_one_is_named() -> None:
     assert architecture("mlp") is mlp
-    with pytest.raises(ValueError, match="among mlp, logistic_mixture, linear, kernel, thresholds, found 'forest'"):
+    with invalid(option="architecture"):
         architecture("forest")
 
 

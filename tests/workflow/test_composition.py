@@ -143,6 +143,16 @@ def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
     assert decided["fliptest"]["decision"] == "randomised" == decided["subgroups"]["output"]
 
 
+def test_a_scale_that_extends_another_lays_its_settings_over_those() -> None:
+    base, extended = of_scale(CONF, "workstation"), of_scale(CONF, "extended")
+    assert extended[: len(base)] == base
+    workflow = Workflow(scale="extended")
+    omitted = [workflow.artefacts("robustness_bias")["left_out"] for workflow in (workflow, Workflow("workstation"))]
+    assert omitted[0] == omitted[1]
+    splits = {p.dataset: workflow.asked("train", p.dataset, p.name("method")) for p in workflow.points("agreement")}
+    assert {asked["repetitions"] for asked in splits.values()} == {100}
+
+
 def test_the_paper_scale_sets_nothing_but_repetitions_and_code_names_the_plugin_and_what_it_imports() -> None:
     assert {key for setting in of_scale(CONF, "paper") for key in setting.values} == {"repetitions"}
     code = modules_behind(["pipeline.stages.audit", "pipeline.audits.loss_ratio"], ROOT)

@@ -95,9 +95,3 @@ def test_every_claim_is_shown_by_an_artefact_of_its_study() -> None:
     for path in sorted((ROOT / "data" / "published" / "claims").glob("*.yaml")):
         names = {one.name for one in registry.declared(path.stem)}
         assert {claim["artefact"] for claim in io.load_claims(path)} <= names
-
-
-def test_the_readme_lists_the_claims_with_their_outcomes() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for line in reference_store.load_list(FOLDER / "claims.csv").to_dict("records"):
-        assert f"| {line['claim']} | {line['outcome']} |" in text

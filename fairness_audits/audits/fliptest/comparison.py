@@ -56,7 +56,7 @@ def compare(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For unequal shapes, for values that are not finite, and for units that are not positive.
 
     Examples

@@ -25,6 +25,7 @@ from fairness_audits.audits.fliptest.model import Decider, Trial
 from fairness_audits.audits.fliptest.people import Group, Groups
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import unlike
 from fairness_audits.progress import progress_bar
 from fairness_audits.results.formats import plural
@@ -251,7 +252,7 @@ def gather(
 ) -> list[DirectionResult]:
     """Fit the maps of all directions and deals in one job, then measure each direction.
 
-    Raises ValueError where a map cannot be fitted and where the model fails on counterparts.
+    Raises InvalidInput where a map cannot be fitted and where the model fails on counterparts.
     """
     pairs, rngs, dealt = [], [], []
     for direction in directions:
@@ -288,9 +289,8 @@ def _measured(
     """Decisions about people and counterparts, and what follows from them."""
     people = np.flatnonzero(np.isfinite(images).all(axis=1))
     if not len(people):
-        raise ValueError(
-            f"the map has no finite image of any row of {direction.source.level}: its fit failed; try --map=exact"
-        )
+        problem = f"the map has no finite image of any row of {direction.source.level}, so its fit failed"
+        raise InvalidInput(problem, option="map", remedy="Try --map=exact")
     points, found = (
         direction.points[people],
         counterparts(space, images[people], direction.target, direction.target_points),

@@ -38,6 +38,7 @@ from typing import Literal
 import numpy as np
 
 from fairness_audits.audits.permutation.monte_carlo import monte_carlo_p
+from fairness_audits.errors import InvalidInput
 from fairness_audits.models import architecture
 from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.values import Array, Classifier
@@ -49,7 +50,7 @@ FLIPSETS: tuple[Literal["positive", "negative"], ...] = ("positive", "negative")
 class Flipsets:
     """Decisions h(x) about n people and h(G(x)) about their counterparts, (n,) in {0, 1}.
 
-    ``positive``, ``negative`` and ``either`` are the members of F+, F- and F, (n,) bool. Raises ValueError for arrays
+    ``positive``, ``negative`` and ``either`` are the members of F+, F- and F, (n,) bool. Raises InvalidInput for arrays
     of unequal shape and for decisions that are neither 0 nor 1.
     """
 
@@ -59,11 +60,13 @@ class Flipsets:
     def __post_init__(self) -> None:
         for name, values in (("decision", self.decision), ("decision_image", self.decision_image)):
             if np.ndim(values) != 1 or np.shape(values) != np.shape(self.decision):
-                raise ValueError(
-                    f"expected one {name} for each of {np.size(self.decision)} people, found shape {np.shape(values)}"
+                raise InvalidInput(
+                    f"expected one {name} for each of {np.size(self.decision)} people, found shape {np.shape(values)}",
+                    option=name,
                 )
             if not np.isin(values, (0, 1)).all():
-                raise ValueError(f"expected {name} in {{0, 1}}, found {np.unique(values)[:5]}: apply a threshold first")
+                problem = f"expected {name} in {{0, 1}}, found {np.unique(values)[:5]}"
+                raise InvalidInput(problem, option=name, remedy="Apply a threshold first")
 
     @property
     def positive(self) -> Array:
@@ -123,7 +126,7 @@ def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For coins where scores are no probabilities.
 
     """
@@ -132,9 +135,11 @@ def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None
     score = np.asarray(model.score(own, x[None])[0], dtype=float)
     if coin is not None:
         if not hasattr(model, "log_probabilities"):
-            raise ValueError(
-                f"a randomised decision needs probabilities, and the scores of {classifier.method!r} (architecture "
-                f"{classifier.architecture!r}) are none: audit its own decisions"
+            raise InvalidInput(
+                f"a randomised decision needs probabilities, but the scores of {classifier.method!r} (architecture "
+                f"{classifier.architecture!r}) are none",
+                option="coin",
+                remedy="Audit its own decisions",
             )
         return score, (coin < score).astype(np.int64)
     decision = model.decided(own, score[None]) if hasattr(model, "decided") else model.predict(own, x[None])

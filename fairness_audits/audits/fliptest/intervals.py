@@ -33,8 +33,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import betainccinv, betaincinv, ndtr, ndtri, stdtrit
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 WEIGHTS_AT_ONCE = 2**22
@@ -58,10 +59,11 @@ class SizeIntervals:
 def size_intervals(positive: int, negative: int, n: int, alpha: float) -> SizeIntervals:
     """Intervals of level 1 - alpha for flipsets of these sizes among n people.
 
-    Raises ValueError for sizes that are not counts of n people.
+    Raises InvalidInput for sizes that are not counts of n people.
     """
     if min(positive, negative) < 0 or positive + negative > n:
-        raise ValueError(f"expected sizes of two disjoint flipsets of {n} people, found {positive} and {negative}")
+        problem = f"expected sizes of two disjoint flipsets of {n} people, found {positive} and {negative}"
+        raise InvalidInput(problem, option="negative" if negative < 0 else "positive")
     if n == 0:
         return SizeIntervals(NONE, NONE, NONE)
     low, high = difference_intervals(np.array([positive]), np.array([negative]), n, alpha)
@@ -72,9 +74,8 @@ def size_intervals(positive: int, negative: int, n: int, alpha: float) -> SizeIn
 
 def count_interval(count: int, n: int, alpha: float) -> Interval:
     """The interval of Clopper and Pearson for the expected count k among n people."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(count, n, alpha, "beta")
+    low = betaincinv(count, n - count + 1, alpha / 2) if count else 0.0
+    high = betainccinv(count + 1, n - count, alpha / 2) if count < n else 1.0
     return n * float(low), n * float(high)
 
 
@@ -171,17 +172,18 @@ def over_trials(value: Array, low: Array, high: Array, shared: float, alpha: flo
 
     With T = 1 nothing is known of other maps: the interval is the trial's own, of people alone. NaN marks a trial
     without members, or with too few for an interval; where no trial has an interval there is none. ``shared`` is rho.
-    Raises ValueError for arrays of unequal length and for a rho outside [0, 1].
+    Raises InvalidInput for arrays of unequal length and for a rho outside [0, 1].
     """
     if not value.shape == low.shape == high.shape or value.ndim != 1:
-        raise ValueError(
-            f"expected a value and two ends for each trial, found shapes {value.shape}, {low.shape} and {high.shape}"
+        raise InvalidInput(
+            f"expected a value and two ends for each trial, found shapes {value.shape}, {low.shape} and {high.shape}",
+            option="value",
         )
     there = np.isfinite(value)
     trials = int(there.sum())
     known = there & np.isfinite(low) & np.isfinite(high)
     if trials and not 0 <= shared <= 1:
-        raise ValueError(f"expected the share of people in common in [0, 1], found {shared}")
+        raise InvalidInput(f"expected the share of people in common in [0, 1], found {shared}", option="shared")
     mean = float(value[there].mean()) if trials else float("nan")
     if not known.any():
         return OverTrials(mean, float("nan"), float("nan"), trials)

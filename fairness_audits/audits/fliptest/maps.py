@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import advised, nearest
 from fairness_audits.options import read
 from fairness_audits.transport.cost import cost_matrix
@@ -59,13 +60,13 @@ class Kind:
     ) -> tuple[list[Array], TransportMap]:
         """A map for each pair of source (n, k) and target (m, k), fitted in one job: images (n, k), and the maps.
 
-        Raises ValueError where a map cannot be fitted to these rows.
+        Raises InvalidInput where a map cannot be fitted to these rows.
         """
         sources, targets = (list(side) for side in zip(*pairs, strict=True))
         try:
             maps: TransportMap = self.module.fit(sources, targets, self.config, rngs)
         except ValueError as error:
-            raise ValueError(f"--map={self.name}: {error}") from error
+            raise InvalidInput.within(f"--map={self.name}", error, option="map") from error
         return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
 
     def extended(self, maps: TransportMap, source: Array, image: Array, rows: Array) -> Array:
@@ -82,33 +83,33 @@ class Kind:
 def map_named(name: str, changes: Sequence[str]) -> Kind:
     """Return the map of this name, with the settings ``changes`` as ``key=value`` laid over its own.
 
-    Raises ValueError for an unknown map or setting, and for a value that the map does not take.
+    Raises InvalidInput for an unknown map or setting, and for a value that the map does not take.
     """
     if name not in SETTINGS:
-        raise ValueError(
-            f"{advised('map', name)}: there is no such map{nearest(name, SETTINGS)}. There are: {', '.join(SETTINGS)}"
-        )
+        problem = f"{advised('map', name)}: there is no such map{nearest(name, SETTINGS)}"
+        raise InvalidInput(problem, option="map", remedy=f"There are: {', '.join(SETTINGS)}")
     module = importlib.import_module(f"fairness_audits.transport.{name}")
     known, settings = hints_of(module.Config), dict(SETTINGS[name])
     hints = {field.name: known[field.name] for field in fields(module.Config)}
     for text in changes:
         key, equals, value = text.partition("=")
         if not equals or key not in hints:
-            raise ValueError(
-                f"{advised('map-setting', text)}: expected KEY=VALUE with a setting of {name}{nearest(key, hints)}: "
-                f"{', '.join(hints)}"
+            raise InvalidInput(
+                f"{advised('map-setting', text)}: expected KEY=VALUE with a setting of {name}{nearest(key, hints)}",
+                option="map_setting",
+                remedy=f"It has: {', '.join(hints)}",
             )
         try:
             settings[key] = read(value, hints[key])
         except ValueError as error:
-            raise ValueError(f"{advised('map-setting', text)}: {error}") from error
+            raise InvalidInput.within(advised("map-setting", text), error, option="map_setting") from error
     return Kind(name, module, made(module.Config, settings, advised("map", name)), settings)
 
 
 def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
     """The map of ``--map``; or those of AUTO that there is room and a library for.
 
-    Raises ValueError for a map or a setting that does not exist, and for an exact map of so many people that its fit
+    Raises InvalidInput for a map or a setting that does not exist, and for an exact map of so many people that its fit
     takes minutes.
     """
     name, pairs = options.map, sizes[0] * sizes[1]
@@ -116,15 +117,16 @@ def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
     settings = [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else list(changes)
     if name == "auto":
         if settings:
-            raise ValueError(
-                f"{advised('map-setting', settings[0])} belongs to a map: name it too, such as --map={SMOOTH}"
-            )
+            problem = f"{advised('map-setting', settings[0])} belongs to a map, but none is named"
+            raise InvalidInput(problem, option="map_setting", remedy=f"Name the map too, such as --map={SMOOTH}")
         left_out = (*((EXACT,) if pairs > MOST_PAIRS else ()), *(() if find_spec("torch") else NETWORKS))
         return [map_named(each, []) for each in AUTO if each not in left_out]
     if name == EXACT and pairs > MOST_PAIRS:
-        raise ValueError(
+        raise InvalidInput(
             f"--map=exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
-            f"minute to fit: draw fewer, --limit=20000, or take a smooth map, --map={SMOOTH}"
+            "minute to fit",
+            option="map",
+            remedy=f"Draw fewer people, --limit=20000, or use a smooth map, --map={SMOOTH}",
         )
     return [map_named(name, settings)]
 

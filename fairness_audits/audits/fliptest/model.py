@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.special import softmax
 
 from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model import Computing, Model
 from fairness_audits.inputs.probe import (
     BLOCK_ROWS,
@@ -19,7 +20,7 @@ from fairness_audits.inputs.probe import (
     fractional,
     row_form,
 )
-from fairness_audits.inputs.table import FILL, Source, missing_in, numeric
+from fairness_audits.inputs.table import FILL, Source, check_complete, numeric
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.models.outputs import ROUNDING
 from fairness_audits.tables.levels import level_name
@@ -64,13 +65,12 @@ class Decider:
     def scores(self, frame: pd.DataFrame) -> Array:
         """The scores (n,) of counterparts, indexed by whose they are.
 
-        Raises ValueError where the model fails on them or returns something else than for the people themselves.
+        Raises InvalidInput where the model fails on them or returns something else than for the people themselves.
         """
         output = checked(self.raw, frame, "counterpart")
         if (output.shape[1] if output.ndim == 2 else 0) != self.columns:
-            raise ValueError(
-                "the model returns another number of columns for counterparts: return the same for all rows"
-            )
+            problem = "the model returns another number of columns for counterparts"
+            raise InvalidInput(problem, option="predict", remedy="Return the same number for all rows")
         return self.score_of(output)
 
     def score_of(self, output: Array) -> Array:
@@ -87,15 +87,17 @@ class Decider:
     def decisions(self, frame: pd.DataFrame, scores: Array | None = None) -> Array:
         """Decisions (n,) in {0, 1} about rows of the model's inputs, whose ``scores`` (n,) may be known already.
 
-        Raises ValueError where the model fails on them or predicts something else than for the people themselves.
+        Raises InvalidInput where the model fails on them or predicts something else than for the people themselves.
         """
         if self.classes is None:
             return self.cut(self.scores(frame) if scores is None else scores)
         found = predicted(self.raw, frame, "counterpart")
         if strange := [name for name in names_in(found) if name not in self.classes]:
-            raise ValueError(
+            raise InvalidInput(
                 f"the model's predict returns {listed(strange, SHOWN)} for counterparts, expected "
-                f"{listed(list(self.classes), SHOWN)} as for people: mend it, or cut its scores, --threshold=T"
+                f"{listed(list(self.classes), SHOWN)} as for people",
+                option="predict",
+                remedy="Correct it, or threshold its scores, --threshold=T",
             )
         return (placed(found, self.classes) == self.positive).astype(np.int64)
 
@@ -149,7 +151,7 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
 def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Trial:
     """The model after a trial on all audited rows.
 
-    Raises ValueError where it fails, returns another shape or values that are not finite, where rows influence each
+    Raises InvalidInput where it fails, returns another shape or values that are not finite, where rows influence each
     other or chance decides, where it names a single class, and where its numbers are neither decisions nor
     probabilities, it has no predict and no threshold was given.
     """
@@ -159,8 +161,7 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
     try:
         output = checked(raw, frame, "row")
     except ValueError as error:
-        if missing := missing_in(source):
-            raise ValueError(f"{error}. In {path} {missing}: if the model takes no missing values, {FILL}") from error
+        check_complete(source, f"{error}. In {path}", f"If the model takes no missing values, {FILL}")
         raise
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
     threshold, columns = options.threshold, output.shape[1] if output.ndim == 2 else 0
@@ -178,9 +179,11 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
         if raw.cut is not None:
             kind, threshold = SCORE, raw.cut if threshold is None else threshold
         if kind == SCORE and threshold is None and own is None:
-            raise ValueError(
+            raise InvalidInput(
                 f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, neither decisions 0 and 1 "
-                "nor probabilities: say from which number on the decision is positive, --threshold=T (0 for logits)"
+                "nor probabilities",
+                option="threshold",
+                remedy="Say from which number on the decision is positive, --threshold=T (0 for logits)",
             )
         cut = HALF if threshold is None and kind != SCORE else threshold
         made = Decider(raw, kind, cut, 0, positive, named)
@@ -205,7 +208,7 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
 def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mapping[str, int] | None:
     """The places among the model's outputs of the classes that its predict returns; None where these are scores.
 
-    Raises ValueError for classes that the model does not name, where they decide.
+    Raises InvalidInput for classes that the model does not name, where they decide.
     """
     if fractional(found):
         return None
@@ -222,9 +225,11 @@ def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mappi
     if options.threshold is not None:
         return None
     wanted = f"its classes are {listed(list(itself), SHOWN)}" if itself else "it does not name its classes"
-    remedy = "mend it" if itself else "name them in the order of its scores, --classes=A,B"
-    raise ValueError(
-        f"the model's predict returns {listed(names, SHOWN)}, but {wanted}: {remedy}, or cut its scores, --threshold=T"
+    remedy = "Correct it" if itself else "Name them in the order of its scores, --classes=A,B"
+    raise InvalidInput(
+        f"the model's predict returns {listed(names, SHOWN)}, but {wanted}",
+        option="predict" if itself else "classes",
+        remedy=f"{remedy}, or threshold its scores, --threshold=T",
     )
 
 
@@ -249,23 +254,29 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
     """The place among the model's outputs of the class that is decided positively, and its name where it has one."""
     names = list(options.classes or map(level_name, raw.classes))
     if len(raw.classes) == 1:
-        raise ValueError(
-            f"the model knows the class {names[0]} alone, so it decides alike about everybody: fit it on both classes"
+        raise InvalidInput(
+            f"the model knows only the class {names[0]}, so it decides the same for everybody",
+            option="predict",
+            remedy="Fit it on both classes",
         )
     if names and len(names) != (columns or 2):
-        raise ValueError(
-            f"--classes names {len(names)} classes, but the model returns scores of {columns or 2}: name all"
-        )
+        problem = f"--classes names {len(names)} classes, but the model returns scores of {columns or 2}"
+        raise InvalidInput(problem, option="classes", remedy="Name all")
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
     if options.positive in names:
         return names.index(options.positive), options.positive
-    if columns > 2 or (names and options.positive is not None):
-        raise ValueError(
-            f"the model tells the classes {listed(names, SHOWN)} apart: say by --positive which of them counts as "
-            "decided positively, against the rest"
+    # Of a model of 0 and 1, --positive is about the label, which names them otherwise.
+    of_label = options.label is not None and len(names) == 2 and set(names) <= set(TWO_CLASSES)
+    if columns > 2 or (names and options.positive is not None and not of_label):
+        raise InvalidInput(
+            f"the model has the classes {listed(names, SHOWN)}",
+            option="positive",
+            remedy="Say with --positive which of them is the positive decision, against the rest",
         )
     if options.positive is not None and options.label is None:
-        raise ValueError("--positive is about the true label: give --label, or leave it out")
+        raise InvalidInput(
+            "--positive is about the true label", option="positive", remedy="Give --label, or leave it out"
+        )
     return 1, names[1] if len(names) == 2 else None
 
 

@@ -8,8 +8,9 @@ import pandas as pd
 
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import MISSING, Input, Space
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Source, drawn, feature_names, numeric, two_classes, units
-from fairness_audits.messages import SHOWN, advised, check_columns, listed
+from fairness_audits.messages import SHOWN, advised, check_columns, listed, option_in
 from fairness_audits.tables.levels import in_order, level_asked, level_name, place_of
 from fairness_audits.tables.rows import Values, grouped
 from fairness_audits.tables.typed import numbers_as_text
@@ -56,7 +57,7 @@ class Groups:
 def read_groups(data: Source, options: Settings) -> Groups:
     """The two groups that are asked for.
 
-    Raises ValueError for columns and levels that do not exist, columns with two parts, and groups of too few rows.
+    Raises InvalidInput for columns and levels that do not exist, columns with two parts, and groups of too few rows.
     """
     table, path = data.table, data.name
     apart = () if options.id is None else (options.id,)
@@ -77,11 +78,17 @@ def read_groups(data: Source, options: Settings) -> Groups:
     if source == target:
         other = next((level for level in in_order(levels) if level != source), None)
         remedy = (
-            f"name another group, {advised('target', other)}"
+            f"Name another group, {advised('target', other)}"
             if other is not None
-            else "there is nobody to compare with"
+            else "There is nobody to compare with"
         )
-        raise ValueError(f"{path}: --source and --target are both {source}: {remedy}")
+        raise InvalidInput(
+            f"{path}: --source and --target are both {source}",
+            source=path,
+            option="target",
+            column=options.group,
+            remedy=remedy,
+        )
     either = np.isin(group, [source, target])
     label, label_levels = _labels(data, either, options)
     of_label = np.ones(len(table), dtype=bool) if options.given_label is None else label == options.given_label
@@ -95,9 +102,12 @@ def read_groups(data: Source, options: Settings) -> Groups:
         limited += len(members) - len(chosen)
         if len(chosen) < LEAST_ROWS:
             note = "" if options.given_label is None else f" with label {options.given_label}"
-            raise ValueError(
-                f"{path}: the group {level} ({option}) has {len(chosen)} rows{note}, expected at least {LEAST_ROWS}: "
-                "a map needs enough rows to find counterparts among; give more rows, or a larger group"
+            raise InvalidInput(
+                f"{path}: the group {level} ({option}) has {len(chosen)} rows{note}, expected at least {LEAST_ROWS}",
+                source=path,
+                option=option_in(option),
+                column=options.group,
+                remedy="A map needs enough rows to find counterparts among: give more rows, or a larger group",
             )
         ids = None if options.id is None else table[options.id].to_numpy()[chosen]
         known = None if label_levels is None else label[chosen]
@@ -105,9 +115,13 @@ def read_groups(data: Source, options: Settings) -> Groups:
     if options.id is not None:
         ids = table.loc[[*found[0].rows, *found[1].rows], options.id].astype(str)
         if repeated := sorted(set(ids[ids.duplicated()])):
-            raise ValueError(
-                f"{path}: expected one row for each {options.id!r} (--id), found several for "
-                f"{listed(repeated, SHOWN)}: name a column that tells the rows apart, or keep one row of each"
+            raise InvalidInput(
+                f"{path}: expected one row for each {options.id!r} (--id), found several for {listed(repeated, SHOWN)}",
+                source=path,
+                option="id",
+                column=options.id,
+                row=int(ids.index[ids.duplicated()][0]),
+                remedy="Name a column that tells the rows apart, or keep one row of each",
             )
     if options.limit is not None:
         left_out["beyond the limit"] = limited
@@ -117,12 +131,13 @@ def read_groups(data: Source, options: Settings) -> Groups:
 def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[str, str] | None]:
     """The true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None where not known.
 
-    Raises ValueError where they are needed and not known.
+    Raises InvalidInput where they are needed and not known.
     """
     label = np.full(len(data.table), -1)
     if options.label is None:
         if options.given_label is not None:
-            raise ValueError("--given-label is about the true label: give --label, or leave it out")
+            problem = "--given-label is about the true label"
+            raise InvalidInput(problem, option="given_label", remedy="Give --label, or leave it out")
         return label, None
     some = replace(data, table=data.table[rows])
     column = some.table[options.label]
@@ -139,7 +154,7 @@ def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[
 def space_of(groups: Groups, options: Settings, path: str) -> Space:
     """The space of the two groups' rows.
 
-    Raises ValueError for values that are infinite, columns that are neither numbers nor categories, and where nothing
+    Raises InvalidInput for values that are infinite, columns that are neither numbers nor categories, and where nothing
     is left to be mapped.
     """
     frame = pd.concat([groups.source.features, groups.target.features]).sort_index()
@@ -164,10 +179,14 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
             levels = sorted(Values.of(source, name, "feature", known).distinct, key=place_of)
             levels += [np.nan] * (len(known) < len(frame))
             if len(levels) > MOST_LEVELS:
-                raise ValueError(
+                other = "make its texts numbers if they are" if numbers_as_text(known) else "else group its values"
+                raise InvalidInput(
                     f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
-                    f"category: if it is a name or an identifier leave it out, {advised('drop', name)}; "
-                    + ("make its texts numbers if they are" if numbers_as_text(known) else "else group its values")
+                    "category",
+                    source=path,
+                    option="drop",
+                    column=name,
+                    remedy=f"If it is a name or an identifier leave it out, {advised('drop', name)}; {other}",
                 )
             inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
             continue
@@ -187,8 +206,11 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
     owner = np.array([one.gap_of or one.name for one in inputs for _ in one.labels])
     moving = np.flatnonzero(np.isin(owner, owner[varies]))
     if not len(moving):
-        raise ValueError(
+        raise InvalidInput(
             f"{path}: every feature is the same in all rows of {groups.source.level} and in all rows of "
-            f"{groups.target.level}: a map needs features that vary; choose others by --features"
+            f"{groups.target.level}",
+            source=path,
+            option="features",
+            remedy="A map needs features that vary: choose others with --features",
         )
     return replace(still, moving=moving)

@@ -1,4 +1,4 @@
-"""From the settings of a FlipTest to its result. Layout of the JSON: ``docs/fliptest.md``."""
+"""From the settings of a FlipTest to its result. Layout of the JSON: ``docs/guide/fliptest.md``."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,7 +98,7 @@ read_as_probabilities: All outputs lie between 0 and 1: they were read as probab
 
 
 def from_files(settings: Settings) -> Result:
-    """Read, check, map, ask the model, compare. Raises ValueError for everything that the user can mend."""
+    """Read, check, map, ask the model, compare. Raises InvalidInput for everything that the user can correct."""
     source = Source.read(settings.data, **settings.some("text", "missing", "separator"))
     computing = Computing(settings.device, settings.dtype)
     with load_model(settings.predict, settings.trust_pickle, computing, "--predict", WANTED) as model:

@@ -32,7 +32,7 @@ examples:
     fairness-audits fliptest --data rows.parquet --group race --source Black --target White \\
         --predict model.pt --limit 1000 --map wgan --map-setting steps=5000 --null-draws 39
 """
-PAGE = "docs/fliptest.md explains the method, the files and the JSON."
+PAGE = "docs/guide/fliptest.md explains the method, the files and the JSON."
 FILES = "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and the figures"
 
 
@@ -86,8 +86,8 @@ class Predict(Options, title="model"):
 class Map(Options, title="map"):
     map: str = option(
         "entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
-        "docs/fliptest.md; auto: the first of entropic, exact, stochastic and wgan that is sound on people held out of "
-        "its fit (default: auto)",
+        "docs/guide/fliptest.md; auto: the first of entropic, exact, stochastic and wgan that is sound on people held "
+        "out of its fit (default: auto)",
         "auto",
         "NAME",
     )

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from fairness_audits.audits.fliptest.intervals import mean_intervals, sign_intervals
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 Standing = Literal["noise", "stands out"]
@@ -56,20 +57,25 @@ def transparency_report(
 
     Intervals have level 1 - ``alpha``, those of mean shifts from ``bootstraps`` resamples. ``lines`` (d,) bool says
     which features are ranked; None for all. A feature that defines the group changes for everyone, and is better left
-    out. ``units`` (d,) are what shifts are ranked in; None for the features' own. Raises ValueError for unequal shapes,
-    for values that are not finite and for units that are not positive.
+    out. ``units`` (d,) are what shifts are ranked in; None for the features' own. Raises InvalidInput for unequal
+    shapes, for values that are not finite and for units that are not positive.
     """
     if features.ndim != 2 or images.shape != features.shape or members.shape != features.shape[:1]:
-        raise ValueError(
+        raise InvalidInput(
             "expected features and images of shape (n, d) and members (n,), "
-            f"found {features.shape}, {images.shape} and {members.shape}"
+            f"found {features.shape}, {images.shape} and {members.shape}",
+            option="members" if images.shape == features.shape else "images",
         )
     if not (np.isfinite(features).all() and np.isfinite(images).all()):
-        raise ValueError("features or images are not finite: leave those people out of the report, and count them")
+        raise InvalidInput(
+            "features or images are not finite",
+            option="images" if np.isfinite(features).all() else "features",
+            remedy="Leave those people out of the report, and count them",
+        )
     d = features.shape[1]
     units = np.ones(d) if units is None else units
     if units.shape != (d,) or not (units > 0).all():
-        raise ValueError(f"expected a positive unit for each of {d} features, found {units}")
+        raise InvalidInput(f"expected a positive unit for each of {d} features, found {units}", option="units")
     lines = np.ones(d, dtype=bool) if lines is None else lines
     if not members.any():
         return TransparencyReport(*np.full((9, d), np.nan))

@@ -15,6 +15,7 @@ from fairness_audits.audits.loss_ratio.ratio_tests import (
     joined_loss_ratio_test,
 )
 from fairness_audits.audits.loss_ratio.result import STATISTICS, measured, result_of, statistics
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed, reason
 from fairness_audits.results.result import Result
 
@@ -28,17 +29,20 @@ AGREE: Mapping[str, tuple[str, ...]] = {
     ),
     "fair_metric": ("units", "directions"),
     "bounds": ("range",),
+    "search": ("engine",),
 }  # fmt: skip
 """What the JSONs of all parts have alike."""
 ROUNDING = 1e-8
 """What machines learn from the same rows differs by less."""
 MOMENTS = {"S_n": float, "V_n": float, **dict.fromkeys(("n", "non_finite", "clipped", "below_one"), int)}
 """Of a loss-ratio test, what is pooled; null, where a part has no number, is NaN."""
+WRITTEN = "Give what --json or --output wrote"
+"""What to do about a file that holds no result."""
 ERROR_COUNTS = ("n", "wrong_before", "wrong_after", "below_one", "non_finite")
 
 
 def from_files(settings: Settings) -> Result:
-    """Read, check and join. Raises ValueError for what is no result, and for parts that do not belong together."""
+    """Read, check and join. Raises InvalidInput for what is no result, and for parts that do not belong together."""
     return joined(settings.parts)
 
 
@@ -46,21 +50,25 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
     """One test of all rows from the ``results`` of their parts: Results, their dictionaries, files or folders."""
     named = [_read(one, number) for number, one in enumerate(results, start=1)]
     if not named:
-        raise ValueError("expected the results of the parts of an audit, found none")
+        raise InvalidInput("expected the results of the parts of an audit, found none", option="parts")
     for name, part in named:
         if part["audit"] != "loss-ratio":
-            raise ValueError(f"{name} is of the audit {part['audit']}: only parts of a loss-ratio audit can be joined")
+            problem = f"{name} is of the audit {part['audit']}. Only parts of a loss-ratio audit can be joined"
+            raise InvalidInput(problem, source=name, option="parts")
         for group, keys in AGREE.items():
             for key in keys:
                 if not _alike(part.get(group, {}).get(key), named[0][1].get(group, {}).get(key)):
-                    raise ValueError(
-                        f"{name} and {named[0][0]} differ in {group}.{key}: join the parts of one file, audited with "
-                        "the same options"
+                    raise InvalidInput(
+                        f"{name} and {named[0][0]} differ in {group}.{key}",
+                        source=name,
+                        option="parts",
+                        remedy="Join the parts of one file, audited with the same options",
                     )
     wanted = [f"{place}/{len(named)}" for place in range(1, len(named) + 1)]
     found = [str(part["data"]["part"]) for _, part in named]
     if sorted(found) != sorted(wanted):
-        raise ValueError(f"expected the parts {listed(wanted)} of a file (--part), each once, found {listed(found)}")
+        problem = f"expected the parts {listed(wanted)} of a file (--part), each once, found {listed(found)}"
+        raise InvalidInput(problem, option="parts")
     return _pooled([part for _, part in named])
 
 
@@ -81,6 +89,7 @@ def _pooled(parts: Sequence[Part]) -> Result:
         "saturated": sum(one["saturated"] for one in found),
         "largest_ratio": max(one["largest_ratio"] for one in found),
     }
+    placebos = [part["placebo"] for part in parts if part.get("placebo")]
     within = None if bounds[0]["within"] is None else _loss_ratio_test([one["within"] for one in bounds], **limits)
     # Three lines an example, which stay together.
     examples = sorted(
@@ -93,9 +102,21 @@ def _pooled(parts: Sequence[Part]) -> Result:
         "options": options,
         "model": {**first["model"], "device": listed(sorted({part["model"]["device"] for part in parts}))},
         "fair_metric": first["fair_metric"],
+        "search": first["search"],
+        "placebo": (
+            placebos
+            and {
+                "rows": sum(one["rows"] for one in placebos),
+                **statistics(_loss_ratio_test(placebos, **limits)),
+            }
+        )
+        or None,
         "bounds": {
             **bounds[0],
             "outside": sum(one["outside"] for one in bounds),
+            "pinned": float(
+                np.average([one["pinned"] for one in bounds], weights=[part["data"]["audited"] for part in parts])
+            ),
             "within": None if within is None else statistics(within),
         },
         "examples": [{**one, "audit_rank": 1 + place // 3} for place, one in enumerate(examples)],
@@ -123,9 +144,10 @@ def _read(result: Result | Part | str | Path, number: int) -> tuple[str, Part]:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ValueError(f"{name} cannot be read ({reason(error)}): give what --json or --output wrote") from error
+            problem = f"{name} cannot be read ({reason(error)})"
+            raise InvalidInput(problem, source=name, option="parts", remedy=WRITTEN) from error
     if not isinstance(found, Mapping) or "audit" not in found:
-        raise ValueError(f"{name} is no result of an audit: give what --json or --output wrote")
+        raise InvalidInput(f"{name} is no result of an audit", source=name, option="parts", remedy=WRITTEN)
     return name, found
 
 

@@ -17,7 +17,7 @@ examples:
   Parts that wrote folders:
     fairness-audits join --parts parts/1 parts/2 --json audit.json
 """
-PAGE = "docs/auditing.md explains more, and the JSON."
+PAGE = "docs/guide/loss_ratio.md explains more, and the JSON."
 FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
 
 

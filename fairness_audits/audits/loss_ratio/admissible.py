@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairness_audits.attacks.gradient_flow import Bounds
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 
@@ -32,15 +33,16 @@ class Admissible:
         """The admissible points nearest to these (n, d), in Euclidean distance of each feature or category.
 
         The corner e_j of a category's simplex nearest to z is the one with the largest z_j; the first of equals.
-        Raises ValueError where a whole feature has no whole number within its bounds.
+        Raises InvalidInput where a whole feature has no whole number within its bounds.
         """
         low, high = (np.broadcast_to(end, points.shape[-1:]).astype(float) for end in self.bounds)
         found = np.clip(points, low, high)
         whole = list(self.whole)
         least, most = np.ceil(low[whole]), np.floor(high[whole])
         if (least > most).any():
-            raise ValueError(
-                f"expected a whole number within the bounds of feature {whole[int((least > most).argmax())]}"
+            raise InvalidInput(
+                f"expected a whole number within the bounds of feature {whole[int((least > most).argmax())]}",
+                option="bounds",
             )
         found[..., whole] = np.clip(np.rint(points[..., whole]), least, most)
         for group in self.categories:
@@ -55,13 +57,17 @@ def range_of(features: Array) -> Bounds:
 
 
 def check_categories(features: Array, groups: Sequence[Sequence[int]], names: Sequence[str]) -> None:
-    """ValueError unless each row (n, d) has exactly one 1 and else 0 in each group of indicators."""
+    """Raise InvalidInput unless each row (n, d) has exactly one 1 and else 0 in each group of indicators."""
     for group in groups:
         values = features[:, list(group)]
         wrong = ~(np.isin(values, (0, 1)).all(axis=1) & (values.sum(axis=1) == 1))
         if wrong.any():
             listed = ", ".join(names[j] for j in group)
-            raise ValueError(
+            raise InvalidInput(
                 f"{int(wrong.sum())} rows, the first of them row {int(wrong.argmax())}, have no single 1 among the "
-                f"indicators {listed}: name all levels of the category, coded 0 and 1"
+                f"indicators {listed}",
+                option="one_hot",
+                column=names[group[0]],
+                row=int(wrong.argmax()),
+                remedy="Name all levels of the category, coded 0 and 1",
             )

@@ -1,28 +1,23 @@
-"""The measurement: the fair metric, the attack on every audited row, the tests of the ratios, the worst examples."""
+"""What is measured: the fair metric, who could exist, the evidence of a search, the worst examples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
-from fairness_audits.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
-from fairness_audits.attacks.gradient_flow import Bounds, Flow, Plan, step_schedule
+from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
-from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest, flow_tests, loss_ratio_test, loss_ratios
+from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.settings import Settings
+from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
 from fairness_audits.messages import SHOWN, advised, apart, check_columns, listed, nearest
-from fairness_audits.progress import progress_bar
 from fairness_audits.values import Array
 
-RECORDED = 30
-"""At how many step numbers, at most, the course of T_n is recorded."""
 CHANGES = 4
 """How many changed features an example names in the terminal."""
 NEGLIGIBLE = 0.01
@@ -72,7 +67,10 @@ def learned(rows: Rows, units: Units) -> tuple[FairMetric, dict[str, float]]:
     from sklearn.metrics import roc_auc_score
 
     if len(rows.sensitive_inputs) == len(rows.names):
-        raise ValueError("expected features beside the sensitive columns to learn the fair metric from, found none")
+        raise InvalidInput(
+            "expected features beside the sensitive columns to learn the fair metric from, found none",
+            option="features",
+        )
     points = units.inward(rows.features)
     metric = learn(points, rows.sensitive, rows.sensitive_inputs)
     pairs = zip(rows.sensitive.items(), metric.directions, strict=False)
@@ -84,9 +82,11 @@ def directions_in(path: Path, d: int) -> Array:
     try:
         return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
     except FileNotFoundError as error:
-        raise ValueError(f"there is no file {path}: --directions takes a .npy file of shape (number, {d})") from error
+        told = f"there is no file {path}: --directions takes a .npy file of shape (number, {d})"
+        raise InvalidInput(told, source=path, option="directions") from error
     except (OSError, ValueError, EOFError, TypeError) as error:
-        raise ValueError(f"{path} does not hold an array of numbers: write it with numpy.save") from error
+        told = f"{path} does not hold an array of numbers"
+        raise InvalidInput(told, source=path, option="directions", remedy="Write it with numpy.save") from error
 
 
 def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Units) -> FairMetric:
@@ -94,29 +94,33 @@ def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Uni
     d = len(names)
     directions = directions[None, :] if directions.ndim == 1 else directions
     if directions.ndim != 2 or directions.shape[1] != d or not len(directions):
-        raise ValueError(
+        raise InvalidInput(
             f"expected --directions of shape (number, {d}), one entry for each feature in the order "
-            f"{', '.join(names)}; found shape {directions.shape} in {source}"
+            f"{', '.join(names)}; found shape {directions.shape} in {source}",
+            source=source,
+            option="directions",
         )
     # A displacement by v in the columns' units is one by v / scale in those of the audit.
     try:
         return from_directions(directions / units.scale)
     except ValueError as error:
-        raise ValueError(f"{source}: {error}") from error
+        raise InvalidInput.within(source, error, source=source, option="directions") from error
 
 
-def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
+def people_of(rows: Rows, one_hot: Sequence[str], known: Sequence[tuple[int, ...]] = ()) -> Admissible:
     """Return who could exist: in the range of the rows, whole where they are, of one category by ``one_hot`` prefixes.
 
-    Raises ValueError for a prefix that fewer than two columns have, and for rows of no or two categories.
+    The features of other categories may be ``known``. Raises InvalidInput for a prefix that fewer than two columns
+    have, and for rows of no or two categories.
     """
-    categories = []
+    categories = list(known)
     for prefix in one_hot:
         group = tuple(j for j, name in enumerate(rows.names) if name.startswith(prefix))
         if len(group) < 2:
-            raise ValueError(
+            raise InvalidInput(
                 f"{advised('one-hot', prefix)}: expected at least two columns whose names begin so, found "
-                f"{len(group)} among {listed(rows.names, SHOWN)}"
+                f"{len(group)} among {listed(rows.names, SHOWN)}",
+                option="one_hot",
             )
         categories.append(group)
     check_categories(rows.features, categories, rows.names)
@@ -127,30 +131,33 @@ def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
 def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
     """Return the bounds of the option ``--bounds``, in the columns' own units.
 
-    Raises ValueError for a file that does not say feature, low and high, and for rows beyond what it says.
+    Raises InvalidInput for a file that does not say feature, low and high, and for rows beyond what it says.
     """
     if option in ("data", "none"):
         return people.bounds if option == "data" else None
     path = Path(option)
     if not path.suffix:
-        raise ValueError(
-            f"{advised('bounds', option)}: expected data, none or a file with the columns feature, low and high"
+        raise InvalidInput(
+            f"{advised('bounds', option)}: expected data, none or a file with the columns feature, low and high",
+            option="bounds",
         )
     table = Source.read(path)
     check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
     features = table.table["feature"].tolist()
     if unknown := [str(name) for name in features if name not in rows.names]:
         shown = listed(list(map(repr, unknown)), SHOWN)
-        raise ValueError(f"{path}: there is no feature {shown}{nearest(unknown[0], rows.names)}")
+        told = f"{path}: there is no feature {shown}{nearest(unknown[0], rows.names)}"
+        raise InvalidInput(told, source=path, option="bounds")
     low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
     places = [rows.names.index(name) for name in features]
     low[places], high[places] = numeric(table, ("low", "high")).T
     beyond = (rows.features < low) | (rows.features > high)
     if beyond.any():
         row, j = np.argwhere(beyond)[0]
-        raise ValueError(
-            f"{path}: {rows.names[j]!r} is {rows.features[row, j]:g} in row {row}, outside [{low[j]:g}, {high[j]:g}]: "
-            "widen the bounds, or leave such rows out"
+        raise InvalidInput(
+            f"{path}: {rows.names[j]!r} is {rows.features[row, j]:g} in row {row}, outside [{low[j]:g}, {high[j]:g}]",
+            **{"source": path, "option": "bounds", "column": rows.names[j], "row": int(row)},
+            remedy="Widen the bounds, or leave such rows out",
         )
     return low, high
 
@@ -166,7 +173,8 @@ class Evidence:
 
     ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last entry is the verdict.
     Of more than two classes the error is known at the last step alone. ``within`` is the test of comparables that are
-    kept in the range of the data, None where the others are too.
+    kept in the range of the data, None where the others are too. ``placebo`` is the test of ``placebo_rows`` of the
+    rows by the same search without the metric's directions, None where there was none.
     """
 
     steps: tuple[int, ...]
@@ -182,106 +190,21 @@ class Evidence:
     possible_loss: Array
     outside: Array
     within: RatioTest | None
+    placebo: RatioTest | None = None
+    placebo_rows: int = 0
 
 
-def gather(
-    scores: Callable[[torch.Tensor], torch.Tensor],
-    features: Array,
-    label: Array,
-    metric: FairMetric,
-    units: Units,
-    settings: Settings,
-    people: Admissible,
-    bounds: Bounds | None,
-    device: str = "cpu",
-    classes: int = 2,
-) -> Evidence:
-    """Attack rows in the units of the audit and test both ratios on the way.
+def pinned_share(original: Array, comparable: Array, metric: FairMetric, bounds: Bounds | None) -> float:
+    """Return how much of the sensitive subspace lies in features that are held at a bound where they began.
 
-    Parameters
-    ----------
-    scores : callable
-        From inputs (n, d) in the columns' own units to logits (n, ``classes``).
-    features, label : array (n, d) and (n,)
-    metric : FairMetric
-        In the units of the audit.
-    people : Admissible
-        Who could exist, with the range of the data.
-    bounds : pair of arrays (d,), optional
-        The attack stays within them. Without any it is repeated within the range of the data, for comparison.
-
-    Raises
-    ------
-    ValueError
-        For an unstable step size, and where no two rows have a finite ratio.
+    The mean over the rows (n, d) of the sum of the shares of these features, over the dimension of the subspace. A row
+    at the corner of its box cannot move along a direction that leaves it in some feature: 0 without bounds.
     """
-    schedule = step_schedule("constant", settings.step_size, 0.0, settings.steps)
-    plan = Plan(metric, settings.regularization, schedule, recorded_steps(settings.steps))
-    points = units.inward(features)
-    blocks = -(-len(points) // CPU_BLOCK_ROWS) if device == "cpu" else 1
-    scores_at = partial(scored, scores, dtype=settings.dtype, device=device)
-
-    def flow_within(bounds: Bounds | None) -> Flow:
-        limits = None if bounds is None else (units.inward(bounds[0]), units.inward(bounds[1]))
-        with progress_bar("following the gradient", blocks * (settings.steps + 1)) as step:
-
-            def evaluate(z: torch.Tensor) -> torch.Tensor:
-                step()
-                return scores(units.network_input(z))
-
-            return attack(evaluate, points, label, plan, device=device, dtype=settings.dtype, bounds=limits)
-
-    flow = flow_within(bounds)
-    ratio = loss_ratios(flow.original_loss, flow.losses[-1]).values
-    finite = np.isfinite(ratio)
-    if finite.sum() < 2:
-        raise ValueError(
-            f"only {finite.sum()} of {len(points)} rows have a finite loss before and after the attack: expected at "
-            "least 2. Try a smaller --step-size, and a model that returns logits rather than probabilities"
-        )
-    with np.errstate(over="ignore", invalid="ignore"):  # points that ran away are counted, and their distance is NaN
-        fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
-    comparable, within = units.outward(np.asarray(flow.x, dtype=np.float64)), None
-    if bounds is None:
-        inside = flow_within(people.bounds)
-        within = loss_ratio_test(inside.original_loss, inside.losses[-1], settings.delta, settings.alpha)
-    possible = people.nearest(np.where(np.isfinite(comparable), comparable, features))
-    with torch.no_grad():
-        possible_loss = cross_entropy(scores_at(possible), torch.as_tensor(label).to(device))[0].cpu().numpy()
-    errors = None
-    if classes > 2:
-        # Of more classes an error is another's larger score, not a loss beyond log 2.
-        before, last = ((scores_at(x).argmax(1).cpu().numpy() != label).astype(float) for x in (features, comparable))
-        errors = before, np.full(flow.losses.shape, np.nan)
-        errors[1][-1] = np.where(finite, last, np.nan)
-    course, error_course = flow_tests(flow.original_loss, flow.losses, label, settings.delta, settings.alpha, errors)
-    return Evidence(
-        steps=tuple(plan.record),
-        course=course,
-        error_course=error_course,
-        original=features,
-        comparable=comparable,
-        original_loss=flow.original_loss,
-        comparable_loss=flow.losses[-1],
-        ratio=ratio,
-        fair_distance=fair_distance,
-        possible=possible,
-        possible_loss=possible_loss,
-        outside=finite & ~people.within(comparable),
-        within=within,
-    )
-
-
-def scored(scores: Callable[[torch.Tensor], torch.Tensor], x: Array, dtype: str, device: str) -> torch.Tensor:
-    """Compute the scores (n, K) of inputs (n, d) in the columns' own units, in blocks."""
-    with torch.no_grad():
-        blocks = torch.tensor(x, dtype=getattr(torch, dtype), device=device).split(CPU_BLOCK_ROWS)
-        return torch.cat([scores(block) for block in blocks])
-
-
-def recorded_steps(steps: int) -> tuple[int, ...]:
-    """Return at most RECORDED step numbers from 1 to ``steps``, evenly spread on a logarithmic scale."""
-    return tuple(sorted({round(step) for step in np.geomspace(1, steps, RECORDED)}))
+    if bounds is None or not metric.basis.shape[1]:
+        return 0.0
+    held = (comparable == original) & ((original == bounds[0]) | (original == bounds[1]))
+    shares = (metric.basis**2).sum(axis=1) / metric.basis.shape[1]
+    return float((held @ shares).mean())
 
 
 def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int) -> pd.DataFrame:

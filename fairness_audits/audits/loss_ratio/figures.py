@@ -14,7 +14,7 @@ WIDE = 3.0
 """Ratios that span a larger factor are drawn on a logarithmic axis."""
 
 
-def figure(steps: Sequence[int], test: RatioTest) -> Figure:
+def figure(steps: Sequence[int], test: RatioTest, unit: str = "gradient steps") -> Figure:
     """Draw the ``test`` at each of the ``steps``; draw and save within :func:`fairness_audits.results.style.paper`."""
     drawn = new_figure(2.6)
     axes, color = drawn.subplots(), METHODS["baseline"].color
@@ -33,7 +33,7 @@ def figure(steps: Sequence[int], test: RatioTest) -> Figure:
         # Ticks in plain numbers, without those between them.
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("gradient steps")
+    axes.set_xlabel(unit)
     axes.set_ylabel("mean loss ratio")
     # In one line above the panel, where it can cover nothing.
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4)

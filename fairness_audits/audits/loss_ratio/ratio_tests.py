@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 SMALLEST_LOSS = float(np.finfo(np.float64).tiny)
@@ -80,14 +81,16 @@ def loss_ratios(original_loss: Array, attacked_loss: Array) -> LossRatios:
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For a negative loss.
     """
     original, attacked = np.broadcast_arrays(np.asarray(original_loss, float), np.asarray(attacked_loss, float))
     for name, loss in (("original", original), ("attacked", attacked)):
         if (loss < 0).any():
-            raise ValueError(
-                f"expected losses >= 0, found {name} loss {np.nanmin(loss):.6g}: pass losses, not log-probabilities"
+            raise InvalidInput(
+                f"expected losses >= 0, found {name} loss {np.nanmin(loss):.6g}",
+                option=f"{name}_loss",
+                remedy="Pass losses, not log-probabilities",
             )
     finite = np.isfinite(original) & np.isfinite(attacked)
     original, attacked = np.where(finite, original, 1.0), np.where(finite, attacked, 1.0)
@@ -142,7 +145,7 @@ def flow_tests(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         As :func:`loss_ratio_test` and :func:`error_rate_ratio_test` do.
     """
     before, after = errors or (misclassified(original_loss, label), misclassified(losses, label[..., None, :]))
@@ -172,7 +175,7 @@ def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, al
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For n < 2, a negative loss, or a delta or alpha out of range.
 
     References
@@ -265,7 +268,7 @@ def error_rate_ratio_test(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For other values, n < 2, or a delta or alpha out of range.
 
     References
@@ -278,7 +281,11 @@ def error_rate_ratio_test(
     before, after = np.where(finite, before, 0.0), np.where(finite, after, 0.0)
     for name, error in (("original", before), ("attacked", after)):
         if not np.isin(error, (0.0, 1.0)).all():
-            raise ValueError(f"expected 0-1 losses, found other values among the {name} errors: pass 0 and 1")
+            raise InvalidInput(
+                f"expected 0-1 losses, found other values among the {name} errors",
+                option=f"{name}_error",
+                remedy="Pass 0 and 1",
+            )
     counts = {"non_finite": (~finite).sum(axis=-1), "below_one": (after < before).sum(axis=-1)}
     counts |= {"wrong_before": before.sum(axis=-1).astype(int), "wrong_after": after.sum(axis=-1).astype(int)}
     return error_rate_ratio_test_of_counts(finite.sum(axis=-1), delta=delta, alpha=alpha, **counts)
@@ -313,11 +320,11 @@ def error_rate_ratio_test_of_counts(
 
 def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:
     if not shape or shape[-1] < 2:
-        raise ValueError(f"expected at least 2 audit points, found shape {shape}: a spread needs more than one point")
+        raise InvalidInput(f"expected at least 2 audit points, found shape {shape}: a spread needs more than one point")
     if not delta > 0:
-        raise ValueError(f"expected a tolerance delta > 0, found {delta}: the four-fifths rule corresponds to 1.25")
+        raise InvalidInput(f"expected a tolerance delta > 0, found {delta}: the paper takes 1.25", option="delta")
     if not 0 < alpha < 1:
-        raise ValueError(f"expected a level alpha between 0 and 1, found {alpha}: 0.05 is usual")
+        raise InvalidInput(f"expected a level alpha between 0 and 1, found {alpha}: 0.05 is usual", option="alpha")
 
 
 def _decide(mean: Array, std: Array, n: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:

@@ -1,4 +1,4 @@
-"""From the settings of a loss-ratio audit to its result. Layout of the JSON: ``docs/auditing.md``."""
+"""From the settings of a loss-ratio audit to its result. Layout of the JSON: ``docs/guide/loss_ratio.md``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -6,24 +6,47 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
-from fairness_audits.audits.loss_ratio.compute import bounds_of, examples_of, fair_metric, gather, people_of
+from fairness_audits.audits.loss_ratio.compute import (
+    Evidence,
+    bounds_of,
+    examples_of,
+    fair_metric,
+    people_of,
+    pinned_share,
+)
+from fairness_audits.audits.loss_ratio.flows import by_differences, by_gradient, gather
+from fairness_audits.audits.loss_ratio.people import by_people
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.settings import Settings
+from fairness_audits.audits.loss_ratio.trial import (
+    as_the_model_says,
+    columns_of,
+    part_of,
+    rows_of_the_search,
+    sensitive_inputs,
+    trial_of,
+)
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.encoding import encoding_of
 from fairness_audits.inputs.model import Computing, Model, load_model, no_gradient
-from fairness_audits.inputs.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions, probed
-from fairness_audits.inputs.table import Source, attribute, classes_of, drawn, feature_names, rows, units
-from fairness_audits.messages import listed
+from fairness_audits.inputs.probe import OUTPUT_CAVEATS, Answers, model_facts, model_words, output_conditions
+from fairness_audits.inputs.table import Source, attribute, classes_of, feature_names, rows, units
+from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import factor, level, p_text, plain, span
 from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text
+from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 # From where on a caveat is due.
 GROWTH = 0.01
 HEAVY_SHARE, HEAVY_AMONG = 0.1, 100
+MUCH = 0.25
+"""A placebo's excess over 1 beyond this share of the audit's is told."""
+PINNED = 0.25
+"""A larger share of the sensitive directions that bounds hold is told."""
 MOST_APART = 1000
 """Columns whose scales differ by a larger factor cannot be moved by one step size."""
 LIMITS = f"""
@@ -44,6 +67,19 @@ held_out_rows: The test is valid only if the audited rows played no part in maki
 metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study.
 not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, not
   those that are treated worst.
+whole_people: The model's outputs jump, so that no gradient can be followed. Comparable individuals are whole people:
+  one or two columns that the metric permits ({{permitted}}) take values of {{rows:,}} reference rows, at most
+  {{candidates}} candidates. Rejecting shows that such a change raises the loss; not rejecting shows nothing about
+  others.
+clipped: Probabilities are held within {{clip:g}} and {{most:g}} in the losses. The error-rate ratio needs no such
+  bound.
+erratic: The worst candidate for each row rejects, but one candidate for each label and present value does not (mean
+  ratio {{mean}}, lower bound {{bound}}): the model is erratic in the permitted columns, not systematically unfair.
+placebo: The same search along {{directions}} drawn at random has the mean ratio {{mean}} ({{interval}}). {{how}} of the
+  excess over 1 would be found without the sensitive directions: it is the model's sensitivity at large.
+pinned: {{pinned:.0f}} % of the sensitive directions lie in columns that the bounds hold where they began, such as
+  indicators, which cannot fall below 0 or rise above 1. Few people within the bounds are alike in this metric, so the
+  ratio is small; --bounds=none shows it without them.
 still_growing: S_n was still growing at the last step: more --steps look further.
 no_bounds: {{outside:,}} of {{audited:,}} comparables are outside the range of the data, so that they describe nobody;
   kept within it, the mean ratio is {{mean}} and its lower bound {{bound}}. --bounds=data tests that.
@@ -56,69 +92,113 @@ one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios: the me
 """
 SHOWN_LOADINGS = SHOWN_EXAMPLES = 5
 Entry = Mapping[str, Any]
+ENGINES = {
+    "gradient": "along the gradient of the loss",
+    "differences": "along finite differences of the loss",
+    "people": "among whole people, since the model's outputs jump or it takes categories",
+}
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
+POLICY = (
+    " The policy has one candidate for each label and present value, chosen on one half of the rows and applied to the "
+    "other: it finds what is systematic."
+)
+PLACEBO = (
+    " The placebo is the same search in columns, or along directions, drawn at random: it shows the model's "
+    "sensitivity at large."
+)
 STATISTICS = {
     **{"S_n": "mean", "V_n": "std", "T_n": "statistic"},
     **{name: name for name in ("ci_low", "ci_high", "p_value", "rejected", "n", "non_finite", "clipped", "below_one")},
     **{name: name for name in ("wrong_before", "wrong_after")},
 }
 """The arrays of a test by their names in the JSON, which are the paper's where it has one."""
-WANTED = "a torch network or a function of x"
+WANTED = "a torch network, a fitted scikit-learn model or a function of x"
 
 
 def from_files(settings: Settings) -> Result:
-    """Read, check, learn the metric, attack, test. Raises ValueError for everything that the user can mend."""
+    """Read, check, learn the metric, search, test. Raises InvalidInput for everything that the user can correct."""
     if (settings.directions is None) == (not settings.sensitive):
-        raise ValueError("the fair metric is learned from --sensitive, or given by --directions: say one of them")
-    source = Source.read(settings.data, **settings.some("text", "missing", "separator"))
+        raise InvalidInput(
+            "the fair metric is learned from --sensitive, or given by --directions: say one of them", option="sensitive"
+        )
+    read = settings.some("text", "missing", "separator")
+    source = Source.read(settings.data, **read)
+    reference = None if settings.reference is None else Source.read(settings.reference, **read)
     with load_model(
         settings.model, settings.trust_pickle, Computing(settings.device, settings.dtype), wanted=WANTED
     ) as model:
-        return audited(settings, source, model)
+        return audited(settings, source, model, reference=reference)
 
 
-def audited(settings: Settings, source: Source, model: Model, directions: Array | None = None) -> Result:
-    """Learn the metric from the rows or take the ``directions``; attack, test."""
-    if model.kind in ("estimator", "onnx", "quantised"):
-        raise no_gradient(model)
+def audited(
+    settings: Settings, source: Source, model: Model, directions: Array | None = None, reference: Source | None = None
+) -> Result:
+    """Learn the metric or take the ``directions``, try the model, search, test."""
+    if settings.search == "gradient" and model.kind in ("estimator", "onnx", "quantised"):
+        raise no_gradient(model, "leave --search to the audit, which finds a way that needs none")
+    settings = as_the_model_says(settings, source, model)
     sensitive = [attribute(text, tuple(source.table.columns)) for text in settings.sensitive]
     apart = [one.column for one in sensitive]
-    names = feature_names(source, settings, settings.label, apart, "--sensitive", settings.include_sensitive)
-    everyone = rows(source, names, sensitive)
+    columns = feature_names(source, settings, settings.label, apart, "--sensitive", settings.include_sensitive)
+    encoding = encoding_of(source, columns, settings.search != "gradient" and model.kind in ("estimator", "function"))
+    source = encoding.encoded(source)
+    everyone = sensitive_inputs(rows(source, encoding.names, sensitive), encoding, apart)
     scale = units(everyone.features, everyone.names, settings.standardize)
-    metric, alike = fair_metric(settings, everyone, source, directions, scale)
-    if settings.points is not None and settings.points > len(everyone.features):
-        raise ValueError(
-            f"--points asks for {settings.points} rows, but there are {len(everyone.features)}: leave it out to audit "
-            "all of them"
-        )
-    numbers = drawn(np.arange(len(everyone.features)), settings.points, "loss-ratio", "points", str(settings.seed))
-    if settings.part is not None:
-        which, of = map(int, settings.part.split("/"))
-        if 2 * of > len(numbers):
-            raise ValueError(f"--part={settings.part}: {len(numbers)} rows are too few for {of} parts of at least 2")
-        numbers = numbers[which - 1 :: of]
-    computing = Computing(settings.device, settings.dtype)
-    device = str(computing.device)
-    features = torch.tensor(everyone.features[numbers], dtype=computing.dtype, device=device)
-    scores = probed(model, features, everyone.names, settings.output_kind)
-    label, levels = classes_of(source, settings.label, scores.trial.shape[1], settings.classes, settings.positive)
+    others = None
+    if reference is not None:
+        check_columns(reference.table, [*columns, *apart], "--reference", reference.name)
+        reference = encoding.encoded(reference)
+        others = sensitive_inputs(rows(reference, encoding.names, sensitive), encoding, apart)
+        if others.levels != everyone.levels:
+            raise InvalidInput(
+                f"{reference.name} and {source.name} have other levels of the sensitive columns",
+                source=reference.name,
+                option="reference",
+                remedy="Give reference rows with the same levels",
+            )
+    learned_from = (everyone, source) if others is None or reference is None else (others, reference)
+    metric, alike = fair_metric(settings, *learned_from, directions, scale)
+    people = people_of(everyone, settings.one_hot, encoding.categories)
+    tried = trial_of(model, encoding, everyone, settings, metric.basis.T, scale)
+    kept, values = rows_of_the_search(settings, len(everyone.features), tried.engine == "people", others)
+    numbers, deal = part_of(settings, kept)
+    answers = tried.of(numbers)
+    count = answers.trial.shape[1]
+    names = settings.classes
+    if names is None and count > 2 and len(model.classes) == count:
+        names = tuple(map(level_name, model.classes))
+    label, levels = classes_of(source, settings.label, count, names, settings.positive)
     some = replace(everyone, label=label, label_levels=levels).only(numbers)
-    people = people_of(everyone, settings.one_hot)
     bounds = bounds_of(settings.bounds, everyone, people)
-    evidence = gather(
-        scores.evaluate, some.features, some.label, metric, scale, settings, people, bounds, device, len(levels)
-    )
-    right = scores.prediction == some.label
+    found: dict[str, Any] = {"engine": tried.engine, "jumps": tried.jumps}
+    search = (some.features, some.label)
+    if tried.engine == "people":
+        assert isinstance(answers, Answers)
+        known = everyone.features[values] if others is None else others.features
+        whole_columns = columns_of(everyone.names, encoding, people, settings.one_hot)
+        whole = by_people(answers, *search, metric, scale, settings, known, whole_columns, deal)
+        evidence, bounds = whole.evidence, None
+        origin = source.name if others is None or reference is None else reference.name
+        found |= {**whole.facts, "policy": statistics(whole.policy)}
+        found["reference"] = {"path": origin, "rows": len(known), "held_out": others is None}
+    else:
+        if isinstance(answers, Answers):
+            engine = by_differences(answers, *search, scale, settings.steps)
+        else:
+            engine = by_gradient(answers.evaluate, *search, scale, settings, tried.device, len(levels))
+        evidence = gather(engine, *search, metric, scale, settings, people, bounds, deal)
+    right = answers.prediction == some.label
     classes = [
         {"level": level, "rows": int((some.label == one).sum()), "right": int(right[some.label == one].sum())}
         for one, level in enumerate(levels)
     ]
     largest = float(np.nanmax(evidence.ratio))
     examples = examples_of(evidence, some, numbers, scale, settings.examples)
-    tests, counts = (evidence.course, evidence.error_course), {"saturated": scores.saturated, "largest_ratio": largest}
+    tests, counts = (evidence.course, evidence.error_course), {"saturated": answers.saturated, "largest_ratio": largest}
     facts = {
         **measured(evidence.steps, tests, classes, counts),
+        "search": found,
+        "placebo": placebo_facts(evidence),
         "data": {
             "path": source.name,
             "sha256": source.sha256,
@@ -132,17 +212,25 @@ def audited(settings: Settings, source: Source, model: Model, directions: Array 
             "scales_apart": apart_by(scale.inward(everyone.features)),
             "notes": dict(source.notes),
         },
-        "model": {**model_facts(model, scores), "device": device},
+        "model": {**model_facts(model, answers), "device": tried.device},
         "fair_metric": {**alike, "units": by_feature(everyone.names, scale.shift, scale.scale)},
         "bounds": {
             "range": None if bounds is None else by_feature(everyone.names, *bounds),
             "whole": [everyone.names[place] for place in people.whole],
             "outside": int(evidence.outside.sum()),
+            "pinned": pinned_share(evidence.original, evidence.comparable, metric, bounds),
             "within": None if evidence.within is None else statistics(evidence.within),
         },
         "examples": plain(examples.to_dict("records")),
     }
     return replace(result_of(facts, stated(settings), evidence.course), settings=settings)
+
+
+def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
+    """Return the statistics of the placebo, None where there was none."""
+    if evidence.placebo is None:
+        return None
+    return {"rows": evidence.placebo_rows, **statistics(evidence.placebo)}
 
 
 def measured(
@@ -179,6 +267,7 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
     """
     found, data, model = facts["results"], facts["data"], facts["model"]
     test, balanced, trivial = found["loss_ratio"], found["balanced_accuracy"], 1 / len(found["classes"])
+    whole = facts["search"]["engine"] == "people"
     return Result(
         audit="loss-ratio",
         title="Loss-ratio audit",
@@ -191,8 +280,8 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
             {
                 "rows": test["n"],
                 "left_out": 100 * test["non_finite"] / data["audited"],
-                "saturated": 100 * found["saturated"] / data["audited"],
-                "scales": data["scales_apart"],
+                "saturated": None if whole else 100 * found["saturated"] / data["audited"],
+                "scales": None if whole else data["scales_apart"],
                 "gain": None if balanced is None else balanced - trivial,
                 **{"balanced": balanced, "trivial": trivial, "classes": numbered(data["label_levels"])},
             },
@@ -205,7 +294,7 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
             "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
             **({"examples": pd.DataFrame(facts["examples"])} if facts["examples"] else {}),
         },
-        libraries=("numpy", "torch"),
+        libraries=("numpy", "torch") if facts["search"]["engine"] == "gradient" else ("numpy",),
     )
 
 
@@ -222,21 +311,55 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
     mean = course["loss_ratio"]["S_n"]
     growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
     share = found["largest_ratio"] / test["S_n"] / test["n"]
-    within = facts["bounds"]["within"]
+    within, search, bounds = facts["bounds"]["within"], facts["search"], facts["bounds"]
+    whole = search["engine"] == "people"
     return {
         "part_of_rows": data["part"] and {"part": data["part"]},
         "held_out_rows": True,
         "metric_of_audited_rows": metric["source"] == "learned",
         "not_rejected": not test["rejected"],
-        "still_growing": not test["rejected"] and growing,
+        "still_growing": not whole and not test["rejected"] and growing,
+        "whole_people": whole
+        and {
+            **{"permitted": listed(search["permitted"], SHOWN), "rows": search["reference"]["rows"]},
+            "candidates": search["candidates"],
+        },
+        "clipped": whole and {"clip": search["clip"], "most": 1 - search["clip"]},
+        "erratic": whole
+        and test["rejected"]
+        and not search["policy"]["rejected"]
+        and {"mean": factor(search["policy"]["S_n"]), "bound": factor(search["policy"]["T_n"])},
+        "placebo": placebo_condition(facts),
+        "pinned": bounds.get("pinned", 0) > PINNED and {"pinned": 100 * bounds["pinned"]},
         "no_bounds": within is not None
         and {
             **{"outside": facts["bounds"]["outside"], "audited": data["audited"]},
             **{"mean": factor(within["S_n"]), "bound": factor(within["T_n"])},
         },
-        "whole_columns": bool(facts["bounds"]["whole"]),
-        **output_conditions(model["output_kind"], model["output_kind_detected"], found["saturated"], "row"),
+        "whole_columns": not whole and bool(bounds["whole"]),
+        **output_conditions(
+            model["output_kind"], model["output_kind_detected"], 0 if whole else found["saturated"], "row"
+        ),
         "one_heavy_row": test["n"] >= HEAVY_AMONG and share > HEAVY_SHARE and {"share": 100 * share},
+    }
+
+
+def placebo_condition(facts: Mapping[str, Any]) -> dict[str, Any] | bool:
+    """Return the quantities of the caveat that the placebo raises the loss as well, False where it hardly does."""
+    placebo, test = facts["placebo"], facts["results"]["loss_ratio"]
+    if placebo is None or placebo["S_n"] is None or placebo["T_n"] <= 1:
+        return False
+    share = (placebo["S_n"] - 1) / (test["S_n"] - 1) if test["S_n"] > 1 else 1.0
+    if share < MUCH:
+        return False
+    permitted = len(facts["search"].get("permitted", ()))
+    what = "columns" if permitted else "directions"
+    count = permitted or facts["fair_metric"]["dimension"]
+    return {
+        "directions": f"{count} {what if count > 1 else what[:-1]}",
+        "mean": factor(placebo["S_n"]),
+        "interval": span((placebo["ci_low"], placebo["ci_high"]), factor),
+        "how": "All" if share >= 1 else f"{100 * share:.0f} %",
     }
 
 
@@ -269,32 +392,38 @@ def _sections(facts: Entry, options: Entry, course: RatioTest) -> Iterator[Secti
     tested = {
         "null": f"the mean loss ratio E[loss on a comparable individual / own loss] is at most {options['delta']:g}",
         "rows": f"{data['audited']:,} of {data['rows']:,}",
+        "search": ENGINES[facts["search"]["engine"]],
         "read as": f"{model_words(facts['model'])}; {data['label']}: {numbered(data['label_levels'])}",
     }
     yield words.tested(Settings, options, tested)
+    engine = facts["search"]["engine"]
     drawn = Figure(
         stem="loss_ratio",
         key="figure",
         title="Loss ratios",
         caption="The mean ratio S_n with its two-sided interval, and the lower bound T_n, as the attack goes on.",
         by="fairness_audits.audits.loss_ratio.figures:figure",
-        of=(facts["course"]["steps"], course),
+        of=(facts["course"]["steps"], course, "candidates" if engine == "people" else "gradient steps"),
     )
-    yield Section("Result", (*_results(facts["results"], options["delta"], options["alpha"]), drawn))
-    yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
+    yield Section("Result", (*_results(facts, options["delta"], options["alpha"]), drawn))
+    yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"], facts["search"])))
     if facts["examples"]:
         yield Section("Most unfair examples (rows counted from 0)", (_examples(facts["examples"]),))
 
 
-def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Table, Text, Text]:
-    rows = []
-    for key, name in TESTS.items():
-        test = results[key]
+def _results(facts: Mapping[str, Any], delta: float, alpha: float) -> tuple[Table, Text, Text]:
+    results, rows = facts["results"], []
+    tests = [(name, results[key]) for key, name in TESTS.items()]
+    if policy := facts["search"].get("policy"):
+        tests.append(("loss ratio, policy", policy))
+    if placebo := facts["placebo"]:
+        tests.append((f"loss ratio, placebo of {placebo['rows']:,} rows", placebo))
+    for name, test in tests:
         if test["T_n"] is None:
             rows.append(Row((name, *["-"] * 5)))
             continue
         interval = span((test["ci_low"], test["ci_high"]), factor)
-        decision = "rejected" if test["rejected"] else "not rejected"
+        decision = "-" if test is facts["placebo"] else "rejected" if test["rejected"] else "not rejected"
         rows.append(Row((name, factor(test["S_n"]), interval, factor(test["T_n"]), p_text(test["p_value"]), decision)))
     last = Column(f"at most {delta:g}?", "text")
     heads = ("", "S_n", f"{level(alpha)} interval", "T_n", "p-value")
@@ -306,7 +435,11 @@ def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Ta
     nobody = " No row is misclassified before the attack: error rates have no ratio." if unknown else ""
     return (
         Table((*map(Column, heads), last), tuple(rows)),
-        Text("S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."),
+        Text(
+            "S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."
+            + (POLICY if policy else "")
+            + (PLACEBO if placebo else "")
+        ),
         Text(
             f"{test['n']:,} ratios, {test['below_one']:,} of them below 1{clipped}{left_out}. The model's accuracy on "
             f"these rows is {results['accuracy']:.3f}, balanced {balanced}.{nobody}"
@@ -314,7 +447,7 @@ def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Ta
     )
 
 
-def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
+def _alike(metric: Mapping[str, Any], search: Mapping[str, Any]) -> Iterator[Text]:
     many, learned = len(metric["directions"]), metric["source"] == "learned"
     source = f"learned from {metric['rows']:,} rows of {metric['path']}" if learned else f"given in {metric['path']}"
     directions = f"{many} directions that span" if many > 1 else "1 direction that spans"
@@ -328,6 +461,11 @@ def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
         levels = metric["levels"].get(name)
         separation = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f})" if levels else ""
         yield Text(f"{name}{separation}: {shown}", item=True)
+    shares = search.get("shares", metric["shares"])
+    most = sorted(shares, key=lambda name: -shares[name])[: 2 * SHOWN_LOADINGS]
+    shown = ", ".join(f"{name} {shares[name]:.2f}" for name in most)
+    may = f" Columns of {search['least_share']:g} or more may change." if "permitted" in search else ""
+    yield Text(f"Share of a column's move along these directions: {shown}.{may}")
 
 
 def _examples(records: Sequence[Entry]) -> Table:

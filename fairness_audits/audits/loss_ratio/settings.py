@@ -1,8 +1,9 @@
 """Loss-ratio audit: does the model treat comparable individuals alike?
 
-Each audited row is moved, by following the gradient of its own loss, to a comparable individual: one that a fair metric
-holds to be alike and that the model treats worse. The audit tests the null hypothesis that this multiplies the loss by
-at most --delta on average, and says with which confidence it is more. The error-rate ratio is tested beside it.
+Each audited row is moved to a comparable individual: one that a fair metric holds to be alike and that the model treats
+worse. A smooth model is followed up the gradient of the row's own loss; a model whose outputs jump, such as trees, is
+asked about whole people. The audit tests the null hypothesis that this multiplies the loss by at most --delta on
+average, and says with which confidence it is more. The error-rate ratio is tested beside it.
 
 The fair metric ignores differences along sensitive directions. Either these are learned from sensitive attributes
 (--sensitive: the directions that tell their groups apart), or they are given (--directions).
@@ -11,7 +12,7 @@ The fair metric ignores differences along sensitive directions. Either these are
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fairness_audits.options import Network, Options, Output, Precise, Reading, Rows, Standardize, option, source
 from fairness_audits.validation import Count, Limit, Positive, Share, Size, at_least
@@ -23,11 +24,16 @@ examples:
         --positive '>50K' --model model.pt --sensitive sex,race=White \\
         --standardize continuous --output audit
 
+  Boosted trees, asked about whole people:
+    fairness-audits loss-ratio --data rows.parquet --label income --positive '>50K' \\
+        --model model.joblib --trust-pickle --sensitive sex,race=White \\
+        --standardize continuous --reference training.parquet --output audit
+
   A network built by a function in a file, directions of one's own, JSON only:
     fairness-audits loss-ratio --data rows.csv --label y \\
         --model nets/credit.py:network --directions directions.npy --json audit.json
 """
-PAGE = "docs/auditing.md explains more, and the JSON."
+PAGE = "docs/guide/loss_ratio.md explains more, and the JSON."
 FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
 
 
@@ -71,6 +77,30 @@ class Metric(Options, title="fair metric (one of the first two)"):
     )
 
 
+class Search(Options, title="search"):
+    search: Literal["auto", "gradient", "differences", "people"] = option(
+        "how comparable individuals are found: by the gradient of a torch network; by finite differences of any smooth "
+        "model; or among whole people, for models whose outputs jump (default: the first of these that the model can "
+        "have, by a trial)",
+        "auto",
+    )
+    reference: Path | None = source(
+        "rows that are not audited, with the columns of the data: the metric is learned from them, and whole people "
+        "take their values (default: the metric from the audited rows, the values from a fifth of the rows)",
+        None,
+        "FILE",
+        python="reference",
+    )
+    least_share: Share = option(
+        "whole people: a column may change where at least this share of its move is along the sensitive directions", 0.5
+    )
+    placebo: Literal["random", "none"] = option(
+        "repeat the search along as many directions drawn at random, to see how much of the ratio is the model's "
+        "sensitivity at large",
+        "random",
+    )
+
+
 class People(Options, title="who could exist"):
     """What a comparable individual may be."""
 
@@ -89,7 +119,7 @@ class People(Options, title="who could exist"):
 
 
 class Test(Options, title="test and attack"):
-    delta: Positive = option("tolerated ratio, from the 4/5 rule", 1.25)
+    delta: Positive = option("tolerated ratio", 1.25)
     alpha: Share = option("level of the test", 0.05)
     regularization: Positive = option("weight of fair distance", 50.0, "LAMBDA")
     step_size: Positive = option("at most 1 / LAMBDA, to be stable", 0.01, "ETA")
@@ -97,5 +127,5 @@ class Test(Options, title="test and attack"):
     examples: Size = option("how many unfair examples", 10, "K")
 
 
-class Settings(Data, Reading, Network, Precise, Metric, People, Test, Output):
+class Settings(Data, Reading, Network, Precise, Metric, Search, People, Test, Output):
     """Every option of the loss-ratio audit."""

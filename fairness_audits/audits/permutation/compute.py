@@ -6,29 +6,34 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.special import expit, logit, ndtri
 
-from fairness_audits.audits.inference import adjusted_p
+from fairness_audits.audits.inference import adjusted_p, wilson_interval
 from fairness_audits.audits.permutation import metrics as known_metrics
 from fairness_audits.audits.permutation import monte_carlo
 from fairness_audits.audits.permutation.correlation import correlation_test
+from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import ALIASES, METRICS, Auc, Mean, Metric, Rate, UserMetric
 from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative, tails
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.pairs import largest_t
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, independent, tested
+from fairness_audits.audits.permutation.resamplers import countable, resampler
 from fairness_audits.audits.permutation.settings import Settings
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model import named_object
 from fairness_audits.inputs.table import Attribute, attribute
-from fairness_audits.messages import advised, reason
+from fairness_audits.messages import advised, listed, reason
 from fairness_audits.progress import track
 from fairness_audits.results.formats import plural
 from fairness_audits.results.sentences import caveats
 from fairness_audits.seeds import generators
 from fairness_audits.tables import contingency, numbers, predictions
-from fairness_audits.tables.levels import rest_of
+from fairness_audits.tables.groupings import grouping as grouping_of
+from fairness_audits.tables.levels import level_name, rest_of
 from fairness_audits.tables.table import Table
 
 CORRELATION = "correlation"
@@ -36,6 +41,9 @@ SEVERAL = {"equalized_odds": ("tpr", "fpr")}
 """Notions of fairness that are about more than one metric."""
 KNOWN = (*METRICS, *ALIASES, *SEVERAL, CORRELATION)
 DRAWS = 10_000
+FOUR_FIFTHS = 0.8
+WIDTH = 0.2
+"""Equality of rates is no answer where the interval of their difference is wider."""
 UNIT = (0.0, 1.0)
 ROUNDING = 1e-9
 ROWS = 100_000
@@ -56,6 +64,14 @@ group: --group goes with metrics that groups can be compared by, such as --metri
 rows_alone: metric correlation takes rows as they are: leave --cluster out
 decisions: metric {metric} needs decisions: give them by --prediction, or cut the scores by --threshold
 scores: metric {metric} needs scores: give them by --score
+margin: --margin is of differences and --ratio of ratios: leave one of them out
+ratio: --at-least goes with --ratio: add it
+early: --resampling-risk stops when the decision about equality is safe, not that about a margin: leave it out
+unstudentized: a margin is shown by exact or studentised tests: leave --method=unstudentized out
+sampled: ratios are tested exactly: leave --method=studentized out
+ratios: --ratio is of rates, which metric {metric} is not: leave it out
+clustered: --ratio takes rows as they are: leave --cluster out
+correlated: --margin and --ratio compare groups: leave the metric correlation out
 max_t: --correct=max-t is a two-sided test: leave --alternative out, or take another correction
 """
 
@@ -90,6 +106,15 @@ class Plan:
         equal = metric is not None and self.drawn(metric) and self.correction != "max_t"
         return self.settings.alternative or ("equal-tailed" if equal else "two-sided")
 
+    @property
+    def shown(self) -> Bounds | None:
+        """Return the bounds that are to be shown; None where equality alone is tested."""
+        if self.settings.margin is not None:
+            return Bounds.margin(self.settings.margin)
+        if self.settings.ratio:
+            return Bounds.at_least(self.settings.at_least or FOUR_FIFTHS, one_sided=bool(self.settings.reference))
+        return None
+
     def rng(self, *what: str) -> np.random.Generator:
         """Return the generator of a test, which does not depend on the other tests of the run."""
         (rng,) = generators("audit", "permutation", str(self.settings.seed), *what, repetitions=1)
@@ -122,10 +147,18 @@ def planned(settings: Settings) -> Plan:
         "rows_alone": correlated and settings.cluster,
         "decisions": not decided and settings.threshold is None and [{"metric": name} for name in rates],
         "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
+        "margin": settings.margin is not None and settings.ratio,
+        "ratio": settings.at_least is not None and not settings.ratio,
+        "ratios": settings.ratio and [{"metric": one.name} for one in metrics if not isinstance(one, Rate)],
+        "clustered": settings.ratio and settings.cluster is not None,
+        "early": settings.resampling_risk is not None and (settings.ratio or settings.margin is not None),
+        "unstudentized": settings.method == "unstudentized" and (settings.ratio or settings.margin is not None),
+        "sampled": settings.method == "studentized" and settings.ratio,
+        "correlated": correlated and (settings.ratio or settings.margin is not None),
         "max_t": settings.correct == "max-t" and settings.alternative not in (None, "two-sided"),
     }
     if refused := next(caveats(REFUSED, found), None):
-        raise ValueError(refused.text)
+        raise InvalidInput(refused.text, option=refused.condition)
     return Plan(settings, metrics, settings.draws or DRAWS, settings.correct.replace("-", "_"))
 
 
@@ -218,14 +251,36 @@ def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
     return int(independent(content, metric).min()) if isinstance(metric, Auc | Rate) else None
 
 
+class Support(NamedTuple):
+    """Rows ``n`` of a group that a metric is computed of, and the ``events`` among them; None where nothing is counted.
+
+    Events are those of a rate, and the positives of an AUC.
+    """
+
+    n: int
+    events: int | None
+
+
+def support(content: Counts | Predictions, metric: Metric) -> tuple[Support, ...]:
+    """Return what the metric of each group rests on."""
+    if isinstance(metric, Rate):
+        table = content.table if isinstance(content, Counts) else content.decision_table()
+        return tuple(Support(int(x + z), int(x)) for x, z, _ in metric.split(table))
+    events: Sequence[int | None] = [None] * len(content.groups)
+    if isinstance(metric, Auc):
+        events = (content.table[:, 1].sum(axis=1) if isinstance(content, Counts) else content.positives()).tolist()
+    return tuple(Support(int(n), x) for n, x in zip(content.sizes, events, strict=True))
+
+
 @dataclass(frozen=True)
 class Finding:
     """One test among all.
 
     ``fewest`` is the smallest number of units of one kind (positives, say) in a group; ``varied`` says whether the
-    model's outputs differ. Tests of one ``hypothesis``, such as equal TPR and equal FNR, are counted once. ``adjusted``
-    is the p-value after the correction, None where the test is undefined, and ``least`` that of the smallest p-values
-    that bins of scores allow.
+    model's outputs differ. ``rests_on`` are the rows and the events of each group that the metric is computed of. Tests
+    of one ``hypothesis``, such as equal TPR and equal FNR, are counted once. ``adjusted`` is the p-value after the
+    correction, None where the test is undefined, and ``least`` that of the smallest p-values that bins of scores allow;
+    ``beyond`` is the corrected p-value of "within the bounds".
     """
 
     grouping: str
@@ -237,6 +292,34 @@ class Finding:
     varied: bool = True
     adjusted: float | None = None
     least: float | None = None
+    rests_on: tuple[Support, ...] = ()
+    beyond: float | None = None
+
+    @property
+    def bounds(self) -> Literal["shown", "not shown", "exceeded"] | None:
+        """Return what is shown about the bounds; None where there are none, or the test is undefined."""
+        found, alpha = self.test.equivalence, self.test.alpha
+        if found is None:
+            return None
+        if found.p_within <= alpha:
+            return "shown"
+        return "exceeded" if self.beyond is not None and self.beyond <= alpha else "not shown"
+
+    def wide(self, width: float | None) -> bool:
+        """Return whether equality is not rejected by an interval wider than ``width``; by default that of rates.
+
+        Of a one-sided test, twice the side that has an end counts.
+        """
+        test = self.test
+        limit = width or (WIDTH if test.metric in known_metrics.RATES else math.inf)
+        if self.rejected or test.undefined or test.metric == CORRELATION:
+            return False
+        assert test.difference is not None
+        assert test.ci_low is not None
+        assert test.ci_high is not None
+        sides = {"greater": (test.ci_low,) * 2, "less": (test.ci_high,) * 2}
+        ends = sides.get(test.alternative, (test.ci_low, test.ci_high))
+        return sum(abs(end - test.difference) for end in ends) > limit
 
     @property
     def turned(self) -> bool:
@@ -247,6 +330,57 @@ class Finding:
     def rejected(self) -> bool:
         """Return whether equality is rejected after the correction."""
         return self.adjusted is not None and self.adjusted <= self.test.alpha
+
+
+@dataclass(frozen=True)
+class GroupEstimate:
+    """The metric of one group by itself, with its interval at level 1 - alpha; None where it does not exist.
+
+    The interval is Wilson's for rates of unclustered rows, normal on the scale of log odds for the AUC, else normal.
+    """
+
+    grouping: str
+    metric: str
+    title: str
+    name: str
+    rows: int
+    rests_on: Support
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[GroupEstimate]:
+    """Estimate a metric in each group, the worst first: the lowest, of errors and losses the highest."""
+    rests_on, settings = support(content, metric), plan.testing(metric)
+    if isinstance(metric, Rate) and countable(content):
+        ends = [wilson_interval(x or 0, n, 1 - settings.alpha) if n else (math.nan, math.nan) for n, x in rests_on]
+        values = [(x or 0) / n if n else math.nan for n, x in rests_on]
+    else:
+        content, moved = near_zero(content) if isinstance(metric, Mean) and metric.moves else (content, 0.0)
+        observed = resampler(content, metric, 0, settings.smoothing, settings.bootstraps).observed
+        values = (observed.value + moved).tolist()
+        reach = float(ndtri(1 - settings.alpha / 2)) * np.sqrt(
+            np.where(observed.variance > 0, observed.variance, np.nan)
+        )
+        low, high = observed.value - reach, observed.value + reach
+        if isinstance(metric, Auc):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                odds, wide = logit(observed.value), reach / (observed.value * (1 - observed.value))
+            low, high = expit(odds - wide), expit(odds + wide)
+        ends = list(zip((low + moved).tolist(), (high + moved).tolist(), strict=True))
+
+    def known(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    found = [
+        GroupEstimate(grouping, metric.name, metric.title, name, int(rows), of, known(value), known(low), known(high))
+        for name, rows, of, value, (low, high) in zip(
+            content.groups, content.sizes, rests_on, values, ends, strict=True
+        )
+    ]
+    sign = -1 if metric.name in known_metrics.HIGH_IS_WORSE else 1
+    return sorted(found, key=lambda one: math.inf if one.estimate is None else sign * one.estimate)
 
 
 def hypotheses(findings: Sequence[Finding]) -> int:
@@ -263,16 +397,23 @@ class Job:
     drawn: bool
 
 
-def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
-    """Read, test and correct; return the metrics of each pair of groups together, and the plan with its final draws.
+def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEstimate, ...], Plan]:
+    """Read, test and correct; return the tests, the metrics of each group, and the plan with its final draws.
+
+    The metrics of each pair of groups are together.
 
     Raises ValueError for whatever the user can mend.
     """
     jobs: list[Job] = []
+    groups: list[GroupEstimate] = []
+    references = References(plan.settings.reference, every=plan.settings.ratio)
     for text in dict.fromkeys(plan.settings.group):
-        grouping = attribute(text, table.columns)
-        for metric, data in read(table, plan, grouping):
-            jobs += _group_jobs(plan, grouping.name, metric, *data)
+        grouping = _grouping(text, table)
+        for metric, (content, basis) in read(table, plan, grouping):
+            content, reference = references.last(content, grouping.name)
+            jobs += _group_jobs(plan, grouping.name, metric, content, basis, reference)
+            groups += by_group(content, metric, grouping.name, plan)
+    references.check()
     for column in dict.fromkeys(plan.settings.attribute):
         jobs.append(Job(_correlation(table, plan, column), ((column, CORRELATION),), drawn=True))
     several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
@@ -287,7 +428,52 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
         for finding in job.tests(plan):
             together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
     findings = [finding for pair in together.values() for finding in pair]
-    return _corrected(findings, plan.correction), plan
+    return _corrected(findings, plan.correction), tuple(groups), plan
+
+
+def _grouping(text: str, table: Table) -> Attribute:
+    """Return the column, or the level of one, to group by; a cross or a cut is added to the table."""
+    made = grouping_of(text, table.columns)
+    if made is None:
+        return attribute(text, table.columns)
+    table.add(made)
+    return Attribute(made.name)
+
+
+class References:
+    """The groups that others are compared with, and which of them were found."""
+
+    def __init__(self, names: Sequence[str], every: bool) -> None:
+        self._names, self._every = [level_name(name) for name in names], every
+        self._seen: dict[str, tuple[str, ...]] = {}
+        self._found: set[str] = set()
+
+    def last(self, content: Counts | Predictions, grouping: str) -> tuple[Counts | Predictions, bool]:
+        """Return the data with the reference as the last group, and whether there is one.
+
+        Raises InvalidInput where none of the references is a group, if each grouping needs one.
+        """
+        self._seen[grouping] = content.groups
+        here = [name for name in content.groups if level_name(name) in self._names]
+        self._found.update(map(level_name, here))
+        if len(here) > 1 or (self._names and self._every and not here):
+            raise InvalidInput(
+                f"--reference names {len(here)} groups of {grouping!r}, which are {listed(content.groups)}",
+                option="reference",
+                column=grouping,
+                remedy="Name one of them",
+            )
+        if not here:
+            return content, False
+        return content.ordered((*(name for name in content.groups if name != here[0]), here[0])), True
+
+    def check(self) -> None:
+        """Raise InvalidInput for a reference that is no group."""
+        if lost := [name for name in self._names if name not in self._found]:
+            known = "; ".join(f"{grouping}: {listed(groups)}" for grouping, groups in self._seen.items())
+            raise InvalidInput(
+                f"--reference names {lost[0]!r}, which is no group", option="reference", remedy=f"There are {known}"
+            )
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
@@ -312,8 +498,13 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     return replace(plan, draws=max(plan.draws, least))
 
 
-def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str) -> Iterator[Job]:
-    """Yield one job for each group against the others, or for each pair; with max-T, one for all pairs."""
+def _group_jobs(
+    plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str, reference: bool
+) -> Iterator[Job]:
+    """Yield one job for each group against the others, or for each pair; with max-T, one for all pairs.
+
+    With a ``reference``, the last group, each of the others is compared with it alone.
+    """
     settings, known = plan.settings, content.groups
     # One-sided, the hypotheses of complementary rates are opposite ones.
     what = metric.name if settings.alternative in SIDED else known_metrics.hypothesis(metric)
@@ -322,20 +513,25 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Pre
     def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
         few, of = fewest(content, metric), (grouping, *test.groups, what)
         few, varied = min(test.units) if few is None else few, varies(content, metric)
-        return Finding(grouping, metric.title, test, basis, few, of, varied, adjusted)
+        every = support(content, metric)
+        rests_on = tuple(every[content.groups.index(name)] for name in test.groups)
+        return Finding(grouping, metric.title, test, basis, few, of, varied, adjusted, rests_on=rests_on)
 
     def compared(content: Counts | Predictions, plan: Plan) -> list[Finding]:
         rng = plan.rng(grouping, metric.name, *content.groups)
-        return [found(content, tested(content, metric, plan.testing(metric), rng))]
+        return [found(content, tested(content, metric, plan.testing(metric), rng, plan.shown))]
 
     def all_at_once(plan: Plan) -> list[Finding]:
-        tests, adjusted = largest_t(content, metric, plan.testing(metric), plan.rng(grouping, metric.name, "max_t"))
+        rng = plan.rng(grouping, metric.name, "max_t")
+        tests, adjusted = largest_t(content, metric, plan.testing(metric), rng, plan.shown)
         return [found(content.pair(*pair), test, p) for pair, test, p in zip(places, tests, adjusted, strict=True)]
 
     if plan.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    if len(known) > 2 and not settings.pairs:
+    if reference and not settings.pairs:
+        parts = (content.pair(place, len(known) - 1) for place in range(len(known) - 1))
+    elif len(known) > 2 and not settings.pairs:
         parts = (against_rest(content, place) for place in range(len(known)))
     else:
         parts = (content.pair(a, b) for a, b in places)
@@ -360,17 +556,24 @@ def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list
     def test(plan: Plan) -> list[Finding]:
         rng, names = plan.rng(column, CORRELATION), (score, column)
         made = correlation_test(found[score], found[column], rng=rng, names=names, **vars(plan.testing()))
-        return [Finding(column, "correlation of the score", made, "every row", table.size(), (column, CORRELATION))]
+        size, of = table.size(), (column, CORRELATION)
+        rests_on = (Support(size, None),) * 2
+        return [Finding(column, "correlation of the score", made, "every row", size, of, rests_on=rests_on)]
 
     return test
 
 
 def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
     """Correct over all hypotheses of the run; max-T is corrected already, a correlation has its own hypothesis."""
+    each = [finding.hypothesis for finding in findings]
+    # Complementary rates have the same differences, not the same ratios.
+    compared = [(*one.hypothesis, one.test.metric) for one in findings]
+    p_beyond = [None if one.test.equivalence is None else one.test.equivalence.p_beyond for one in findings]
+    beyond = adjusted_p(p_beyond, compared, "holm" if correction == "max_t" else correction)
+    findings = [replace(one, beyond=p) for one, p in zip(findings, beyond, strict=True)]
     if correction == "max_t":
         alone = (replace(one, adjusted=one.test.p_value) if one.test.metric == CORRELATION else one for one in findings)
         return tuple(replace(one, least=one.test.p_least) for one in alone)
-    each = [finding.hypothesis for finding in findings]
     adjusted, least = (
         adjusted_p([getattr(finding.test, p) for finding in findings], each, correction) for p in ("p_value", "p_least")
     )

@@ -9,10 +9,12 @@ at most its level in every sample: for TPR, FNR, FPR and TNR within a label, for
 for accuracy and selection rate among all rows. It is Fisher's exact test of the right fourfold table.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.permutation.draws import window
 from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative
 
@@ -110,8 +112,11 @@ def newcombe_interval(rates: Rates, alpha: float, alternative: Alternative) -> t
     ----------
     Newcombe 1998, method 10.
     """
-    from statsmodels.stats.proportion import confint_proportions_2indep
-
     both = 2 * alpha if alternative in SIDED else alpha
-    low, high = confint_proportions_2indep(*rates, method="newcomb", compare="diff", alpha=both)
+    (low_a, high_a), (low_b, high_b) = (
+        wilson_interval(events, rows, 1 - both) for events, rows in ((rates.x_a, rates.m_a), (rates.x_b, rates.m_b))
+    )
+    rate_a, rate_b = rates.x_a / rates.m_a, rates.x_b / rates.m_b
+    low = rates.difference - math.hypot(rate_a - low_a, high_b - rate_b)
+    high = rates.difference + math.hypot(high_a - rate_a, rate_b - low_b)
     return -1.0 if alternative == "less" else max(-1.0, low), 1.0 if alternative == "greater" else min(1.0, high)

@@ -119,6 +119,8 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
         Mean("log_loss", "log loss", log_loss, binary=True, probability=True),
     )
 }
+HIGH_IS_WORSE = ("fnr", "fpr", "absolute_error", "squared_error", "log_loss")
+"""Metrics of which the highest value is the worst."""
 RATES: Mapping[str, Rate] = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
 ALIASES = {"recall": "tpr", "sensitivity": "tpr", "specificity": "tnr", "ppv": "precision"}
 ALIASES |= {"demographic_parity": "selection_rate", "equal_opportunity": "tpr"}

@@ -21,6 +21,7 @@ from typing import Annotated, Literal
 import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
+from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.permutation.draws import BLOCK, Resampler
 from fairness_audits.audits.permutation.statistics import studentized
 from fairness_audits.validation import Checked, Count, Share, at_least, finite
@@ -75,15 +76,6 @@ def monte_carlo_p(extremes: Array | int, draws: int) -> Array:
 def two_sided_p(reference: Array, observed: Array) -> Array:
     """Compute the two-sided p-values of observed statistics (...), each from its own draws (..., B)."""
     return monte_carlo_p(extreme(reference, observed, "two-sided").sum(axis=-1), reference.shape[-1])
-
-
-def wilson(extremes: int, draws: int, level: float = MONTE_CARLO_LEVEL) -> tuple[float, float]:
-    """The score interval for a probability of which S successes in B trials were seen. Source: Wilson 1927."""
-    from scipy.stats import binomtest
-
-    # Its ends at 0 and B successes are exactly 0 and 1; those of statsmodels miss them by a rounding.
-    low, high = binomtest(extremes, draws).proportion_ci(level, "wilson")
-    return float(low), float(high)
 
 
 def furthest(signed: Array, alpha: float) -> Array:
@@ -225,7 +217,11 @@ class MonteCarlo:
     def p_interval(self, settings: Settings) -> tuple[float, float]:
         """Where the p-value of infinitely many draws lies: Wilson's interval, or one for every stopping time."""
         extremes, draws = self.extremes(settings.alternative), len(self.reference)
-        low, high = settings.stop.interval(extremes, draws) if settings.stop else wilson(extremes, draws)
+        low, high = (
+            settings.stop.interval(extremes, draws)
+            if settings.stop
+            else wilson_interval(extremes, draws, MONTE_CARLO_LEVEL)
+        )
         return min(1.0, tails(settings.alternative) * low), min(1.0, tails(settings.alternative) * high)
 
 

@@ -71,15 +71,27 @@ class Predictions:
         group, names = (self.group[rows] == b).astype(np.int64), (self.groups[a], self.groups[b])
         return Predictions(self.label[rows], self.score[rows], group, names, prediction, cluster)
 
+    def ordered(self, groups: tuple[str, ...]) -> Predictions:
+        """The rows with the groups in another order."""
+        codes = np.array([groups.index(name) for name in self.groups])
+        return replace(self, group=codes[self.group], groups=groups)
+
     def counted(self) -> Counts:
         """The table group x label x prediction. Raises ValueError without predictions, or with clusters."""
-        if self.prediction is None:
-            raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")
         if self.cluster is not None:
             raise ValueError("clustered rows are not a table of counts: leave cluster out")
+        return Counts.of_decisions(self.decision_table(), self.groups)
+
+    def decision_table(self) -> Array:
+        """Count rows by group x label x prediction, (G, 2, 2). Raises ValueError without predictions."""
+        if self.prediction is None:
+            raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")
         check_binary("label", self.label)
-        table = tabulated((len(self.groups), 2, 2), self.group, self.label, self.prediction)
-        return Counts.of_decisions(table, self.groups)
+        return tabulated((len(self.groups), 2, 2), self.group, self.label, self.prediction)
+
+    def positives(self) -> Array:
+        """Rows of each group with label 1, (G,)."""
+        return np.bincount(self.group[self.label == 1], minlength=len(self.groups))
 
     @cached_property
     def sizes(self) -> Array:
@@ -132,6 +144,10 @@ class Counts:
     def sizes(self) -> Array:
         """Rows of each group, (G,)."""
         return self.table.sum(axis=(1, 2))
+
+    def ordered(self, groups: tuple[str, ...]) -> Counts:
+        """The counts with the groups in another order."""
+        return replace(self, table=self.table[[self.groups.index(name) for name in groups]], groups=groups)
 
     def pair(self, a: int, b: int) -> Counts:
         """Groups a and b alone, as groups 0 and 1."""

@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 
 from fairness_audits.audits.permutation.draws import BLOCK, Resampler
+from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import Mean, Metric, Rate
 from fairness_audits.audits.permutation.monte_carlo import Settings, extreme, monte_carlo_p
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
@@ -15,7 +16,11 @@ from fairness_audits.values import Array
 
 
 def largest_t(
-    data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator
+    data: Predictions | Counts,
+    metric: Metric,
+    settings: Settings,
+    rng: np.random.Generator,
+    bounds: Bounds | None = None,
 ) -> tuple[list[PermutationTest], list[float | None]]:
     """Test all pairs of groups, (0, 1), (0, 2), ..., (1, 2), ..., and adjust the p-values by :func:`largest_p`.
 
@@ -31,6 +36,8 @@ def largest_t(
     settings : Settings
         Two-sided and studentised or exact, without ``resampling_risk``.
     rng : numpy.random.Generator
+    bounds : Bounds, optional
+        Tests of each pair also whether its comparison lies within these bounds.
 
     Returns
     -------
@@ -44,7 +51,7 @@ def largest_t(
     """
     _check(settings)
     pairs = list(combinations(range(len(data.groups)), 2))
-    tests = [tested(data.pair(a, b), metric, settings, rng) for a, b in pairs]
+    tests = [tested(data.pair(a, b), metric, settings, rng, bounds) for a, b in pairs]
     p = np.array([np.nan if test.p_value is None else test.p_value for test in tests])
     if len(pairs) > 1:
         # Rates are permuted within their outcome.

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from fairness_audits.audits.permutation import equivalence
 from fairness_audits.audits.permutation.bins import LOST, Coarse, hidden
+from fairness_audits.audits.permutation.equivalence import Bounds, Equivalence
 from fairness_audits.audits.permutation.exact import Rates, exact_p, newcombe_interval
 from fairness_audits.audits.permutation.exact import statistic as exact_statistic
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
@@ -15,6 +17,7 @@ from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, 
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
 from fairness_audits.audits.permutation.statistics import MetricEstimate, without_rounding
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 
@@ -44,6 +47,8 @@ class PermutationTest:
     of rows and the widths of the bins. It is part of the interval, and ``p_value`` is the largest that the bins allow;
     ``p_least`` is the smallest.
 
+    ``equivalence`` says what is shown about the bounds that were asked for; None where none were.
+
     ``undefined`` is the reason why there is no test, empty where there is one; then ``statistic``, p-values and
     interval are None, and so is an estimate that does not exist.
     """
@@ -72,6 +77,7 @@ class PermutationTest:
     undefined: str = ""
     hidden: float = 0.0
     p_least: float | None = None
+    equivalence: Equivalence | None = None
 
     @property
     def higher(self) -> str | None:
@@ -104,6 +110,7 @@ def permutation_test(
     *,
     rng: np.random.Generator,
     groups: tuple[str, str] | None = None,
+    bounds: Bounds | None = None,
     **settings: Any,
 ) -> PermutationTest:
     r"""Test whether a metric is equal in groups A and B.
@@ -124,6 +131,8 @@ def permutation_test(
         Gives the seed of the draws: same seed, same result, on any number of threads.
     groups : pair of str, optional
         The names of A and B; needed where the data have more than two groups.
+    bounds : Bounds, optional
+        Tests also whether the difference, or of rates the ratio, lies within these bounds.
     **settings
         The fields of :class:`fairness_audits.audits.permutation.monte_carlo.Settings`.
 
@@ -149,7 +158,7 @@ def permutation_test(
     ((0.8, 0.2), 0.023, 'a')
     """
     a, b = _pair(data.groups, groups)
-    return tested(data.pair(a, b), resolved(metric), Settings(**settings), rng)
+    return tested(data.pair(a, b), resolved(metric), Settings(**settings), rng, bounds)
 
 
 def resolved(metric: str | UserMetric | Callable[[Array, Array, Array], float]) -> Metric:
@@ -159,16 +168,33 @@ def resolved(metric: str | UserMetric | Callable[[Array, Array, Array], float]) 
     return metric if isinstance(metric, UserMetric) else UserMetric(getattr(metric, "__name__", "user metric"), metric)
 
 
-def tested(data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator) -> PermutationTest:
-    """Test groups 0 and 1 of data with two groups."""
-    if isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact"):
-        return _exact(data, metric, settings)
+def tested(
+    data: Predictions | Counts,
+    metric: Metric,
+    settings: Settings,
+    rng: np.random.Generator,
+    bounds: Bounds | None = None,  # noqa: PT028
+) -> PermutationTest:
+    """Test groups 0 and 1 of data with two groups, and whether the comparison of the metrics lies within ``bounds``."""
+    exact = isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact")
+    if bounds is not None and bounds.comparison == "ratio" and not exact:
+        raise InvalidInput(
+            f"Metric {metric.name} has no ratio on these data", remedy="Ratios are of rates of unclustered rows"
+        )
+    if bounds is not None and settings.resampling_risk is not None:
+        raise InvalidInput(
+            "--resampling-risk makes the decision about equality safe, not that about a margin",
+            option="resampling_risk",
+            remedy="Leave it out",
+        )
+    if isinstance(metric, Rate) and exact:
+        return _exact(data, metric, settings, bounds)
     if settings.method == "exact":
         raise ValueError(
             f"no exact test of {metric.name} on these data: exactness is free for rates of unclustered rows; "
             "take method studentized"
         )
-    return _resampled(data, metric, settings, rng)
+    return _resampled(data, metric, settings, rng, bounds)
 
 
 def _pair(known: tuple[str, ...], groups: tuple[str, str] | None) -> tuple[int, int]:
@@ -183,7 +209,7 @@ def _pair(known: tuple[str, ...], groups: tuple[str, str] | None) -> tuple[int, 
     return known.index(groups[0]), known.index(groups[1])
 
 
-def _exact(data: Predictions | Counts, metric: Rate, settings: Settings) -> PermutationTest:
+def _exact(data: Predictions | Counts, metric: Rate, settings: Settings, bounds: Bounds | None) -> PermutationTest:
     table = decisions(data)
     (x_a, z_a, _), (x_b, z_b, _) = metric.split(table.table).tolist()
     rates = Rates(x_a, x_a + z_a, x_b, x_b + z_b)
@@ -206,11 +232,12 @@ def _exact(data: Predictions | Counts, metric: Rate, settings: Settings) -> Perm
         p_least=value,
         rejected=rejected,
         direction=direction(rates.difference, p.greater, p.less, settings),
+        equivalence=None if bounds is None else equivalence.of_rates(rates, bounds, settings.alpha),
     )
 
 
 def _resampled(
-    data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator
+    data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator, bounds: Bounds | None
 ) -> PermutationTest:
     method: Method = "studentized" if settings.method == "auto" else settings.method
     data, moved = near_zero(data) if isinstance(metric, Mean) and metric.moves else (data, 0.0)
@@ -229,10 +256,19 @@ def _resampled(
     off = hidden(data, metric) if isinstance(data, Counts) and isinstance(metric, Auc | Mean) else np.zeros((2, 2))
     blur = Blur(float(off[0].sum()), float(np.hypot(*off[1])) if method == "studentized" else 0.0)
     if method == "unstudentized":
+        if bounds is not None:
+            raise InvalidInput(
+                "--method=unstudentized shows no margin", option="method", remedy="Take exact or studentised tests"
+            )
         return with_monte_carlo(result, monte_carlo(source, method, settings), settings, blur=blur)
     beyond = margins(data, metric, observed, settings)
     found = monte_carlo(source, method, settings, doubt(beyond, float(observed.difference), settings))
-    return with_monte_carlo(result, found, settings, beyond, blur)
+    result = with_monte_carlo(result, found, settings, beyond, blur)
+    if bounds is None:
+        return result
+    doubts = np.hypot(beyond[:, 0], beyond[::-1, 1]) / ndtri(1 - settings.level)
+    shown = equivalence.of_draws(found, bounds, settings.alpha, doubts, (blur.difference, blur.error))
+    return replace(result, equivalence=shown)
 
 
 def _blank(

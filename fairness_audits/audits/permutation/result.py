@@ -1,4 +1,4 @@
-"""From the settings of the permutation tests to their result. Layout of the JSON: ``docs/permutation.md``."""
+"""From the settings of the permutation tests to their result. Layout of the JSON: ``docs/guide/permutation.md``."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,13 +8,25 @@ from typing import Any
 
 import pandas as pd
 
-from fairness_audits.audits.permutation.compute import CORRELATION, Finding, Plan, gather, hypotheses, planned
+from fairness_audits.audits.permutation.compute import (
+    CORRELATION,
+    WIDTH,
+    Finding,
+    GroupEstimate,
+    Plan,
+    gather,
+    hypotheses,
+    planned,
+)
+from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.table import sha256
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import decimal, level, p_text, plain, plural, span
+from fairness_audits.results.formats import factor as ratio_text
+from fairness_audits.results.formats import sentence as sentence_case
 from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
 from fairness_audits.tables import opened
 from fairness_audits.tables import table as tables
@@ -29,6 +41,8 @@ correction_by_metric: max-T corrects over the pairs of each metric, not over the
 several_tests: The intervals are those of each test by itself; adjusted p-values allow for the number of tests.
 bins: Scores of one bin are counted together: by that a difference may be off by {hidden:.1e} at most. The intervals and
   p-values allow for it.
+all_shown: If each comparison is shown to be within the bound at {alpha:g}, so are all of them together. That some are
+  beyond it is corrected for the number of tests.
 one_hypothesis_twice: Rates that are equal together (tpr and fnr, fpr and tnr) are one hypothesis of the correction.
 method_to_compare_with: Method unstudentized rejects too often or too rarely where the groups differ in size and in
   anything but the metric: it is there to compare with.
@@ -50,9 +64,12 @@ small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer t
   negatives of an AUC, and hold only in the limit of large groups.
 turned <= 0 unless rejected: {value} of {tests} tests turn on the order of scores within bins: give more --bins, or take
   --bins=none.
+wide <= 0 unless rejected: In {value} of {tests} tests equality is not rejected, but the interval is wider than
+  {width}: there are too few rows to tell. Ask for a --margin, or say another --width.
+unshown <= 0 unless rejected: {bound} is not shown in {value} of {tests} tests.
 varied >= 1: The model says the same of everybody, so that nothing can differ between groups.
 """
-SHOWN_TESTS = 20
+SHOWN_TESTS, SHOWN_GROUPS = 20, 12
 Entry = Mapping[str, Any]
 
 
@@ -70,11 +87,16 @@ def from_files(settings: Settings) -> Result:
 
 def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None = None) -> Result:
     """Count, test, say what follows; ``files`` are those that the rows are from."""
-    findings, plan = gather(table, plan)
+    findings, groups, plan = gather(table, plan)
     settings = plan.settings
     results = [result(finding) for finding in findings]
     found = verdict(results, findings, plan)
-    facts = {"data": {"files": files, "rows": table.size()}, "correction": plan.correction, "results": results}
+    facts: dict[str, Any] = {
+        "data": {"files": files, "rows": table.size()},
+        "correction": plan.correction,
+        "results": results,
+        "groups": [group_entry(group) for group in groups],
+    }
     return Result(
         audit="permutation",
         title="Permutation audit",
@@ -83,7 +105,10 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
-        tables={"tests": frame_of(by_evidence(results))},
+        tables={
+            "tests": frame_of(by_evidence(results)),
+            **({"groups": groups_frame(facts["groups"])} if groups else {}),
+        },
         settings=settings,
     )
 
@@ -97,8 +122,10 @@ def result(finding: Finding) -> dict[str, Any]:
             "metric": test.metric,
             "title": finding.title,
             "groups": [
-                {"name": name, "rows": rows, "units": units, "estimate": estimate}
-                for name, rows, units, estimate in zip(test.groups, test.sizes, test.units, test.estimates, strict=True)
+                {"name": name, "rows": rows, "units": units, **rests_on._asdict(), "estimate": estimate}
+                for name, rows, units, rests_on, estimate in zip(
+                    test.groups, test.sizes, test.units, finding.rests_on, test.estimates, strict=True
+                )
             ],
             "difference": test.difference,
             "interval": [test.ci_low, test.ci_high],
@@ -115,8 +142,40 @@ def result(finding: Finding) -> dict[str, Any]:
             "basis": finding.basis,
             "hidden_by_bins": test.hidden,
             "undefined": test.undefined or None,
+            "bounds": bounds_of(finding),
         }
     )
+
+
+def group_entry(group: GroupEstimate) -> dict[str, Any]:
+    """A group's metric by itself."""
+    named = {name: getattr(group, name) for name in ("grouping", "metric", "title", "name", "rows")}
+    return plain({**named, **group.rests_on._asdict(), "estimate": group.estimate, "interval": [group.low, group.high]})
+
+
+def groups_frame(entries: Sequence[Entry]) -> pd.DataFrame:
+    keys = ("grouping", "metric", "name", "rows", "n", "events", "estimate")
+    ends = [dict(zip(("ci_low", "ci_high"), entry["interval"], strict=True)) for entry in entries]
+    return pd.DataFrame([{**{key: one[key] for key in keys}, **two} for one, two in zip(entries, ends, strict=True)])
+
+
+def bounds_of(finding: Finding) -> dict[str, Any] | None:
+    """What is shown about the bounds; None where none were asked for, or the test is undefined."""
+    found = finding.test.equivalence
+    if found is None:
+        return None
+    return {
+        "comparison": found.bounds.comparison,
+        "low": found.bounds.low,
+        "high": found.bounds.high,
+        "estimate": found.estimate,
+        "interval": list(found.interval),
+        "p_within": found.p_within,
+        "p_beyond": found.p_beyond,
+        "adjusted_p_beyond": finding.beyond,
+        "method": found.method,
+        "outcome": finding.bounds,
+    }
 
 
 def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -> Verdict:
@@ -126,22 +185,74 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
         not (finding.test.exact or finding.test.undefined) and finding.fewest < LEAST_UNITS for finding in findings
     ]
     undefined = [entry["undefined"] for entry in results if entry["undefined"] is not None]
-    rejected = any(entry["rejected"] and not few for entry, few in zip(results, small, strict=True))
-    said = sentence(results, plan.settings.alpha, plan.correction)
+    known = [entry for entry in results if entry["undefined"] is None]
+    refuted = ("exceeded" if plan.shown else True,)
+    decided = [finding.bounds if plan.shown else finding.rejected for finding in findings]
+    rejected = any(one in refuted and not few for one, few in zip(decided, small, strict=True))
+    alpha, bound = plan.settings.alpha, bound_text(plan.shown)
+    said = shown_sentence(results, alpha, bound) if plan.shown else sentence(results, alpha, plan.correction)
     if 0 < len(undefined) < len(results):
         said += (
             f" {len(undefined)} of {plural(len(results), 'test')} {'is' if len(undefined) == 1 else 'are'} undefined."
         )
-    known = [entry for entry in results if entry["undefined"] is None]
+    width = plan.settings.width
     quantities = {
         **{"tests": len(results), "undefined": len(undefined) if known else None, "small": sum(small)},
         **{"first": undefined[0] if undefined else "", "least": LEAST_UNITS},
         "turned": sum(finding.turned for finding in findings),
         "varied": sum(finding.varied for finding in findings),
+        **{"wide": None if plan.shown else sum(one.wide(width) for one in findings), "width": width or WIDTH},
+        **{"unshown": decided.count("not shown") if plan.shown else None, "bound": sentence_case(bound)},
     }
     facts = {"tests": len(results), "hypotheses": number, "undefined": len(undefined)}
-    headlines = ("UNEQUAL", "NOT REJECTED")
+    if plan.shown:
+        facts |= {name.replace(" ", "_"): decided.count(name) for name in ("shown", "not shown", "exceeded")}
+    headlines = ("BEYOND THE BOUND", "WITHIN THE BOUND") if plan.shown else ("UNEQUAL", "NOT REJECTED")
     return words.concluded(rejected if known else None, headlines, said, LIMITS, quantities, "rejected", facts)
+
+
+def bound_text(bounds: Bounds | None) -> str:
+    """``a difference of at most 0.02``, ``a ratio of at least 0.8``."""
+    if bounds is None:
+        return ""
+    if bounds.comparison == "difference":
+        return f"a difference of at most {bounds.high:g}"
+    return f"a ratio of at least {bounds.low:g}" + ("" if math.isinf(bounds.high) else " in either direction")
+
+
+def shown_sentence(results: Sequence[Entry], alpha: float, bound: str) -> str:
+    """How often the bound is shown, not shown and exceeded, and the comparisons that are not shown."""
+    known = [entry for entry in results if entry["undefined"] is None]
+    if not known:
+        return f"Nothing could be tested: {results[0]['undefined']}."
+    order = ("exceeded", "not shown", "shown")
+    ordered = sorted(known, key=lambda entry: order.index(entry["bounds"]["outcome"]))
+    each = (f"{name} in {sum(entry['bounds']['outcome'] == name for entry in known)}" for name in reversed(order))
+    told = [f"{compared(entry)}: {entry['bounds']['outcome']}" for entry in ordered[:NAMED]]
+    told += [f"and {len(known) - NAMED} more"] if len(known) > NAMED else []
+    count = f"{', '.join(each)} of {plural(len(known), 'test')}"
+    return f"{sentence_case(bound)} is {count} at level {alpha:g}: {'; '.join(told)}."
+
+
+def compared(entry: Entry) -> str:
+    """One comparison: ``TPR, sex: F 0.5 (4 of 8), M 0.6 (6 of 10), ratio 0.833 (0.4 to 1.7)``."""
+    bounds = entry["bounds"]
+    groups = ", ".join(f"{group['name']} {estimate_text(group)}" for group in entry["groups"])
+    text = ratio_text if bounds["comparison"] == "ratio" else signed
+    value = "undefined" if bounds["estimate"] is None else text(bounds["estimate"])
+    ends = span(bounds["interval"], text=ratio_text if text is ratio_text else decimal)
+    return f"{entry['title']}, {entry['grouping']}: {groups}, {bounds['comparison']} {value} ({ends})"
+
+
+def estimate_text(group: Entry) -> str:
+    """``0.5455 (330 of 605)``: the metric of a group, and the events and rows that it rests on."""
+    estimate = "-" if group["estimate"] is None else decimal(group["estimate"])
+    return f"{estimate} ({rests_on(group)})"
+
+
+def rests_on(group: Entry) -> str:
+    """``330 of 605``; rows alone where the metric counts no events."""
+    return f"{group['n']:,}" if group["events"] is None else f"{group['events']:,} of {group['n']:,}"
 
 
 def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
@@ -160,9 +271,9 @@ def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
 
 
 def difference(entry: Entry) -> str:
-    """One test: ``AUC, sex: F 0.9409, M 0.8803, +0.0606 (0.0465 to 0.0748)``."""
+    """One test: ``AUC, sex: F 0.9409 (354 of 3,225), M 0.8803 (1,968 of 6,493), +0.0606 (0.0465 to 0.0748)``."""
     groups = [] if entry["metric"] == CORRELATION else entry["groups"]
-    estimates = "".join(f"{group['name']} {decimal(group['estimate'])}, " for group in groups)
+    estimates = "".join(f"{group['name']} {estimate_text(group)}, " for group in groups)
     interval = span(entry["interval"], without_ends=UNBOUNDED)
     return f"{entry['title']}, {entry['grouping']}: {estimates}{signed(entry['difference'])} ({interval})"
 
@@ -181,16 +292,27 @@ def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
                 **{
                     f"{key}_{letter}": group[key]
                     for letter, group in zip("ab", entry["groups"], strict=True)
-                    for key in ("name", "rows", "units", "estimate")
+                    for key in ("name", "rows", "units", "n", "events", "estimate")
                 },
                 **{"difference": entry["difference"], "ci_low": entry["interval"][0], "ci_high": entry["interval"][1]},
                 **{key: entry[key] for key in ("statistic", "p_value")},
                 **dict(zip(("p_low", "p_high"), entry["p_value_interval"], strict=True)),
                 **{key: entry[key] for key in keys},
+                **({} if entry["bounds"] is None else flat_bounds(entry["bounds"])),
             }
             for entry in results
         ]
     )
+
+
+def flat_bounds(bounds: Entry) -> dict[str, Any]:
+    """The columns of a comparison with its bounds."""
+    low, high = bounds["interval"]
+    keys = ("comparison", "estimate", "p_within", "p_beyond", "adjusted_p_beyond", "outcome")
+    return {"bound_low": bounds["low"], "bound_high": bounds["high"]} | {
+        f"bound_{key}": value
+        for key, value in ({key: bounds[key] for key in keys} | {"ci_low": low, "ci_high": high}).items()
+    }
 
 
 def by_evidence(results: Sequence[Entry]) -> list[Entry]:
@@ -230,7 +352,11 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
     unknown = [entry for entry in ordered if entry["undefined"] is not None]
     reasons = dict.fromkeys(f"{one['metric']} of {one['grouping']} ({one['undefined']})" for one in unknown)
     undefined = (Text(f"Undefined: {listed(list(reasons), SHOWN)}."),) if reasons else ()
+    if plan.shown is not None and found.facts["undefined"] < len(results):
+        yield Section(f"Is {bound_text(plan.shown)} shown?", (_bounds(ordered, plan),))
     yield Section(title, (_tests(ordered, len(pairs) > 1, plan), *undefined, *figures))
+    if facts["groups"]:
+        yield Section("Groups, the worst first", (_groups(facts["groups"], plan),))
 
 
 def _place(entry: Entry) -> tuple[str, ...]:
@@ -272,6 +398,52 @@ def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
     return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")
 
 
+def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
+    """A line for each comparison with its bounds, those that are exceeded first."""
+    ratio = plan.shown is not None and plan.shown.comparison == "ratio"
+    text = ratio_text if ratio else decimal
+
+    def of_bounds(cell: Callable[[Entry], str]) -> Callable[[Entry], str]:
+        return lambda entry: cell(entry["bounds"])
+
+    columns = (
+        Column("", cell=named),
+        Column("ratio" if ratio else "difference", cell=of_bounds(under("estimate", ratio_text if ratio else signed))),
+        Column(
+            f"{level(2 * plan.settings.alpha)} interval",
+            cell=of_bounds(under("interval", partial(span, text=text, without_ends=UNBOUNDED))),
+        ),
+        Column("p of beyond", cell=of_bounds(under("p_within", p_text))),
+        Column("adjusted p of within", cell=of_bounds(under("adjusted_p_beyond", p_text))),
+    )
+    rows = [
+        row
+        for outcome in ("exceeded", "not shown", "shown")
+        for row in rows_of(
+            columns, [one for one in entries if one["bounds"] and one["bounds"]["outcome"] == outcome], outcome
+        )
+    ]
+    return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")
+
+
+def _groups(entries: Sequence[Entry], plan: Plan) -> Table:
+    """A line for each group and metric, with what the metric rests on."""
+    columns = (
+        Column("", cell=under("name")),
+        Column("estimate", cell=under("estimate", decimal)),
+        Column(f"{level(plan.settings.alpha)} interval", cell=under("interval", partial(span, without_ends="-"))),
+        Column("n", cell=under("n", "{:,}".format)),
+        Column("events", cell=under("events", "{:,}".format)),
+    )
+    titles = dict.fromkeys(f"{entry['title']}, {entry['grouping']}" for entry in entries)
+    rows = [
+        row
+        for title in titles
+        for row in rows_of(columns, [e for e in entries if f"{e['title']}, {e['grouping']}" == title], title)
+    ]
+    return Table(columns, tuple(rows), SHOWN_GROUPS, "groups.csv")
+
+
 def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
     findings = [finding for finding in every if not finding.test.undefined]
     settings, alpha, number = plan.settings, plan.settings.alpha, hypotheses(findings)
@@ -286,6 +458,7 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
         and alone
         and {"number": number, "alpha": alpha, "chance": 1 - (1 - alpha) ** number},
         "correction_by_metric": number > 1 and by_metric and {"families": len(families)},
+        "all_shown": number > 1 and plan.shown is not None and {"alpha": alpha},
         "several_tests": number > 1 and not (alone or by_metric),
         "one_hypothesis_twice": 1 < number < len(findings) and not (alone or plan.correction == "max_t"),
         "bins": hidden > 0 and {"hidden": hidden},

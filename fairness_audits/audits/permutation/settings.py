@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from fairness_audits.options import Files, Number, Options, Output, option, source
-from fairness_audits.validation import Count, Limit, Share, Size, at_least
+from fairness_audits.validation import Count, Limit, Positive, Share, Size, at_least
 
 EXAMPLES = """\
 examples:
@@ -29,12 +29,20 @@ examples:
     fairness-audits permutation --predictions preds.parquet --label y --score p --group sex \\
         --metric metrics.py:brier --resampling-risk 0.001
 
+  Is it shown that error rates differ by two points at most? A build stops at anything else:
+    fairness-audits permutation --predictions preds.csv --label y --prediction d --group sex --metric tpr,fpr \\
+        --margin 0.02 --gate
+
+  Each cross of sex and race with white men, and people from 40 with those below:
+    fairness-audits permutation --predictions preds.csv --label y --prediction d --group 'sex*race,age>=40' \\
+        --reference 'male & white,age < 40' --metric selection_rate --ratio
+
 metrics: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, selection_rate (demographic_parity), f1 of decisions,
 equalized_odds for tpr and fpr; auc, mean_score, mean_error, absolute_error, squared_error, log_loss of scores;
 correlation with --attribute.
 """
-PAGE = "docs/permutation.md explains all options and the JSON."
-FILES = "audit.json, the page permutation.html, tests.csv and the figure"
+PAGE = "docs/guide/permutation.md explains all options and the JSON."
+FILES = "audit.json, the page permutation.html, tests.csv, groups.csv and the figure"
 
 
 class Data(Options, title="data"):
@@ -51,15 +59,22 @@ class Data(Options, title="data"):
 
 class Comparison(Options, title="comparison"):
     group: Sequence[str] = source(
-        "columns whose groups are compared, or one level with all the rest",
+        "columns whose groups are compared: A, one level with all the rest A=LEVEL, a cross 'A*B', a cut 'A>=40'",
         (),
         "A,B=LEVEL",
         python=("group", "group=({column} == {level})"),
     )
+    reference: Sequence[str] = option(
+        "groups that the others are compared with, the second of each comparison (default: each group with all the "
+        "others; of two groups, the second by name)",
+        (),
+        "A,B",
+    )
     pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
     attribute: Sequence[str] = source("columns of numbers, for the metric correlation", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
-        "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/permutation.md has all), or path/to/file.py:name",
+        "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or "
+        "path/to/file.py:name",
         metavar="NAME",
     )
 
@@ -91,6 +106,27 @@ class Test(Options, title="test"):
     seed: Size = option("seed of the permutations", 0)
 
 
+class Conclusion(Options, title="conclusion"):
+    margin: Positive | None = option(
+        "ask for equivalence: differences of at most M (0.02: two points) are shown, not shown, or exceeded, and that "
+        "is the outcome",
+        None,
+        "M",
+    )
+    ratio: bool = option(
+        "compare rates by their ratio (impact ratio): of the first group to the second; it is shown, not shown or "
+        "refuted to be at least R, in either direction, and that is the outcome",
+        False,
+    )
+    at_least: Share | None = option("R of --ratio (default: 0.8, as in the four-fifths rule)", None, "R")
+    width: Positive | None = option(
+        "the outcome is inconclusive where equality is not rejected by an interval wider than W (default: 0.2 for "
+        "rates, no limit for other metrics)",
+        None,
+        "W",
+    )
+
+
 class Reading(Files, title="reading"):
     engine: Literal["duckdb", "spark"] = source(
         "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer", "duckdb"
@@ -105,5 +141,5 @@ class Reading(Files, title="reading"):
     )
 
 
-class Settings(Data, Comparison, Test, Reading, Output):
+class Settings(Data, Comparison, Test, Conclusion, Reading, Output):
     """Every option of the permutation tests."""

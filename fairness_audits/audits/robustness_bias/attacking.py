@@ -33,6 +33,7 @@ from fairness_audits.audits.robustness_bias.distances import (
 )
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.audits.robustness_bias.subjects import Subjects
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import written
 from fairness_audits.messages import advised, listed
 from fairness_audits.progress import track
@@ -65,7 +66,7 @@ class Chosen:
 def chosen_attacks(options: Settings) -> list[Chosen]:
     """Return the attacks with their settings: the functions' defaults, but for ``ATTACK.KEY=VALUE``.
 
-    Raises ValueError for settings that do not exist, are no numbers, or belong to an attack that is not made.
+    Raises InvalidInput for settings that do not exist, are no numbers, or belong to an attack that is not made.
     """
     every: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(options.attack):
@@ -77,14 +78,15 @@ def chosen_attacks(options: Settings) -> list[Chosen]:
         where, equals, value = text.partition("=")
         attack, dot, key = where.partition(".")
         if not (equals and dot):
-            raise ValueError(f"expected --attack-setting=ATTACK.KEY=VALUE, found {text!r}: such as deepfool.steps=50")
+            problem = f"expected --attack-setting=ATTACK.KEY=VALUE, found {text!r}"
+            raise InvalidInput(problem, option="attack_setting", remedy="An example is deepfool.steps=50")
+        place = advised("attack-setting", text)
         if attack not in every:
-            raise ValueError(
-                f"{advised('attack-setting', text)}: {attack} is not asked for; --attack names {listed(list(every))}"
-            )
+            problem = f"{place}: {attack} is not among the attacks, which are {listed(list(every))}"
+            raise InvalidInput(problem, option="attack_setting", remedy="Name it in --attack too")
         if key not in every[attack]:
-            known = listed(list(every[attack])) or "none"
-            raise ValueError(f"{advised('attack-setting', text)}: {attack} has no setting {key!r}. It has: {known}")
+            remedy = f"It has: {listed(list(every[attack])) or 'none'}"
+            raise InvalidInput(f"{place}: {attack} has no setting {key!r}", option="attack_setting", remedy=remedy)
         kind = type(every[attack][key])
         try:
             number = float(value)
@@ -93,7 +95,7 @@ def chosen_attacks(options: Settings) -> list[Chosen]:
             number = every[attack][key] = float("nan")
         if every[attack][key] != number:
             wanted = "a number" if kind is float else "a whole number"
-            raise ValueError(f"{advised('attack-setting', text)}: expected {wanted}, found {value!r}")
+            raise InvalidInput(f"{place}: expected {wanted}, found {value!r}", option="attack_setting")
     return [Chosen(name, settings) for name, settings in every.items()]
 
 
@@ -129,7 +131,7 @@ def distances(chosen: Chosen, subjects: Subjects, cache: DistanceCache, options:
 def _made(chosen: Chosen, subjects: Subjects, options: Settings) -> tuple[Attack, int]:
     """The attack on this network, and how many images it is made on at a time.
 
-    Raises ValueError for settings out of range, before anything is computed.
+    Raises InvalidInput for settings out of range, before anything is computed.
     """
     size = batch_of(subjects.device)
     if chosen.name == EXACT:
@@ -142,14 +144,14 @@ def _made(chosen: Chosen, subjects: Subjects, options: Settings) -> tuple[Attack
     try:
         attack(np.zeros((0, *subjects.points.images.shape), dtype=np.float32), nothing, nothing)
     except ValueError as error:
-        raise ValueError(f"--attack-setting of {chosen.name}: {error}") from error
+        raise InvalidInput.within(f"--attack-setting of {chosen.name}", error, option="attack_setting") from error
     return attack, size
 
 
 def _exact(subjects: Subjects) -> Attack:
     """The closed form for a linear network, which is tried at every image and at its nearest point of the boundary.
 
-    Raises ValueError where the network's scores are not affine.
+    Raises InvalidInput where the network's scores are not affine.
     """
     import torch
 
@@ -160,9 +162,11 @@ def _exact(subjects: Subjects) -> Attack:
     def check(images: Array) -> None:
         wrong = misfit(evaluate, weight, bias, torch.from_numpy(images).to(subjects.device))
         if not wrong <= LINEARITY:
-            raise ValueError(
+            raise InvalidInput(
                 f"--attack=exact is for linear models, expected scores W x + b; found scores that differ from it by "
-                f"{100 * wrong:.2g} % of their size: take --attack=deepfool (an upper bound), or smoothing"
+                f"{100 * wrong:.2g} % of their size",
+                option="attack",
+                remedy="Use --attack=deepfool (an upper bound), or smoothing",
             )
 
     closed_form = exact_attack(weight, bias)
@@ -216,8 +220,13 @@ class DistanceCache:
             print(f"{count:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)
 
     def _load(self, path: Path) -> None:
-        """Take up the file. Raises ValueError for a file of something else, of another network or of other settings."""
-        new = "give the name of a new file"
+        """Take up the file. Raises InvalidInput for one of something else, of another network or of other settings."""
+        new = "Give the name of a new file"
+
+        def refused(problem: str, remedy: str = new) -> InvalidInput:
+            place = advised("checkpoint", path)
+            return InvalidInput(f"{place} {problem}", source=path, option="checkpoint", remedy=remedy)
+
         try:
             stored = np.load(path, allow_pickle=False)
             if isinstance(stored, np.ndarray):
@@ -226,20 +235,15 @@ class DistanceCache:
                 header = json.loads(stored["header"].tobytes())
                 arrays = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise ValueError(
-                f"{advised('checkpoint', path)} holds something else than distances of this audit: {new}"
-            ) from error
+            raise refused("does not hold distances of this audit") from error
         if header.get("format") != FORMAT:
-            raise ValueError(f"{advised('checkpoint', path)} is of another version of this program: {new}")
+            raise refused("is of another version of this program")
         other = [name for name, value in self.what.items() if header["what"].get(name) != value]
         for name, settings in header["settings"].items():
             mine = self.settings.get(name, settings)
             other += [f"{name}.{key}" for key in mine if settings.get(key) != mine[key]]
         if other:
-            raise ValueError(
-                f"{advised('checkpoint', path)} was made with another {', '.join(other)}: {new}, or the arguments that "
-                "it was made with"
-            )
+            raise refused(f"was made with another {', '.join(other)}", f"{new}, or the arguments that it was made with")
         for name, settings in header["settings"].items():
             keys, values = arrays[f"key_{name}"].tolist(), arrays[f"distance_{name}"].tolist()
             self.found[name] = dict(zip(keys, values, strict=True))

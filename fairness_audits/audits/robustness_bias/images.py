@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from fairness_audits.audits.robustness_bias.settings import Settings
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import SHOWN, check_columns, listed, nearest, reason
 from fairness_audits.tables.rows import Values
@@ -76,51 +77,52 @@ def in_array(source: Source, options: Settings, array: Array) -> Images:
     """The images of an ``array``, in the order of the table's rows; of four axes the second is that of channels if it
     can be, else the last.
 
-    Raises ValueError for another shape, numbers that are no pixels, and another number of rows or channels.
+    Raises InvalidInput for another shape, numbers that are no pixels, and another number of rows or channels.
     """
     path, pixels = options.images, np.asarray(array)
     if pixels.ndim == 4 and pixels.shape[1] in COLOURS and pixels.shape[3] in COLOURS:
-        raise ValueError(
-            f"{path}: expected one axis of channels, found shape {np.shape(array)}, in which the second and the last "
-            "can be that: give grey images as (n, h, w), others with a height and width of other than 1 and 3 pixels"
+        raise _refused(
+            path,
+            f"expected one axis of channels, found shape {np.shape(array)}, in which the second or the last can be it",
+            "Give grey images as (n, h, w), others with a height and width other than 1 and 3 pixels",
         )
     if pixels.ndim == 3:
         pixels = pixels[:, None]
     elif pixels.ndim == 4 and pixels.shape[1] not in COLOURS:
         pixels = pixels.transpose(0, 3, 1, 2)
     if pixels.ndim != 4 or pixels.shape[1] not in COLOURS or not len(pixels):
-        raise ValueError(f"{path}: expected images of shape {FORMS}; found shape {np.shape(array)}")
+        raise _refused(path, f"expected images of shape {FORMS}; found shape {np.shape(array)}")
     if pixels.dtype != np.uint8 and pixels.dtype.kind != "f":
-        raise ValueError(f"{path}: expected images of uint8 or floating numbers, found {pixels.dtype}: convert them")
+        problem = f"expected images of uint8 or floating-point numbers, found {pixels.dtype}"
+        raise _refused(path, problem, "Convert them")
     scale = np.float32(HIGHEST if pixels.dtype == np.uint8 else 1)
     if pixels.dtype == np.uint8 and pixels.max() == 1:
-        raise ValueError(
-            f"{path}: expected uint8 pixels from 0 to {HIGHEST}, found 0 and 1 alone: convert them to floating numbers"
-        )
+        problem = f"expected uint8 pixels from 0 to {HIGHEST}, found 0 and 1 only"
+        raise _refused(path, problem, "Convert them to floating-point numbers")
     if pixels.dtype.kind == "f":
         low, high = float(pixels.min()), float(pixels.max())
         if not np.isfinite([low, high]).all():
             first = next(place for place, one in enumerate(pixels) if not np.isfinite(one).all())
-            raise ValueError(
-                f"{path}: image {first} (counted from 0) has pixels that are missing or infinite: mend such images, "
-                "or leave them out"
-            )
+            problem = f"image {first} (counted from 0) has pixels that are missing or infinite"
+            raise _refused(path, problem, "Correct such images, or leave them out", first)
         if not (low >= 0 and high <= 1):
-            remedy = "undo the normalisation, and state it with --mean and --std"
+            remedy = "Undo the normalisation, and state it with --mean and --std"
             if low >= 0 and high <= HIGHEST:
-                remedy = f"divide them by {HIGHEST}"
-            raise ValueError(
-                f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}: {remedy}"
-            )
+                remedy = f"Divide them by {HIGHEST}"
+            raise _refused(path, f"expected floating pixels in [0, 1], found values from {low:g} to {high:g}", remedy)
         if 0 < high <= 1 / HIGHEST:
-            raise ValueError(
-                f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}, less than one "
-                f"grey level of {HIGHEST}: multiply them by {HIGHEST} if they were divided by it twice"
+            raise _refused(
+                path,
+                f"expected floating pixels in [0, 1], found values from {low:g} to {high:g}, less than one grey level "
+                f"of {HIGHEST}",
+                f"Multiply them by {HIGHEST} if they were divided by it twice",
             )
     if len(pixels) != len(source.table):
-        raise ValueError(
+        raise InvalidInput(
             f"expected a row of {source.name} for each image of {path}, in the same order; found "
-            f"{len(source.table):,} rows and {len(pixels):,} images"
+            f"{len(source.table):,} rows and {len(pixels):,} images",
+            source=source.name,
+            option="images",
         )
     height, width = options.resize or pixels.shape[2:]
     return Images(
@@ -131,15 +133,21 @@ def in_array(source: Source, options: Settings, array: Array) -> Images:
     )
 
 
+def _refused(path: Path, problem: str, remedy: str = "", row: int | None = None) -> InvalidInput:
+    """Return the error for images that cannot be audited."""
+    return InvalidInput(f"{path}: {problem}", source=path, option="images", row=row, remedy=remedy)
+
+
 def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
     """The column of file names, and the images in the order of the table's rows.
 
-    Only the files' headers are read here; one whose header cannot be is noted as unreadable. Raises ValueError where
+    Only the files' headers are read here; one whose header cannot be is noted as unreadable. Raises InvalidInput where
     none can be read, and for files of several sizes without ``--resize``.
     """
     path, table = options.images, source.table
     if not path.is_dir():
-        raise ValueError(f"expected --images to be a folder of PNG and JPEG files; there is no folder {path}")
+        problem = f"expected --images to be a folder of PNG and JPEG files; there is no folder {path}"
+        raise InvalidInput(problem, source=path, option="images")
     if options.file is not None:
         check_columns(table, [options.file], "--file", source.name)
     column = options.file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
@@ -160,14 +168,18 @@ def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
             unreadable[point] = str(error)
     if not known:
         failures = listed([f"{names[point]} ({why})" for point, why in unreadable.items()], SHOWN)
-        raise ValueError(f"none of the {len(names)} images below {path} can be read: {failures}: write them again")
+        problem = f"none of the {len(names)} images below {path} can be read: {failures}"
+        raise InvalidInput(problem, source=path, option="images", remedy="Write them again")
     first, _, (height, width) = known[0]
     if options.resize is not None:
         height, width = options.resize
     elif other := next(((name, size) for name, _, size in known if size != (height, width)), None):
-        raise ValueError(
+        raise InvalidInput(
             f"expected images of one size, found {height} x {width} ({first}) and {other[1][0]} x {other[1][1]} "
-            f"({other[0]}): --resize={height},{width} makes them alike; distances are then of the resized images"
+            f"({other[0]})",
+            source=path,
+            option="resize",
+            remedy=f"--resize={height},{width} makes them alike; distances are then of the resized images",
         )
     count = options.channels or (1 if all(mode in GREY for _, mode, _ in known) else 3)
     return column, Images(
@@ -226,8 +238,8 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
     """The file that each row names by its path below the folder.
 
     A name that is not there as it stands is taken for the one file that differs from it in no more than Unicode's form,
-    separators, surrounding spaces or, if no file fits otherwise, in case. Raises ValueError for names that are missing,
-    fit no file or several, or are repeated.
+    separators, surrounding spaces or, if no file fits otherwise, in case. Raises InvalidInput for names that are
+    missing, fit no file or several, or are repeated.
     """
     Values.of(source, column, "file", source.table[column])
     names = [str(value) for value in source.table[column]]
@@ -241,25 +253,39 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
         for name in absent:
             fitting = by_form.get(form(name), []) if name not in found else []
             if len(fitting) > 1:
-                raise ValueError(
-                    f"{source.name}: column {column!r} names {name}, and several files below {path} are called like "
-                    f"it: {listed(fitting, SHOWN)}: write the name exactly as that of the file"
+                raise InvalidInput(
+                    f"{source.name}: column {column!r} names {name}, but several files below {path} have such a name: "
+                    f"{listed(fitting, SHOWN)}",
+                    source=source.name,
+                    option="file",
+                    column=column,
+                    row=names.index(name),
+                    remedy="Write the name exactly as that of the file",
                 )
             if fitting:
                 found[name] = path / fitting[0]
     if absent := [name for name in absent if name not in found]:
         near = nearest(absent[0], existing)
-        raise ValueError(
-            f"{source.name}: column {column!r} names {listed(absent, SHOWN)}: no such file below {path}{near}. Name "
-            f"images by their paths below {path}, in the column that --file names, and remove the rows of those that "
-            "are not there"
+        raise InvalidInput(
+            f"{source.name}: column {column!r} names {listed(absent, SHOWN)}: no such file below {path}{near}",
+            source=source.name,
+            option="file",
+            column=column,
+            row=names.index(absent[0]),
+            remedy=f"Name images by their paths below {path}, in the column that --file names, and remove the rows of "
+            "those that are not there",
         )
     files = [found[name] for name in names]
-    if repeated := _repeated(posixpath.normpath(file.as_posix()) for file in files):
+    places = [posixpath.normpath(file.as_posix()) for file in files]
+    if repeated := _repeated(places):
         first = [posixpath.relpath(file, path.as_posix()) for file in repeated]
-        raise ValueError(
-            f"{source.name}: expected one row for each image, found several for {listed(first, SHOWN)}: keep one of "
-            "them"
+        raise InvalidInput(
+            f"{source.name}: expected one row for each image, found several for {listed(first, SHOWN)}",
+            source=source.name,
+            option="file",
+            column=column,
+            row=places.index(repeated[0], places.index(repeated[0]) + 1),
+            remedy="Keep one of them",
         )
     return files
 

@@ -46,6 +46,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array, ImageDataset
 
 
@@ -62,9 +63,10 @@ class Partition:
 
     def __post_init__(self) -> None:
         if len(self.codes) and not -1 <= self.codes.min() <= self.codes.max() < len(self.levels):
-            raise ValueError(
+            raise InvalidInput(
                 f"partition {self.name!r} has {len(self.levels)} levels, but codes from {self.codes.min()} to "
-                f"{self.codes.max()}: expected -1 (unknown) to {len(self.levels) - 1}"
+                f"{self.codes.max()}: expected -1 (unknown) to {len(self.levels) - 1}",
+                option="codes",
             )
 
     def __len__(self) -> int:
@@ -136,7 +138,7 @@ def counted(distance: Array, correct: Array, denominator: str) -> Lengths:
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For an unknown denominator, arrays of unequal length, and distances that are negative or infinite.
 
     Examples
@@ -146,11 +148,14 @@ def counted(distance: Array, correct: Array, denominator: str) -> Lengths:
 
     """
     if denominator not in DENOMINATORS:
-        raise ValueError(f"expected a denominator among {', '.join(DENOMINATORS)}; found {denominator!r}")
+        problem = f"expected a denominator among {', '.join(DENOMINATORS)}; found {denominator!r}"
+        raise InvalidInput(problem, option="denominator")
     if distance.ndim != 1 or distance.shape != correct.shape:
-        raise ValueError(f"expected one distance and one `correct` a point, found {distance.shape} and {correct.shape}")
+        problem = f"expected one distance and one `correct` a point, found {distance.shape} and {correct.shape}"
+        raise InvalidInput(problem, option="correct" if distance.ndim == 1 else "distance")
     if odd := distance[(distance < 0) | np.isinf(distance)].tolist():
-        raise ValueError(f"expected finite distances of at least 0, or NaN where there is none; found {odd[0]}")
+        problem = f"expected finite distances of at least 0, or NaN where there is none; found {odd[0]}"
+        raise InvalidInput(problem, option="distance")
     known = correct.astype(bool) & ~np.isnan(distance)
     length = np.where(known, distance, 0.0)
     failed = correct.astype(bool) & np.isnan(distance)

@@ -1,4 +1,4 @@
-"""From the settings of a robustness audit to its result. Layout of the JSON: ``docs/robustness.md``."""
+"""From the settings of a robustness audit to its result. Layout of the JSON: ``docs/guide/robustness_bias.md``."""
 
 import hashlib
 import math
@@ -90,7 +90,7 @@ unknown_group: {{count:,}} images have no {{partition}}: they are in none of its
 
 
 def from_files(settings: Settings) -> Result:
-    """Read, check, classify, attack, compare. Raises ValueError for everything that the user can mend."""
+    """Read, check, classify, attack, compare. Raises InvalidInput for everything that the user can correct."""
     source = Source.read(settings.partition, **settings.some("text", "missing", "separator"))
     with load_model(
         settings.model, settings.trust_pickle, Computing(settings.device, "float32"), wanted=WANTED

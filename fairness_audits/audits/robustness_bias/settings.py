@@ -37,7 +37,7 @@ The attributes have a row for each image: its file name, its true class, its gro
     a/0001.png,15-24,female
 """
 COMMAND = "robustness"
-PAGE = "docs/robustness.md explains measures, attacks, the files and the JSON."
+PAGE = "docs/guide/robustness_bias.md explains measures, attacks, the files and the JSON."
 FILES = "audit.json, the page robustness.html, distances.csv (every image), groups.csv and the figures of the curves"
 Channels = Number | Sequence[Number]
 AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
@@ -101,7 +101,7 @@ class Attacks(Options, title="distances"):
         "NAME",
     )
     attack_setting: Sequence[str] | Mapping[str, Any] = option(
-        "such as deepfool.steps=50 or smoothing.sigma=0.25; docs/robustness.md lists them; may be repeated",
+        "such as deepfool.steps=50 or smoothing.sigma=0.25; docs/guide/robustness_bias.md lists them; may be repeated",
         (),
         "ATTACK.KEY=VALUE",
     )

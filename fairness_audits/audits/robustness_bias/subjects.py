@@ -20,6 +20,7 @@ from torch import Tensor
 from fairness_audits.audits.robustness_bias.images import HIGHEST, Images, Shape, Unreadable, in_array, in_folder
 from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.audits.robustness_bias.settings import Settings
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.identity import Opaque, fingerprint
 from fairness_audits.inputs.model import NETWORKS, Computing, Model, no_gradient
 from fairness_audits.inputs.probe import Form, Scores, check_alone, check_finite, check_gradient, read, tensor_of
@@ -76,7 +77,7 @@ class Points:
 def read_points(source: Source, options: Settings, array: Array | None = None) -> Points:
     """The audited images: of an ``array``, or of the folder that is asked for.
 
-    Raises ValueError for everything about images and table that the user can mend.
+    Raises InvalidInput for everything about images and table that the user can correct.
     """
     table, column = source.table, None
     if options.label is not None:
@@ -93,9 +94,8 @@ def read_points(source: Source, options: Settings, array: Array | None = None) -
     if options.points is None:
         return everyone
     if options.points > n:
-        raise ValueError(
-            f"--points asks for {options.points:,} images, but there are {n:,}: leave it out to audit all of them"
-        )
+        problem = f"--points asks for {options.points:,} images, but there are {n:,}"
+        raise InvalidInput(problem, option="points", remedy="Leave it out to audit all of them")
     # So many that keep the shares of classes and groups.
     traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
     _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
@@ -106,21 +106,26 @@ def read_points(source: Source, options: Settings, array: Array | None = None) -
 def _chosen(source: Source, options: Settings, file: str | None) -> list[str]:
     """The columns to compare by.
 
-    Raises ValueError where a named column does not exist, and for a column of one level, or of too many.
+    Raises InvalidInput where a named column does not exist, and for a column of one level, or of too many.
     """
     table, path, most = source.table, source.name, MOST_LEVELS if options.group else FEW_LEVELS
     check_columns(table, options.group, "--group", path)
     if file in options.group:
-        raise ValueError(f"--group names {file!r}, the column of file names: name a column of groups")
+        problem = f"--group names {file!r}, the column of file names"
+        raise InvalidInput(problem, source=path, option="group", column=file, remedy="Name a column of groups")
     names = list(dict.fromkeys(options.group)) or [name for name in table if name not in (file, options.label)]
     if not names:
-        raise ValueError(f"{path}: there is no column to compare by: add a column of groups, or name one with --group")
+        remedy = "Add a column of groups, or name one with --group"
+        raise InvalidInput(f"{path}: there is no column to compare by", source=path, option="group", remedy=remedy)
     for name in names:
         levels = table[name].nunique()
         if not 2 <= levels <= most:
-            raise ValueError(
-                f"{path}: expected 2 to {most:,} levels in every column that is compared, found {levels:,} in "
-                f"{name!r}: name others with --group, or sort its values into classes"
+            raise InvalidInput(
+                f"{path}: expected 2 to {most:,} levels in every column that is compared, found {levels:,} in {name!r}",
+                source=path,
+                option="group",
+                column=name,
+                remedy="Name others with --group, or sort its values into classes",
             )
     return names
 
@@ -134,14 +139,17 @@ def partition_of(column: pd.Series) -> Partition:
 
 
 def check_sizes(partitions: Sequence[Partition], least: int) -> None:
-    """ValueError for a level of fewer than ``least`` audited images."""
+    """Raise InvalidInput for a level of fewer than ``least`` audited images."""
     for partition in partitions:
         sizes = np.bincount(partition.codes[partition.codes >= 0], minlength=len(partition))
         if small := [f"{name} ({size})" for name, size in zip(partition.levels, sizes, strict=True) if size < least]:
-            raise ValueError(
+            raise InvalidInput(
                 f"expected at least {least} audited images in every group, found fewer in {partition.name}: "
-                f"{listed(small, SHOWN)}. Audit more images, merge these levels or empty their cells (a level unknown "
-                f"is left out), compare other columns with --group, or lower --min-group"
+                f"{listed(small, SHOWN)}",
+                option="min_group",
+                column=partition.name,
+                remedy="Audit more images, merge these levels or empty their cells (unknown levels are left out), "
+                "compare other columns with --group, or lower --min-group",
             )
 
 
@@ -196,20 +204,18 @@ class Subjects:
 def normalised(model: Model, options: Settings, shape: Shape, with_gradient: bool) -> Raw:
     """The model behind its normalisation; ``with_gradient``: attacks will need one.
 
-    Raises ValueError for one that takes no images, has no gradient, or takes another normalisation.
+    Raises InvalidInput for one that takes no images, has no gradient, or takes another normalisation.
     """
     if model.kind == "estimator":
         raise no_gradient(model)
     if model.kind in ("onnx", "quantised") and with_gradient:
-        raise no_gradient(model, "take --attack=smoothing alone, which needs none")
+        raise no_gradient(model, "use --attack=smoothing alone, which needs none")
     device = Computing(options.device, "float32").device
     mean, std = (tuple(np.atleast_1d(values).tolist()) for values in (options.mean, options.std))
     for name, values in (("mean", mean), ("std", std)):
         if len(values) not in (1, shape[0]):
-            raise ValueError(
-                f"--{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}: give "
-                "one for all, or one for each"
-            )
+            problem = f"--{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}"
+            raise InvalidInput(problem, option=name, remedy="Give one for all, or one for each")
     check_normalisation(mean, std)
     centre, scale = (torch.tensor(values, device=device, dtype=torch.float32)[:, None, None] for values in (mean, std))
     channels, height, width = shape
@@ -232,16 +238,18 @@ def normalised(model: Model, options: Settings, shape: Shape, with_gradient: boo
 def identity(model: Model) -> str:
     """What tells a model from any other: its file where that is all of it, else what computes.
 
-    Raises ValueError where a part of what computes cannot be known.
+    Raises InvalidInput where a part of what computes cannot be known.
     """
     if model.file is not None and model.file.suffix in WHOLE:
         return " ".join(map(sha256, (model.file, *weight_files(model.file))))
     try:
         return fingerprint(model.evaluate)
     except Opaque as error:
-        raise ValueError(
-            f"the checkpoint cannot tell this model from another: {error}. Leave --checkpoint out, or give the model "
-            "as a torch network or as a file that holds all of it (.pt, .pt2, .onnx)"
+        raise InvalidInput(
+            f"the checkpoint cannot tell this model from another: {error}",
+            option="checkpoint",
+            remedy="Leave --checkpoint out, or give the model as a torch network or as a file that holds all of it "
+            "(.pt, .pt2, .onnx)",
         ) from error
 
 
@@ -254,23 +262,26 @@ def weight_files(file: Path) -> list[Path]:
 
 
 def check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
-    """ValueError unless these can be the means and standard deviations of pixels in [0, 1]."""
+    """Raise InvalidInput unless these can be the means and standard deviations of pixels in [0, 1]."""
     for value in std:
         if not value > 0:
-            raise ValueError(f"expected --std above 0, found {value:g}")
+            raise InvalidInput(f"expected --std above 0, found {value:g}", option="std")
     if min(mean) >= 0 and max(mean) <= 1 and max(std) <= LARGEST_STD:
         return
     if not (min(mean) >= 0 and max(mean) <= HIGHEST and max(std) <= HIGHEST):
-        raise ValueError(
+        raise InvalidInput(
             f"expected --mean in [0, 1] and --std of at most {LARGEST_STD:g}, as of pixels in [0, 1]; found --mean="
-            f"{_numbers(mean)} and --std={_numbers(std)}"
+            f"{_numbers(mean)} and --std={_numbers(std)}",
+            option="mean",
         )
     # A number that fits pixels in [0, 1] is of these, but that a std of 1 goes with means of pixels up to 255.
     means = [value / HIGHEST for value in mean] if max(mean) > 1 else mean
     stds = [value / HIGHEST for value in std] if max(std) > LARGEST_STD or min(std) >= 1 else std
-    raise ValueError(
+    raise InvalidInput(
         f"--mean={_numbers(mean)} and --std={_numbers(std)} are of pixels from 0 to {HIGHEST}, but the model gets "
-        f"pixels in [0, 1]: say --mean={_numbers(means)} --std={_numbers(stds)}"
+        "pixels in [0, 1]",
+        option="mean",
+        remedy=f"Give --mean={_numbers(means)} --std={_numbers(stds)}",
     )
 
 
@@ -281,7 +292,7 @@ def _numbers(values: Sequence[float]) -> str:
 def classified(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects:
     """Read, classify and identify all points; ``with_gradient``: attacks will need one.
 
-    Raises ValueError where the network fails, or no image can be read.
+    Raises InvalidInput where the network fails, or no image can be read.
     """
     n = len(points.rows)
     outputs: list[Tensor] = []
@@ -308,9 +319,11 @@ def classified(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subj
                 first = x
                 check_alone(lambda some: raw.output(some).cpu().numpy(), x, outputs[0].numpy(), raw.form)
     if first is None:
-        raise ValueError(
+        raise InvalidInput(
             f"none of the {n:,} audited images can be read: "
-            f"{listed([f'{name} ({why})' for name, why in reasons.items()], SHOWN)}: write them again"
+            f"{listed([f'{name} ({why})' for name, why in reasons.items()], SHOWN)}",
+            option="images",
+            remedy="Write them again",
         )
     some = points.only(readable)
     output = torch.cat(outputs)

@@ -1,8 +1,8 @@
-"""SenSR's iterations on a CPU: what the compiled code of this package takes and gives.
+"""SenSR's iterations on a CPU: the interface to the compiled code of this package.
 
-The two columns of the output layer receive opposite gradients, so Adam moves them oppositely: only half their
-difference is kept, and their mean stays what it was. Computed in float32, as the authors of the method did; the
-compiled code is generic, and agrees with ``benchmarks.plain_sensr`` to rounding in float64.
+The two columns of the output layer have opposite gradients, so Adam moves them in opposite directions. Only half their
+difference is stored; their mean is constant. Computations are in float32, as in the authors' code. The compiled code is
+generic; in float64 it agrees with ``benchmarks.plain_sensr`` up to rounding.
 """
 
 import math
@@ -19,17 +19,17 @@ from pipeline.training.sensr.lanes import LANES, TERMS, UNROLL, Attack, correcte
 from pipeline.training.sensr_config import EPSILON, Config
 
 CHANGED = ("parameters", "first", "second", "penalty", "counts")
-"""The arrays of a repetition that its iterations change."""
+"""The arrays of a repetition that the iterations change."""
 SIDES = np.array([-1, 1])
-"""Of the two columns of the output layer."""
+"""Suffixes of the two columns of the output layer."""
 
 
 class Repetition(NamedTuple):
-    """One network in training, the last arguments of the compiled code in its order.
+    """One network in training: the last arguments of the compiled code, in its order.
 
-    ``features`` (n, d) with the column of ones and padding; ``sign`` (n,); ``attack``; ``parameters`` (W, half of v,
-    half of c), flat, and Adam's ``first`` and ``second`` moments of them; ``penalty`` (lambda, the full attack's rate);
-    ``counts``: updates, failed subspace attacks, failed full attacks, attacks that are not finite.
+    ``features`` (n, d) with a column of ones and padding; ``sign`` (n,); ``attack``; flat ``parameters`` (W, half of v,
+    half of c) with Adam's ``first`` and ``second`` moments; ``penalty`` (lambda, the full attack's rate); ``counts``
+    (updates, failed subspace attacks, failed full attacks, attacks that are not finite).
     """
 
     features: Array
@@ -52,7 +52,7 @@ class CompiledIterations:
         self._repetitions = [_packed(data, metric, start, plan, np.dtype(precision), r) for r in range(len(data.label))]
 
     def advance(self, rows: Array) -> Array:
-        """Iterate on the batches ``rows`` (R, iterations, n): loss, lambda, fair distance (R, iterations, 3)."""
+        """Train on the batches ``rows`` (R, iterations, n); return loss, lambda, fair distance (R, iterations, 3)."""
         curves = np.empty((*rows.shape[:2], 3))
         rates = float(self._plan.learning_rate), float(self._plan.radius)
 
@@ -64,7 +64,7 @@ class CompiledIterations:
         return curves
 
     def parameters(self) -> dict[str, Array]:
-        """The parameters of ``fairness_audits.models.mlp``, float64."""
+        """Return the parameters of ``fairness_audits.models.mlp`` in float64."""
         d, units = self._start["w1"].shape[1:]
         flat = np.stack([own.parameters for own in self._repetitions]).astype(float)
         width = self._repetitions[0].features.shape[1]
@@ -80,17 +80,17 @@ class CompiledIterations:
         }
 
     def state(self) -> dict[str, Array]:
-        """What the iterations change, of all repetitions: (R, ...) by name."""
+        """Return the arrays that the iterations change, for all repetitions: (R, ...) by name."""
         return {name: np.stack([getattr(own, name) for own in self._repetitions]) for name in CHANGED}
 
     def resume(self, state: Mapping[str, Array]) -> None:
-        """Go on from a ``state``."""
+        """Continue from a ``state``."""
         for r, own in enumerate(self._repetitions):
             for name in CHANGED:
                 getattr(own, name)[...] = state[name][r]
 
     def facts(self) -> dict[str, Array]:
-        """How many attacks failed, and the final lambda: arrays (R,)."""
+        """Return the numbers of failed attacks and the final lambda: arrays (R,)."""
         _, subspace, full, non_finite = np.stack([own.counts for own in self._repetitions], axis=1)
         return {
             "failed_subspace_attacks": subspace,
@@ -105,7 +105,7 @@ def _packed(
 ) -> Repetition:
     n, d = data.features.shape[1:]
     width, height = _multiple(d + 1, UNROLL), _multiple(plan.hidden_units, UNROLL)
-    # Without a sensitive direction there is one of length 0, which moves nothing.
+    # Without a sensitive direction, use one of length 0, which moves nothing.
     count = _multiple(max(len(metric.directions[r]), 1), 2)
     features = _padded(np.concatenate([data.features[r], np.ones((n, 1))], axis=1), n, width)
     weights = _padded(np.concatenate([start["w1"][r].T, start["b1"][r][:, None]], axis=1), height, width)

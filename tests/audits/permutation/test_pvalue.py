@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.permutation.draws import BLOCK, CountResampler, draw
 from fairness_audits.audits.permutation.exact import Rates, exact_p, newcombe_interval, statistic
 from fairness_audits.audits.permutation.monte_carlo import (
@@ -20,7 +21,6 @@ from fairness_audits.audits.permutation.monte_carlo import (
     furthest,
     monte_carlo_p,
     until_safe,
-    wilson,
 )
 from fairness_audits.audits.permutation.pairs import largest_p
 from fairness_audits.audits.permutation.permutation_test import permutation_test
@@ -82,7 +82,7 @@ def test_blocks_of_draws_stop_where_one_run_would() -> None:
 def test_the_interval_holds_the_p_values_that_could_not_have_stopped() -> None:
     stop, counts = SafeStop(alpha=0.05, risk=1e-3), (np.array(1000), np.array(30))
     low, high = stop.interval(30, 1000)
-    wide = wilson(30, 1000, level=0.999)
+    wide = wilson_interval(30, 1000, level=0.999)
     assert low < wide[0] < 0.03 < wide[1] < high
     for edge, out in ((low, low * 0.99), (high, high * 1.01)):
         assert stop._log_evidence(*counts, (edge + 0.03) / 2) > np.log(1e-3) > stop._log_evidence(*counts, out)

@@ -1,0 +1,102 @@
+"""Tables of claims and published numbers for the documentation, made from data/reference when the site is built."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "data" / "reference"
+PLACEHOLDER = re.compile(r"^\{\{ (claims|counts|numbers) (\w+) \}\}$", re.MULTILINE)
+OUTCOMES = ("confirmed", "not confirmed", "undecided", "not testable here")
+
+
+def read(name: str, study: str) -> list[dict[str, str]]:
+    """Return the rows of a list in data/reference that belong to a study."""
+    with (REFERENCE / name).open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["study"] == study]
+
+
+def plain(text: str) -> str:
+    """Return the text with Markdown's special characters escaped."""
+    return re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", text)
+
+
+def tally(study: str) -> str:
+    """Return how many claims of a study have each outcome: "6 confirmed, 4 undecided"."""
+    counts = Counter(row["outcome"] for row in read("claims.csv", study))
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
+
+
+def claims(study: str) -> Iterator[str]:
+    """Yield the claims of a study, each with its source, its outcome and its numbers."""
+    listed = yaml.safe_load((ROOT / "data" / "published" / "claims" / f"{study}.yaml").read_text(encoding="utf-8"))
+    sources = {claim["says"]: claim["source"] for claim in listed}
+    yield f"{tally(study)}.".capitalize()
+    yield "| claim | in the paper | outcome |\n|---|---|---|\n" + "\n".join(
+        f"| {plain(row['claim'])} | {plain(sources[row['claim']])} | {row['outcome']} |"
+        for row in read("claims.csv", study)
+    )
+    yield "The numbers behind each outcome:"
+    for row in read("claims.csv", study):
+        parts = "\n".join(f"- {plain(part)}" for part in row["numbers"].split("; "))
+        yield f"**{plain(row['claim'])}** *{row['outcome'].capitalize()}.*\n\n{parts}"
+
+
+def counts(study: str) -> Iterator[str]:
+    """Yield a table of how many published numbers of each table and figure have each verdict."""
+    rows = read("verdicts.csv", study)
+    verdicts = sorted({row["verdict"] for row in rows})
+    artefacts = sorted({row["artefact"] for row in rows}, key=natural)
+    found = Counter((row["artefact"], row["verdict"]) for row in rows)
+    lines = [
+        f"| {named(artefact)} | " + " | ".join(str(found[artefact, verdict] or "") for verdict in verdicts) + " |"
+        for artefact in artefacts
+    ]
+    yield f"| | {' | '.join(verdicts)} |\n|---|{'--:|' * len(verdicts)}\n" + "\n".join(lines)
+
+
+def numbers(study: str) -> Iterator[str]:
+    """Yield a table of every published number of a study beside ours."""
+    rows = sorted(read("verdicts.csv", study), key=lambda row: natural(row["artefact"]))
+    lines = [
+        " | ".join(
+            (
+                f"| {named(row['artefact'])}",
+                f"{plain(row['row'])}, {plain(row['column'])}",
+                row["reading"],
+                spread(row["published"], row["published_std"]),
+                spread(row["ours"], row["our_std"]),
+                f"{row['verdict']} |",
+            )
+        )
+        for row in rows
+    ]
+    yield "| where | number | setting | published | ours | verdict |\n|---|---|---|--:|--:|---|\n" + "\n".join(lines)
+
+
+def named(artefact: str) -> str:
+    """Return what a reader calls an artefact: "Table 1"."""
+    return artefact.replace("_", " ").capitalize()
+
+
+def natural(artefact: str) -> tuple[str, int]:
+    """Return a key that sorts figure_2 before figure_10."""
+    name, _, number = artefact.partition("_")
+    return name, int(number or 0)
+
+
+def spread(value: str, std: str) -> str:
+    """Return a number to four digits, with its standard deviation in brackets."""
+    return " ".join(text.format(float(one)) for text, one in (("{:.4g}", value), ("({:.2g})", std)) if one)
+
+
+MADE = {"claims": claims, "counts": counts, "numbers": numbers}
+
+
+def filled(text: str) -> str:
+    """Return the text with each placeholder line, such as ``{{ claims fliptest }}``, replaced by what it names."""
+    return PLACEHOLDER.sub(lambda match: "\n\n".join(MADE[match[1]](match[2])), text)

@@ -1,0 +1,252 @@
+"""The unfair map for a model whose outputs jump: the worst among whole people whom a fair metric holds to be alike.
+
+A flow has nothing to follow in a model of trees, and points between people mean nothing to it. Instead, one or two
+columns of a row take values that other rows have. The candidates come from reference rows, not from those that are
+audited, so the map is fixed given a row and its label, and Theorem 3.1 of Maity et al. 2021 holds for it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+
+from fairness_audits.fair_metric import FairMetric
+from fairness_audits.values import Array
+
+MOST = 64
+"""Candidates of a row, itself among them."""
+LEAST_COUNT = 20
+"""A level of a category, or a pair of them, must occur in so many reference rows."""
+QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Where the values of a column of many numbers are taken."""
+ROUNDING = 1e-6
+"""A probability must be lower by more than this to be another."""
+LEAST_CELL = 20
+"""Rows from which the policy chooses a candidate."""
+
+Column = tuple[int, ...]
+"""Positions of the features of a column: one for a number, an indicator of each level for a category."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A change of one or two ``columns`` (by their places): the features at ``positions`` take the ``values``."""
+
+    columns: tuple[int, ...]
+    positions: tuple[int, ...]
+    values: tuple[float, ...]
+
+    def of(self, x: Array) -> Array:
+        """Return the points (n, d) after the change."""
+        moved = x.copy()
+        moved[:, list(self.positions)] = self.values
+        return moved
+
+    def share(self, x: Array, metric: FairMetric) -> Array:
+        r"""Return the share of each change along the sensitive subspace, |U'v|^2 / |v|^2; 0 where nothing changes.
+
+        ``x`` (n, d) are points in the units of the metric, and so are the values: (n,).
+        """
+        places = list(self.positions)
+        v = np.asarray(self.values) - x[:, places]
+        length = (v**2).sum(axis=1)
+        along = ((v @ metric.basis[places]) ** 2).sum(axis=1)
+        return np.where(length > 0, along / np.where(length > 0, length, 1.0), 0.0)
+
+
+def column_shares(reference: Array, columns: Sequence[Column], metric: FairMetric) -> Array:
+    r"""Return the largest share of a move of each column alone along the sensitive subspace, |U'v|^2 / |v|^2.
+
+    A number moves by its axis, a category from one level that is frequent enough in the ``reference`` (m, d) to
+    another. All is in the units of the metric.
+    """
+    shares = np.zeros(len(columns))
+    for place, column in enumerate(columns):
+        if len(column) == 1:
+            shares[place] = (metric.basis[column[0]] ** 2).sum()
+            continue
+        levels = [metric.basis[j] for j in _frequent(reference, column)]
+        shares[place] = max((((a - b) ** 2).sum() / 2 for a, b in combinations(levels, 2)), default=0.0)
+    return shares
+
+
+def candidates(
+    reference: Array, columns: Sequence[Column], chosen: Sequence[int], most: int = MOST
+) -> tuple[Move, ...]:
+    """Return the changes of one or two of the ``chosen`` columns to values of the reference rows.
+
+    Parameters
+    ----------
+    reference : array (m, d)
+        Rows that are not audited.
+    columns : sequence of tuples
+        The features of each column.
+    chosen : sequence of int
+        Which columns may change, the most important first.
+    most : int
+        At most so many candidates, the row itself included; changes of one column come first.
+
+    Returns
+    -------
+    tuple of Move
+        A category takes each level that at least 20 reference rows have, a number five quantiles, or its values where
+        it has five or fewer. A pair of levels occurs in at least 20 reference rows too.
+    """
+    values = {place: list(_values(reference, columns[place])) for place in chosen}
+    moves = [Move((place,), columns[place], value) for place in chosen for value in values[place]]
+    for first, second in combinations(chosen, 2):
+        for one, other in product(values[first], values[second]):
+            if len(moves) >= most - 1:
+                return tuple(moves[: most - 1])
+            pair = Move((first, second), columns[first] + columns[second], one + other)
+            if _occurs(reference, columns, (first, second), (one, other)):
+                moves.append(pair)
+    return tuple(moves[: most - 1])
+
+
+@dataclass(frozen=True)
+class Search:
+    """The probability of each row's own label: ``own`` (n,), and ``probability`` (n, C) after each of the C moves.
+
+    It is ``own`` where a move changes nothing or is not permitted. ``evaluations`` counts rows given to the model.
+    """
+
+    moves: tuple[Move, ...]
+    own: Array
+    probability: Array
+    evaluations: int
+
+    @property
+    def worst(self) -> Array:
+        """The place of the move with the smallest probability of the own label, -1 where none is below that now: (n,).
+
+        The first of equals, up to rounding.
+        """
+        return self.worst_of(len(self.moves))
+
+    def worst_of(self, count: int) -> Array:
+        """The same among the first so many moves."""
+        found, lowest = np.full(len(self.own), -1), self.own.copy()
+        for place in range(count):
+            lower = self.probability[:, place] < lowest - ROUNDING
+            found[lower], lowest[lower] = place, self.probability[lower, place]
+        return found
+
+    def at(self, choice: Array) -> Array:
+        """The probability of the own label after the ``choice`` (n,) of a move, -1 for none."""
+        every = np.column_stack([self.probability, self.own])
+        return every[np.arange(len(self.own)), choice]
+
+
+def search(
+    probability: Callable[[Array, Array], Array],
+    x: Array,
+    moves: Sequence[Move],
+    metric: FairMetric,
+    least_share: float,
+) -> Search:
+    """Evaluate a model after each move of each row.
+
+    Parameters
+    ----------
+    probability : callable
+        From points (m, d) and their rows' numbers (m,) to the probability of the rows' own labels (m,).
+    x : array (n, d)
+        In the units of the metric.
+    moves : sequence of Move
+        In the same units.
+    metric : FairMetric
+    least_share : float
+        A move is permitted where at least this share of it is along the sensitive subspace.
+    """
+    everyone = np.arange(len(x))
+    own, evaluations = probability(x, everyone), len(x)
+    found = np.repeat(own[:, None], len(moves), axis=1)
+    for place, move in enumerate(moves):
+        permitted = np.flatnonzero(move.share(x, metric) >= least_share)
+        if len(permitted):
+            found[permitted, place] = probability(move.of(x[permitted]), permitted)
+            evaluations += len(permitted)
+    return Search(tuple(moves), own, found, evaluations)
+
+
+def policy(ratio: Array, cell: Array, half: Array) -> Array:
+    """Return one move for each cell of rows, chosen on one half of the rows and applied to the other, and vice versa.
+
+    Parameters
+    ----------
+    ratio : array (n, C)
+        What each move does to a row; 1 is nothing.
+    cell : array (n,)
+        Rows of one cell are treated alike: they have the same label and the same present values.
+    half : array (n,) of bool
+
+    Returns
+    -------
+    array (n,)
+        The place of the move with the largest mean ratio in the same cell of the other half; -1, none, where no mean is
+        above 1 or fewer than 20 rows of the other half are in the cell.
+
+    Examples
+    --------
+    >>> half = np.arange(80) % 2 == 0
+    >>> policy(np.column_stack([np.full(80, 0.9), np.full(80, 1.2)]), np.zeros(80), half)[:3].tolist()
+    [1, 1, 1]
+    """
+    choice = np.full(len(ratio), -1)
+    for value in np.unique(cell):
+        for side in (False, True):
+            among, others = (cell == value) & (half == side), (cell == value) & (half != side)
+            if ratio.shape[1] and among.sum() >= LEAST_CELL:
+                mean = ratio[among].mean(axis=0)
+                if mean.max() > 1:
+                    choice[others] = mean.argmax()
+    return choice
+
+
+def cells(x: Array, label: Array, moves: Sequence[Move], columns: Sequence[Column]) -> Array:
+    """Number the rows' label and present values in all columns that a move changes: (n,).
+
+    A number's value is the interval between those that the moves give it.
+    """
+    keys = [label]
+    for place in sorted({one for move in moves for one in move.columns}):
+        column = columns[place]
+        if len(column) > 1:
+            keys.append(x[:, list(column)].argmax(axis=1))
+        else:
+            ends = sorted({move.values[0] for move in moves if move.columns == (place,)})
+            keys.append(np.searchsorted(ends, x[:, column[0]]))
+    return np.unique(np.column_stack(keys), axis=0, return_inverse=True)[1].ravel()
+
+
+def _frequent(reference: Array, column: Column) -> list[int]:
+    """The positions of a category's levels that occur often enough."""
+    return [j for j in column if (reference[:, j] == 1).sum() >= LEAST_COUNT]
+
+
+def _values(reference: Array, column: Column) -> Iterator[tuple[float, ...]]:
+    """What the features of a column can become."""
+    if len(column) > 1:
+        yield from (tuple(float(j == level) for j in column) for level in _frequent(reference, column))
+        return
+    own = reference[:, column[0]]
+    distinct, counts = np.unique(own, return_counts=True)
+    if len(distinct) > len(QUANTILES):
+        distinct = np.unique(np.quantile(own, QUANTILES, method="inverted_cdf"))
+    else:
+        distinct = distinct[counts >= LEAST_COUNT]
+    yield from ((float(value),) for value in distinct)
+
+
+def _occurs(
+    reference: Array, columns: Sequence[Column], pair: tuple[int, int], values: tuple[tuple[float, ...], ...]
+) -> bool:
+    """Whether two categories have these levels together in enough rows; a number can take any of its values."""
+    together = np.ones(len(reference), dtype=bool)
+    for place, value in zip(pair, values, strict=True):
+        column = columns[place]
+        if len(column) > 1 or len(np.unique(reference[:, column[0]])) <= len(QUANTILES):
+            together &= (reference[:, list(column)] == value).all(axis=1)
+    return bool(together.sum() >= LEAST_COUNT)

@@ -1,0 +1,237 @@
+"""The evidence of a flow up the loss: by the gradient of a torch network, or by differences of any smooth model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairness_audits.attacks.difference_flow import WIDTH, difference_flow
+from fairness_audits.attacks.gradient_flow import Bounds, Flow, Plan, concatenated, step_schedule
+from fairness_audits.audits.loss_ratio.admissible import Admissible
+from fairness_audits.audits.loss_ratio.compute import Evidence
+from fairness_audits.audits.loss_ratio.ratio_tests import flow_tests, loss_ratio_test, loss_ratios
+from fairness_audits.audits.loss_ratio.settings import Settings
+from fairness_audits.errors import InvalidInput
+from fairness_audits.fair_metric import FairMetric, from_directions
+from fairness_audits.inputs.probe import Answers
+from fairness_audits.inputs.table import Units
+from fairness_audits.progress import progress_bar
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    import torch
+
+RECORDED = 30
+"""At how many step numbers, at most, the course of T_n is recorded."""
+GRADIENTS = 50
+"""How many gradients a flow by differences takes."""
+SINGLE_WIDTH = 1e-2
+"""Length of a difference, in the units of the audit, of probabilities in single precision."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How points are moved and judged.
+
+    ``flow`` takes a plan, bounds in the units of the audit or None, and rows' numbers (m,), and moves these rows.
+    ``loss`` maps points (n, d) of all rows, in the columns' own units, to losses (n,); ``wrong`` maps them to 0-1
+    losses (n,), None where the loss tells these too. ``hold`` is for how many steps a gradient is held.
+    """
+
+    flow: Callable[[Plan, Bounds | None, Array], Flow]
+    loss: Callable[[Array], Array]
+    wrong: Callable[[Array], Array] | None = None
+    hold: int = 1
+
+
+def by_gradient(
+    scores: Callable[[torch.Tensor], torch.Tensor],
+    features: Array,
+    label: Array,
+    units: Units,
+    settings: Settings,
+    device: str = "cpu",
+    classes: int = 2,
+) -> Engine:
+    """Return the engine of a torch network, by automatic differentiation.
+
+    Parameters
+    ----------
+    scores : callable
+        From inputs (n, d) in the columns' own units to logits (n, ``classes``).
+    features, label : array (n, d) and (n,)
+        The audited rows, in the columns' own units.
+    """
+    import torch
+
+    from fairness_audits.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
+
+    points = units.inward(features)
+
+    def flow(plan: Plan, bounds: Bounds | None, rows: Array) -> Flow:
+        blocks = -(-len(rows) // CPU_BLOCK_ROWS) if device == "cpu" else 1
+        with progress_bar("following the gradient", blocks * (len(plan.step_sizes) + 1)) as step:
+
+            def evaluate(z: torch.Tensor) -> torch.Tensor:
+                step()
+                return scores(units.network_input(z))
+
+            return attack(evaluate, points[rows], label[rows], plan, device=device, dtype=settings.dtype, bounds=bounds)
+
+    def scored(x: Array) -> torch.Tensor:
+        with torch.no_grad():
+            blocks = torch.tensor(x, dtype=getattr(torch, settings.dtype), device=device).split(CPU_BLOCK_ROWS)
+            return torch.cat([scores(block) for block in blocks])
+
+    def loss(x: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(cross_entropy(scored(x), torch.as_tensor(label).to(device))[0].cpu().numpy())
+
+    def wrong(x: Array) -> Array:
+        return (scored(x).argmax(1).cpu().numpy() != label).astype(float)
+
+    # Of more classes an error is another's larger score, not a loss beyond log 2.
+    return Engine(flow, loss, wrong if classes > 2 else None)
+
+
+def by_differences(answers: Answers, features: Array, label: Array, units: Units, steps: int) -> Engine:
+    """Return the engine of a smooth model that gives no gradient, by finite differences of its loss."""
+    points = units.inward(features)
+    hold = -(-steps // GRADIENTS)
+
+    def flow(plan: Plan, bounds: Bounds | None, rows: Array) -> Flow:
+        d, k = plan.metric.basis.shape
+        gradients = -(-steps // hold)
+        with progress_bar("following differences", gradients * (2 * k + 1) + -(-gradients // 5) * d + 1) as step:
+
+            def loss(z: Array) -> Array:
+                step()
+                return answers.loss(units.outward(z), label[rows])
+
+            width = SINGLE_WIDTH if answers.single else WIDTH
+            return difference_flow(loss, points[rows], plan, hold, bounds, width)
+
+    def wrong(x: Array) -> Array:
+        return (answers.decisions(x) != label).astype(float)
+
+    return Engine(flow, lambda x: answers.loss(x, label), wrong, hold)
+
+
+def gather(
+    engine: Engine,
+    features: Array,
+    label: Array,
+    metric: FairMetric,
+    units: Units,
+    settings: Settings,
+    people: Admissible,
+    bounds: Bounds | None,
+    deal: Array,
+) -> Evidence:
+    """Attack rows in the units of the audit and test both ratios on the way.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of these rows.
+    features, label : array (n, d) and (n,)
+    metric : FairMetric
+        In the units of the audit.
+    people : Admissible
+        Who could exist, with the range of the data.
+    bounds : pair of arrays (d,), optional
+        The attack stays within them. Without any it is repeated within the range of the data, for comparison.
+    deal : array (n,)
+        The placebo's draw that each row belongs to, -1 for none.
+
+    Raises
+    ------
+    InvalidInput
+        For an unstable step size, and where no two rows have a finite ratio.
+    """
+    schedule = step_schedule("constant", settings.step_size, 0.0, settings.steps)
+    plan = Plan(metric, settings.regularization, schedule, recorded_steps(settings.steps, engine.hold))
+    points, everyone = units.inward(features), np.arange(len(features))
+
+    def flow_within(bounds: Bounds | None) -> Flow:
+        return engine.flow(plan, _inward(bounds, units), everyone)
+
+    flow = flow_within(bounds)
+    ratio = loss_ratios(flow.original_loss, flow.losses[-1]).values
+    finite = np.isfinite(ratio)
+    if finite.sum() < 2:
+        raise InvalidInput(
+            f"only {finite.sum()} of {len(points)} rows have a finite loss before and after the attack: expected at "
+            "least 2",
+            option="step_size",
+            remedy="Try a smaller --step-size, and a model that returns logits rather than probabilities",
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # points that ran away are counted, and their distance is NaN
+        fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
+    comparable, within = units.outward(np.asarray(flow.x, dtype=np.float64)), None
+    if bounds is None:
+        inside = flow_within(people.bounds)
+        within = loss_ratio_test(inside.original_loss, inside.losses[-1], settings.delta, settings.alpha)
+    possible = people.nearest(np.where(np.isfinite(comparable), comparable, features))
+    errors = None
+    if engine.wrong is not None:
+        errors = engine.wrong(features), np.full(flow.losses.shape, np.nan)
+        errors[1][-1] = np.where(finite, engine.wrong(np.where(finite[:, None], comparable, features)), np.nan)
+    course, error_course = flow_tests(flow.original_loss, flow.losses, label, settings.delta, settings.alpha, errors)
+    found = Evidence(
+        steps=tuple(plan.record),
+        course=course,
+        error_course=error_course,
+        original=features,
+        comparable=comparable,
+        original_loss=flow.original_loss,
+        comparable_loss=flow.losses[-1],
+        ratio=ratio,
+        fair_distance=fair_distance,
+        possible=possible,
+        possible_loss=engine.loss(possible),
+        outside=finite & ~people.within(comparable),
+        within=within,
+    )
+    return with_placebo(found, engine, plan, _inward(bounds, units), deal, settings)
+
+
+def with_placebo(
+    found: Evidence, engine: Engine, plan: Plan, bounds: Bounds | None, deal: Array, settings: Settings
+) -> Evidence:
+    """Add the same attack along as many directions drawn at random, other ones for the rows of each draw."""
+    d, k = plan.metric.basis.shape
+    rows = [np.flatnonzero(deal == draw) for draw in range(deal.max(initial=-1) + 1)]
+    if k == d or sum(map(len, rows)) < 2:
+        return found
+    (rng,) = generators("audit", "loss-ratio", "directions", str(settings.seed), repetitions=1)
+    metrics = [from_directions(rng.normal(size=(k, d))) for _ in rows]
+    last = replace(plan, record=[len(plan.step_sizes)])
+    flows = [
+        engine.flow(replace(last, metric=metric), bounds, some)
+        for metric, some in zip(metrics, rows, strict=True)
+        if len(some)
+    ]
+    flow = concatenated(flows)
+    test = loss_ratio_test(flow.original_loss, flow.losses[-1], settings.delta, settings.alpha)
+    return replace(found, placebo=test, placebo_rows=len(flow.original_loss))
+
+
+def recorded_steps(steps: int, hold: int = 1) -> Sequence[int]:
+    """Return at most RECORDED step numbers, evenly spread on a logarithmic scale: multiples of ``hold``, and the last.
+
+    Examples
+    --------
+    >>> recorded_steps(3), recorded_steps(25, 10)
+    ((1, 2, 3), (10, 20, 25))
+    """
+    spread = {min(steps, max(hold, hold * round(step / hold))) for step in np.geomspace(1, steps, RECORDED)}
+    return tuple(sorted(spread | {steps}))
+
+
+def _inward(bounds: Bounds | None, units: Units) -> Bounds | None:
+    return None if bounds is None else (units.inward(bounds[0]), units.inward(bounds[1]))

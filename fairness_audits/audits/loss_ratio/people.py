@@ -1,0 +1,184 @@
+"""The evidence of a search among whole people, for models whose outputs jump."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.attacks.whole_people import (
+    Column,
+    Move,
+    Search,
+    candidates,
+    cells,
+    column_shares,
+    policy,
+    search,
+)
+from fairness_audits.audits.loss_ratio.compute import Evidence
+from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest, flow_tests, loss_ratio_test
+from fairness_audits.audits.loss_ratio.settings import Settings
+from fairness_audits.errors import InvalidInput
+from fairness_audits.fair_metric import FairMetric
+from fairness_audits.inputs.probe import Answers
+from fairness_audits.inputs.table import Units
+from fairness_audits.messages import SHOWN, listed
+from fairness_audits.seeds import generators
+from fairness_audits.values import Array
+
+CLIP = 0.01
+"""Probabilities are held within CLIP and 1 - CLIP in a loss."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the search found, beside its evidence.
+
+    ``columns`` name the columns, ``shares`` (c,) say how much of their moves is along the sensitive subspace, and
+    ``permitted`` which of them may move. ``policy`` is the test of one move for each label and present value.
+    """
+
+    evidence: Evidence
+    columns: tuple[str, ...]
+    shares: Array
+    permitted: tuple[int, ...]
+    candidates: int
+    evaluations: int
+    least_share: float
+    policy: RatioTest
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the JSON says of the search, without the tests."""
+        return {
+            "candidates": self.candidates + 1,
+            "evaluations": self.evaluations,
+            "clip": CLIP,
+            "shares": dict(zip(self.columns, self.shares.tolist(), strict=True)),
+            "permitted": [self.columns[place] for place in self.permitted],
+            "least_share": self.least_share,
+        }
+
+
+def by_people(
+    answers: Answers,
+    features: Array,
+    label: Array,
+    metric: FairMetric,
+    units: Units,
+    settings: Settings,
+    reference: Array,
+    columns: Mapping[str, Column],
+    deal: Array,
+) -> Found:
+    """Search the worst person for each row among those whom the metric holds to be alike.
+
+    Parameters
+    ----------
+    answers : Answers
+        Of the model.
+    features, label : array (n, d) and (n,)
+        The audited rows.
+    metric : FairMetric
+        In the units of the audit.
+    reference : array (m, d)
+        Other rows, whose values the audited ones take.
+    columns : mapping
+        The features of each column by its name.
+    deal : array (n,)
+        The placebo is of the rows in which this is not -1.
+
+    Raises
+    ------
+    InvalidInput
+        Where the metric permits no column to change.
+    """
+    names, groups = tuple(columns), tuple(columns.values())
+    points, known = units.inward(features), units.inward(reference)
+    shares = column_shares(known, groups, metric)
+    order = np.argsort(-shares, kind="stable").tolist()
+    permitted = tuple(place for place in order if shares[place] >= settings.least_share)
+    moves = candidates(known, groups, permitted)
+    if not moves:
+        most = listed([f"{names[place]} {shares[place]:.2f}" for place in order], SHOWN)
+        raise InvalidInput(
+            "the model's outputs jump, so that the audit has to change whole columns, and the fair metric permits none:"
+            f" the share of a column's move along the sensitive directions is at most {shares.max():.2f} ({most}), and "
+            f"at least {settings.least_share:g} is asked for",
+            option="least_share",
+            remedy="Name the indicators of each category by --one-hot, include the sensitive columns among the model's "
+            "inputs if it takes them, or lower --least-share",
+        )
+
+    def own_probability(z: Array, rows: Array) -> Array:
+        return answers.probabilities(units.outward(z))[np.arange(len(z)), label[rows]]
+
+    def searched(moves: Sequence[Move], least_share: float, rows: Array) -> Search:
+        return search(lambda z, some: own_probability(z, rows[some]), points[rows], moves, metric, least_share)
+
+    everyone = np.arange(len(features))
+    found = searched(moves, settings.least_share, everyone)
+    steps = tuple(sorted({round(step) for step in np.geomspace(1, len(moves), 30)}))
+    losses = np.stack([loss_of(found.at(found.worst_of(count))) for count in steps])
+    original_loss, worst = loss_of(found.own), found.worst
+    comparable = moved(points, moves, worst)
+    away = units.outward(comparable)
+    # Columns that do not move keep their values to the last bit.
+    away = np.where(comparable == points, features, away)
+    wrong = [(decided != label).astype(float) for decided in (answers.prediction, answers.decisions(away))]
+    errors = wrong[0], np.full(losses.shape, np.nan)
+    errors[1][-1] = wrong[1]
+    limits = (settings.delta, settings.alpha)
+    course, error_course = flow_tests(original_loss, losses, label, *limits, errors)
+    (rng,) = generators("audit", "loss-ratio", "policy", str(settings.seed), repetitions=1)
+    half = rng.permutation(len(features)) % 2 == 0
+    every = loss_of(found.probability) / original_loss[:, None]
+    choice = policy(every, cells(points, label, moves, groups), half)
+    evidence = Evidence(
+        steps=steps,
+        course=course,
+        error_course=error_course,
+        original=features,
+        comparable=away,
+        original_loss=original_loss,
+        comparable_loss=losses[-1],
+        ratio=losses[-1] / original_loss,
+        fair_distance=np.sqrt(metric.squared_distance(comparable, points)),
+        possible=away,
+        possible_loss=losses[-1],
+        outside=np.zeros(len(features), dtype=bool),
+        within=None,
+    )
+    others = [place for place in range(len(groups)) if place not in permitted]
+    among = np.flatnonzero(deal >= 0)
+    if len(among) > 1 and others:
+        (rng,) = generators("audit", "loss-ratio", "directions", str(settings.seed), repetitions=1)
+        drawn = rng.permutation(others)[: len(permitted)].tolist()
+        if instead := candidates(known, groups, drawn, len(moves) + 1):
+            other = searched(instead, 0.0, among)
+            test = loss_ratio_test(loss_of(other.own), loss_of(other.at(other.worst)), *limits)
+            evidence = replace(evidence, placebo=test, placebo_rows=len(among))
+    return Found(
+        evidence=evidence,
+        columns=names,
+        shares=shares,
+        permitted=permitted,
+        candidates=len(moves),
+        evaluations=found.evaluations,
+        least_share=settings.least_share,
+        policy=loss_ratio_test(original_loss, loss_of(found.at(choice)), *limits),
+    )
+
+
+def loss_of(probability: Array) -> Array:
+    """Compute the loss of probabilities held within .01 and .99, which a model of trees may give as 0 or 1."""
+    return -np.log(np.clip(probability, CLIP, 1 - CLIP))
+
+
+def moved(points: Array, moves: Sequence[Move], choice: Array) -> Array:
+    """Return the points (n, d) after the ``choice`` (n,) of a move, -1 for none."""
+    found = points.copy()
+    for place, move in enumerate(moves):
+        found[choice == place] = move.of(points[choice == place])
+    return found

@@ -1,0 +1,168 @@
+"""What a model is asked: its input columns, a trial that chooses the search, and the rows that are audited."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import numpy as np
+
+from fairness_audits.attacks.whole_people import Column
+from fairness_audits.audits.loss_ratio.admissible import Admissible
+from fairness_audits.audits.loss_ratio.settings import Settings
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.encoding import Encoding
+from fairness_audits.inputs.model import Computing, Model, named_as
+from fairness_audits.inputs.probe import JUMPING, TRIED_ROWS, Answers, Scores, answered, jumps, probed
+from fairness_audits.inputs.table import Rows, Source, Units, drawn
+from fairness_audits.messages import check_columns
+from fairness_audits.seeds import generators
+from fairness_audits.tables.levels import level_name
+from fairness_audits.values import Array
+
+PLACEBO_ROWS = 2000
+"""The placebo attacks at most so many rows."""
+PLACEBO_DRAWS = 10
+"""The placebo's rows are dealt to so many draws of directions, so that no single draw decides."""
+HELD_OUT, MOST_HELD_OUT = 5, 5000
+"""One of so many rows, and at most so many rows, give whole people their values where no reference rows are given."""
+
+
+def as_the_model_says(settings: Settings, source: Source, model: Model) -> Settings:
+    """Return the settings with what a fitted model tells by itself: its input columns, and its class 1."""
+    named = named_as(model.columns, source.table)
+    check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
+    if named and not settings.features:
+        settings = replace(settings, features=tuple(name for name in named if name != settings.label))
+    classes = [level_name(value) for value in model.classes]
+    if settings.positive is None and settings.classes is None and len(classes) == 2 and settings.label in source.table:
+        own = {level_name(value) for value in source.table[settings.label].dropna().unique()}
+        if own == set(classes) and own != {"0", "1"}:
+            settings = replace(settings, positive=classes[1])
+    return settings
+
+
+def sensitive_inputs(found: Rows, encoding: Encoding, sensitive: Sequence[str]) -> Rows:
+    """Return the rows with all features of a sensitive column among those that are sensitive themselves."""
+    own = {j for name, group in zip(encoding.columns, encoding.groups, strict=True) if name in sensitive for j in group}
+    return replace(found, sensitive_inputs=tuple(sorted(own | set(found.sensitive_inputs))))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a trial of the model on all rows shows: which ``engine`` it can have.
+
+    ``of`` gives the model's answers, after a trial on the rows of these numbers. ``jumps`` is the share of rows at
+    which its outputs jump, None where it was not tried.
+    """
+
+    engine: str
+    of: Callable[[Array], Answers | Scores]
+    device: str
+    jumps: float | None = None
+
+
+def trial_of(
+    model: Model, encoding: Encoding, everyone: Rows, settings: Settings, directions: Array, scale: Units
+) -> Trial:
+    """Try the model and choose the engine: the gradient of a torch network, differences of what is smooth, else people.
+
+    A plain function that does not give a gradient is asked for numbers. Raises InvalidInput, or what the first trial
+    said, where neither is to be had.
+    """
+    computing = Computing(settings.device, settings.dtype)
+
+    def of(numbers: Array) -> Scores:
+        import torch
+
+        features = torch.tensor(everyone.features[numbers], dtype=computing.dtype, device=computing.device)
+        return probed(model, features, everyone.names, settings.output_kind)
+
+    def asked(numbers: Array) -> Answers:
+        explicit = settings.search != "auto"
+        return answered(model, encoding, everyone.features[numbers], settings.output_kind, computing, explicit)
+
+    tensors = settings.search in ("auto", "gradient") and model.kind in ("network", "function") and not encoding.levels
+    failed = None
+    if tensors and (model.kind == "network" or settings.search == "gradient"):
+        return Trial("gradient", of, str(computing.device))
+    some = drawn(np.arange(len(everyone.features)), TRIED_ROWS, "loss-ratio", "trial", str(settings.seed))
+    if tensors and find_spec("torch"):
+        try:
+            of(some)
+            return Trial("gradient", of, str(computing.device))
+        except ValueError as error:
+            if isinstance(error, InvalidInput) and error.option in ("dtype", "device"):
+                raise
+            failed = error
+    try:
+        answers = asked(some)
+    except ValueError as error:
+        raise failed or error from error
+    share = jumps(lambda z: answers.probabilities(scale.outward(z)), scale.inward(everyone.features[some]), directions)
+    stepped = share >= JUMPING or bool(encoding.levels)
+    if settings.search == "differences" and stepped:
+        raise InvalidInput(
+            f"the outputs of {model.given} jump in {100 * share:.0f} % of the rows tried, or it takes categories, so "
+            "that there are no differences to follow",
+            option="search",
+            remedy="Try --search=people, which asks the model about whole people",
+        )
+    engine = settings.search if settings.search != "auto" else "people" if stepped else "differences"
+    device = str(computing.device) if model.kind in ("network", "quantised") else "cpu"
+    return Trial(engine, asked, device, share)
+
+
+def rows_of_the_search(settings: Settings, count: int, people: bool, others: Rows | None) -> tuple[Array, Array]:
+    """Return the numbers of the rows to audit, and of those whose values whole people take.
+
+    These are a fifth of the rows, at most 5,000, unless reference rows are given.
+    """
+    every = np.arange(count)
+    if not people or others is not None:
+        return every, every[:0]
+    if settings.part is not None:
+        raise InvalidInput(
+            "a search among whole people is not made in parts", option="part", remedy="Leave --part out: it is fast"
+        )
+    held = drawn(every, min(MOST_HELD_OUT, count // HELD_OUT), "loss-ratio", "reference", str(settings.seed))
+    return np.setdiff1d(every, held), held
+
+
+def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
+    """Return the numbers of the rows that are audited: some of them (--points), every N-th of these (--part).
+
+    Beside them stands the placebo's deal of these rows: the number of the draw that each belongs to, -1 for none. A row
+    has the same draw in a part as in the audit of all.
+    """
+    if settings.points is not None and settings.points > len(numbers):
+        raise InvalidInput(
+            f"--points asks for {settings.points} rows, but there are {len(numbers)}: leave it out to audit all of "
+            "them",
+            option="points",
+        )
+    numbers = drawn(numbers, settings.points, "loss-ratio", "points", str(settings.seed))
+    (rng,) = generators("audit", "loss-ratio", "placebo", str(settings.seed), repetitions=1)
+    rank = rng.permutation(len(numbers))
+    deal = np.where(rank < PLACEBO_ROWS, rank % PLACEBO_DRAWS, -1)
+    if settings.placebo == "none":
+        deal[:] = -1
+    if settings.part is None:
+        return numbers, deal
+    which, of = map(int, settings.part.split("/"))
+    if 2 * of > len(numbers):
+        raise InvalidInput(
+            f"--part={settings.part}: {len(numbers)} rows are too few for {of} parts of at least 2", option="part"
+        )
+    return numbers[which - 1 :: of], deal[which - 1 :: of]
+
+
+def columns_of(
+    names: Sequence[str], encoding: Encoding, people: Admissible, one_hot: Sequence[str]
+) -> dict[str, Column]:
+    """Return the features of each column that changes as a whole: a category, by text or --one-hot, or a number."""
+    labels = dict(zip(encoding.groups, encoding.columns, strict=True))
+    prefixes = zip(people.categories[len(encoding.categories) :], one_hot, strict=True)
+    labels |= {group: prefix.rstrip("_=- ") or prefix for group, prefix in prefixes}
+    grouped = {j for group in people.categories for j in group}
+    single = {labels.get((j,), name): (j,) for j, name in enumerate(names) if j not in grouped}
+    return {**{labels[group]: group for group in people.categories}, **single}

@@ -1,0 +1,65 @@
+"""The error of an input that the user can correct."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Self
+
+
+class InvalidInput(ValueError):
+    """An input that cannot be used, and what to do about it.
+
+    The text is the problem, followed by the remedy. It names options as on the command line, ``--step-size=0.1``; a
+    call from Python gets ``step_size=0.1`` instead.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong and where, without a final full stop.
+    source : str or path, optional
+        The file or argument that holds the input.
+    option : str, optional
+        The argument to change, such as ``step_size`` for ``--step-size``.
+    column : str, optional
+        The first column concerned.
+    row : int, optional
+        The first row concerned, counted from 0.
+    remedy : str, optional
+        What to do, as a sentence without a final full stop.
+
+    Examples
+    --------
+    >>> from fairness_audits.errors import InvalidInput
+    >>> error = InvalidInput("Column 'age' has 3 missing values", column="age", row=17, remedy="Drop these rows")
+    >>> str(error), error.row
+    ("Column 'age' has 3 missing values. Drop these rows", 17)
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        source: str | PathLike[str] | None = None,
+        option: str | None = None,
+        column: str | None = None,
+        row: int | None = None,
+        remedy: str = "",
+    ) -> None:
+        super().__init__(f"{problem}. {remedy}" if remedy else problem)
+        self.source = None if source is None else str(source)
+        self.option = option
+        self.column = column
+        self.row = row
+        self.remedy = remedy
+
+    @classmethod
+    def within(cls, place: str, error: ValueError, *, source: str | None = None, option: str | None = None) -> Self:
+        """Return an error that says ``place: `` before the text of another one, and has its fields where none is given.
+
+        The cause is to be set by ``raise ... from error``.
+        """
+        outer = cls(f"{place}: {error}", source=source, option=option)
+        if isinstance(error, InvalidInput):
+            outer.source, outer.option = source or error.source, option or error.option
+            outer.column, outer.row, outer.remedy = error.column, error.row, error.remedy
+        return outer

@@ -1,0 +1,119 @@
+"""The inputs of a model as numbers: a category becomes an indicator of each of its levels, and a category again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.table import FILL, Source, check_complete
+from fairness_audits.messages import advised, apart
+from fairness_audits.tables.levels import place_of
+from fairness_audits.tables.rows import Values
+from fairness_audits.values import Array
+
+MOST_LEVELS = 100
+"""A column of text with more levels than this is a name or an identifier, not a category."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The ``columns`` of the model's input, and the d ``names`` of their features; ``groups`` are the places of each.
+
+    A column of numbers is one feature. ``levels`` has those of each category: of two, its feature is 1 for the second;
+    of more, there is an indicator for each.
+    """
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
+    levels: Mapping[str, pd.Series]
+
+    @property
+    def categories(self) -> tuple[tuple[int, ...], ...]:
+        """The features of each category of more than two levels."""
+        return tuple(group for group in self.groups if len(group) > 1)
+
+    def encoded(self, source: Source) -> Source:
+        """Return the table with the features beside its other columns.
+
+        Raises InvalidInput for a category that has a gap, or a level that is not known.
+        """
+        if not self.levels:
+            return source
+        table, coded = source.table, dict[str, Array]()
+        check_complete(replace(source, table=table[list(self.levels)]), source.name, FILL.capitalize())
+        for name, group in zip(self.columns, self.groups, strict=True):
+            if name not in self.levels:
+                continue
+            levels = self.levels[name].tolist()
+            code = table[name].map({level: place for place, level in enumerate(levels)}).to_numpy(dtype=float)
+            if np.isnan(code).any():
+                row = int(np.isnan(code).argmax())
+                raise InvalidInput(
+                    f"{source.name}: column {name!r} holds {table[name].iloc[row]!r}, which the audited rows do not",
+                    source=source.name,
+                    column=name,
+                    row=row,
+                    remedy="Leave such rows out",
+                )
+            block = code[:, None] == np.arange(len(levels)) if len(group) > 1 else code[:, None]
+            coded |= {self.names[j]: block[:, place].astype(float) for place, j in enumerate(group)}
+        return replace(source, table=pd.concat([table, pd.DataFrame(coded, index=table.index)], axis="columns"))
+
+    def decoded(self, points: Array) -> pd.DataFrame:
+        """Return points (n, d) as a data frame of the model's columns; a category has the level nearest to them."""
+        if not self.levels:
+            return pd.DataFrame(np.array(points), columns=list(self.columns))
+        found = {}
+        for name, group in zip(self.columns, self.groups, strict=True):
+            block = points[:, list(group)]
+            if name in self.levels:
+                code = block.argmax(axis=1) if len(group) > 1 else (block[:, 0] > 0.5).astype(int)
+                found[name] = self.levels[name].take(code).reset_index(drop=True)
+            else:
+                found[name] = block[:, 0]
+        return pd.DataFrame(found)
+
+
+def encoding_of(source: Source, columns: Sequence[str], categories: bool) -> Encoding:
+    """Return how the model's ``columns`` are encoded: those of text are ``categories``, where these are wanted.
+
+    Raises InvalidInput for a category of more than 100 levels.
+    """
+    levels = {name: _levels(source, name) for name in columns if categories and is_category(source.table[name])}
+    names: list[str] = []
+    groups = []
+    for column in columns:
+        labels = [column]
+        if column in levels:
+            own = levels[column].tolist()
+            labels = [f"{column}={level}" for level in (own if len(own) > 2 else own[-1:])]
+            labels = apart(labels, {*source.table.columns, *names}, "level")
+        groups.append(tuple(range(len(names), len(names) + len(labels))))
+        names += labels
+    return Encoding(tuple(columns), tuple(names), tuple(groups), levels)
+
+
+def is_category(column: pd.Series) -> bool:
+    """Whether a column holds text, or is a category of pandas."""
+    return isinstance(column.dtype, pd.CategoricalDtype) or getattr(column.dtype, "kind", "O") in "OUS"
+
+
+def _levels(source: Source, name: str) -> pd.Series:
+    """The levels of a category that occur, in their order and in the column's own type."""
+    column = source.table[name]
+    known = column.dropna()
+    levels = sorted(Values.of(source, name, "feature", known.astype(object)).distinct, key=place_of)
+    if len(levels) > MOST_LEVELS:
+        raise InvalidInput(
+            f"{source.name}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
+            "category",
+            source=source.name,
+            column=name,
+            remedy=f"If it is a name or an identifier leave it out, {advised('drop', name)}; else group its values",
+        )
+    return pd.Series(levels, dtype=column.dtype)

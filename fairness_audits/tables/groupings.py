@@ -1,0 +1,79 @@
+"""Groups made of columns: ``sex*race`` crosses columns, ``age>=40`` cuts numbers, ``sex*age>=40`` does both."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fairness_audits.errors import InvalidInput
+from fairness_audits.tables.levels import number_of
+from fairness_audits.tables.sql import Column, Dialect
+
+CROSS, BETWEEN = "*", " & "
+CUT = re.compile(r"(.+?)\s*(>=|<=|>|<)\s*(\S+)")
+OPPOSITE = {">=": "<", "<": ">=", "<=": ">", ">": "<="}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A column, or a cut of it where there is a ``relation``."""
+
+    column: str
+    relation: str = ""
+    at: float = 0.0
+
+    def sql(self, dialect: Dialect, found: Column) -> str:
+        """Return the name of each row's group, NULL where the column has no value, or no number to cut."""
+        if not self.relation:
+            return f"CAST({found.raw} AS STRING)"
+        if found.number is None:
+            raise InvalidInput(
+                f"Column {self.column!r} holds no numbers", option="group", column=self.column, remedy="Cut numbers"
+            )
+        names = [dialect.text(f"{self.column} {sign} {self.at:g}") for sign in (self.relation, OPPOSITE[self.relation])]
+        return (
+            f"CASE WHEN {found.number} IS NULL OR isnan({found.number}) THEN NULL "
+            f"WHEN {found.number} {self.relation} {dialect.double(self.at)} THEN {names[0]} ELSE {names[1]} END"
+        )
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A column to be made of the ``parts``, called ``name``."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it is made of."""
+        return tuple(part.column for part in self.parts)
+
+    def sql(self, dialect: Dialect, column: Callable[[str], Column]) -> str:
+        """Return the expression of the column in SQL."""
+        between = f" || {dialect.text(BETWEEN)} || "
+        return f"({between.join(part.sql(dialect, column(part.column)) for part in self.parts)})"
+
+
+def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
+    """Return the grouping that a text asks for; None where it is a column, or a level of one.
+
+    Raises InvalidInput for a cut at something other than a number.
+    """
+    if text in columns:
+        return None
+    parts = [_part(one.strip(), columns) for one in text.split(CROSS)]
+    return None if len(parts) == 1 and not parts[0].relation else Grouping(text, tuple(parts))
+
+
+def _part(text: str, columns: Sequence[str]) -> Part:
+    found = None if text in columns else CUT.fullmatch(text)
+    if found is None:
+        return Part(text)
+    column, relation, value = found.groups()
+    at = number_of(value)
+    if at is None:
+        raise InvalidInput(
+            f"--group={text!r} cuts column {column!r} at {value!r}", option="group", column=column,
+            remedy="Cut it at a number",
+        )  # fmt: skip
+    return Part(column, relation, at)

@@ -1,0 +1,201 @@
+"""The loss-ratio audit of models without a gradient: which search they get, its level, its power and its limits."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import TunedThresholdClassifierCV
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+import fairness_audits as fa
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.probe import jumps
+from fairness_audits.results.result import Result
+
+N = 3000
+TREES: dict[str, Callable[[], Any]] = {
+    "boosting": lambda: HistGradientBoostingClassifier(max_iter=100, max_depth=6, early_stopping=False),
+    "forest": lambda: RandomForestClassifier(50, min_samples_leaf=5, random_state=0),
+    "xgboost": lambda: importlib.import_module("xgboost").XGBClassifier(n_estimators=100, max_depth=6, n_jobs=1),
+    "lightgbm": lambda: importlib.import_module("lightgbm").LGBMClassifier(max_depth=6, n_jobs=1, verbose=-1),
+}
+
+
+def people(seed: int = 0, bias: float = 0.0) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
+    """Inputs, labels and sex: ``title`` and ``uniform`` tell the sexes apart, the label depends on merit and age.
+
+    A share ``bias`` of the labels of women is 0 instead.
+    """
+    rng = np.random.default_rng(seed)
+    sex = rng.integers(0, 2, N)
+    X = pd.DataFrame(
+        {
+            "merit": rng.normal(size=N),
+            "age": rng.integers(18, 70, N).astype(float),
+            "title": np.where(rng.random(N) < 0.95, sex, 1 - sex).astype(float),
+            "uniform": np.where(rng.random(N) < 0.8, sex, 1 - sex).astype(float),
+            "noise": rng.normal(size=N),
+        }
+    )
+    label = (X["merit"] + (X["age"] - 44) / 20 + rng.logistic(size=N) > 0).to_numpy(int)
+    label[(sex == 0) & (rng.random(N) < 2 * bias)] = 0  # half of them are women
+    return X, label, pd.Series(np.where(sex == 1, "m", "f"), name="sex")
+
+
+def audit(model: Any, seed: int = 1, bias: float = 0.0, **more: Any) -> Result:
+    X, y, sex = people(seed, bias)
+    asked: dict[str, Any] = {"sensitive": sex, "standardize": "continuous", **more}
+    return fa.loss_ratio(model, asked.pop("X", X), y, **asked)
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_trees_are_asked_about_whole_people_and_planted_bias_is_rejected(name: str) -> None:
+    if name in ("xgboost", "lightgbm"):
+        pytest.importorskip(name)
+    X, y, _ = people(0, bias=0.25)
+    found = audit(TREES[name]().fit(X, y), bias=0.25)
+    assert found.facts["search"]["engine"] == "people"
+    assert found.facts["search"]["permitted"][0] == "title"
+    assert found.outcome == "rejected"
+    assert found.facts["search"]["policy"]["rejected"]
+    assert found.facts["placebo"]["S_n"] < found.facts["results"]["loss_ratio"]["S_n"]
+
+
+@pytest.mark.parametrize("name", ["boosting", "forest"])
+def test_a_model_that_ignores_every_permitted_column_has_the_ratio_one(name: str) -> None:
+    X, y, _ = people()
+    inputs = ["merit", "age", "noise"]
+    trees = TREES[name]().fit(X[inputs], y)
+    found = audit(lambda frame: trees.predict_proba(frame[inputs]))
+    assert found.facts["search"]["engine"] == "people"
+    assert set(found.facts["search"]["permitted"]) <= {"title", "uniform"}
+    for test in ("loss_ratio", "error_rate_ratio"):
+        assert {found.facts["results"][test][key] for key in ("S_n", "T_n")} == {1.0}
+    assert found.facts["search"]["policy"]["S_n"] == 1
+    assert found.outcome == "not rejected"
+
+
+def test_the_differences_of_a_smooth_model_give_the_statistic_of_its_gradient() -> None:
+    X, y, _ = people(0, bias=0.25)
+    network = MLPClassifier((20,), "logistic", alpha=1e-2, random_state=0, max_iter=300).fit(X / X.std(), y)
+    scale = X.std().to_numpy()
+    weights = [torch.tensor(part) for part in (*network.coefs_, *network.intercepts_)]
+
+    def logit(x: torch.Tensor) -> torch.Tensor:
+        hidden = torch.sigmoid((x / torch.tensor(scale)) @ weights[0] + weights[2])
+        return (hidden @ weights[1] + weights[3])[:, 0]
+
+    gradient = audit(logit)
+    for model in (lambda frame: network.predict_proba(frame / X.std()), lambda x: logit(torch.tensor(x)).numpy()):
+        smooth = audit(model, search="differences")
+        assert smooth.facts["search"] == {"engine": "differences", "jumps": 0.0}
+        for key in ("S_n", "T_n"):
+            pair = [one.facts["results"]["loss_ratio"][key] for one in (smooth, gradient)]
+            assert 0.97 < pair[0] / pair[1] < 1.03
+        pair = [one.facts["results"]["error_rate_ratio"]["S_n"] for one in (smooth, gradient)]
+        assert pair[0] == pytest.approx(pair[1], abs=0.05)
+
+
+def test_the_search_is_chosen_by_a_trial() -> None:
+    X, y, _ = people(0, bias=0.25)
+    smooth = make_pipeline(LogisticRegression(max_iter=2000)).fit(X, y)
+    assert audit(smooth).facts["search"]["engine"] == "differences"
+    assert audit(smooth, search="people").facts["search"]["engine"] == "people"
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[["title", "uniform"]], y)
+    switched = audit(lambda frame: tree.predict_proba(frame[["title", "uniform"]]))
+    assert (switched.facts["search"]["engine"], switched.facts["search"]["jumps"]) == ("people", 1.0)
+    with pytest.raises(InvalidInput) as told:
+        audit(tree.fit(X, y), search="differences")
+    assert told.value.option == "search"
+    with pytest.raises(ValueError, match="no gradient"):
+        audit(tree, search="gradient")
+
+
+def test_no_permitted_column_is_refused() -> None:
+    X, y, _ = people()
+    tree = DecisionTreeClassifier(max_depth=4).fit(X, y)
+    with pytest.raises(InvalidInput) as told:
+        audit(tree, sensitive=None, directions=np.ones((1, 5)))
+    assert told.value.option == "least_share"
+
+
+def test_columns_of_text_are_switched_as_a_whole() -> None:
+    X, y, sex = people(0, bias=0.25)
+
+    def coded(X: pd.DataFrame, sex: pd.Series) -> pd.DataFrame:
+        rng = np.random.default_rng(2)
+        role = np.where(X["title"] == 1, "husband", np.where(rng.random(N) < 0.5, "wife", "daughter"))
+        return X.drop(columns="title").assign(role=role, sex=sex)
+
+    encoder = make_column_transformer((OneHotEncoder(), ["role", "sex"]), remainder="passthrough")
+    model = make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=50)).fit(coded(X, sex), y)
+    others, _, other_sex = people(1, 0.25)
+    found = audit(model, bias=0.25, X=coded(others, other_sex))
+    assert found.facts["search"]["permitted"][:2] == ["sex", "role"]
+    assert found.outcome == "rejected"
+    worst = found.to_frame("examples")
+    roles = [name for name in worst if name.startswith("role=")]
+    assert (worst[roles].sum(axis=1) == 1).all()
+    # Reference rows of one's own give the values and the metric.
+    more, _, more_sex = people(3, 0.25)
+    reference = coded(more, more_sex)
+    again = audit(model, bias=0.25, X=coded(others, other_sex), reference=reference)
+    assert again.facts["search"]["reference"] == {"path": "reference", "rows": N, "held_out": False}
+    assert again.facts["data"]["audited"] == N
+    assert again.facts["fair_metric"]["path"] == "reference"
+
+
+def test_a_tuned_threshold_decides_about_errors() -> None:
+    X, y, _ = people(0, bias=0.25)
+    cost = "balanced_accuracy"
+    tuned = TunedThresholdClassifierCV(HistGradientBoostingClassifier(max_iter=20), scoring=cost).fit(X, y)
+    found = audit(tuned, bias=0.25)
+    others, label, _ = people(1, 0.25)
+    errors, audited = found.facts["results"]["error_rate_ratio"], found.facts["data"]["audited"]
+    assert audited == N - N // 5
+    assert errors["wrong_before"] / audited == pytest.approx((tuned.predict(others) != label).mean(), abs=0.02)
+    assert errors["wrong_before"] == round((1 - found.facts["results"]["accuracy"]) * audited)
+
+
+@pytest.mark.parametrize("width", [1e-3, 1.0])
+def test_a_jump_is_told_from_a_slope(width: float) -> None:
+    rng = np.random.default_rng(0)
+    x, u = rng.normal(size=(2000, 3)), np.array([[1.0, 0, 0]])
+    steep = lambda z: np.stack([0.5 + 0.5 * np.tanh(z[:, 0] / width), 0 * z[:, 0]], axis=1)  # noqa: E731
+    assert jumps(steep, x, u) < 0.01
+    assert jumps(lambda z: np.round(1e5 * steep(z)) / 1e5, x, u) < 0.01  # rounding is no jump
+    assert jumps(lambda z: np.floor(z[:, :1] * 1e4) % 2, x, u) > 0.01
+    assert jumps(lambda z: (z[:, 1:2] > 0).astype(float), x, u) == 1
+    assert jumps(lambda z: (z[:, :1] > x[0, 0]).astype(float), x, u) == 1  # at one row alone
+    assert jumps(lambda z: z[:, 1:2], x, u) == 0
+
+
+def test_text_read_from_a_file_is_what_a_model_of_categories_was_fitted_on() -> None:
+    library = pytest.importorskip("lightgbm")
+    X, y, sex = people()
+    text = X[["merit"]].assign(town=np.array(["a", "b", "c"])[np.arange(N) % 3], sex=sex)
+    coded = text.astype({"town": "category", "sex": "category"})
+    model = library.LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1).fit(coded, y)
+    made = [fa.loss_ratio(model, inputs, y, sensitive=sex, standardize="none") for inputs in (coded, text)]
+    assert made[0].facts["results"] == made[1].facts["results"]
+
+
+def test_the_labels_name_for_class_1_is_told_to_a_model_of_0_and_1() -> None:
+    X, y, sex = people()
+    tree, label = DecisionTreeClassifier(max_depth=4).fit(X, y), np.where(y == 1, ">50K", "<=50K")
+    same: dict[str, Any] = {"sensitive": sex, "standardize": "continuous"}
+    made = [fa.loss_ratio(tree, X, y, **same), fa.loss_ratio(tree, X, label, positive=">50K", **same)]
+    assert made[0].facts["results"]["loss_ratio"] == made[1].facts["results"]["loss_ratio"]
+    call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0}
+    flips = fa.fliptest(tree, X[:400], sex[:400], y=label[:400], positive=">50K", **call)
+    assert flips.facts["accuracy"] == pytest.approx((tree.predict(X[:400]) == y[:400]).mean())

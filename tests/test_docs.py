@@ -1,0 +1,231 @@
+"""The examples of the documentation run as they stand, and its tables match the committed results."""
+
+import doctest
+import importlib
+import json
+import re
+import shlex
+import warnings
+from pathlib import Path
+from shutil import copytree
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from docs import findings
+from fairness_audits.cli.entry import main
+from pipeline import io
+from pipeline.report import registry
+from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
+from pipeline.workflow.config import CONF, Workflow
+from pipeline.workflow.paths import place
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
+    if "_build" not in path.parts
+}
+FILES = re.compile(r"^```(?:python|yaml)\n# ((?:pipeline|conf)/\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLES = dict(FILES.findall(PAGES["docs/extending.md"]))
+
+
+@pytest.fixture
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project's configuration with the files of docs/extending.md beside its own, and their modules importable."""
+    copytree(CONF, tmp_path / "conf")
+    for name, text in EXAMPLES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for group in ("datasets", "methods", "transport", "audits"):
+        package = importlib.import_module(f"pipeline.{group}")
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / "pipeline" / group)])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PIPELINE_TRACKER", raising=False)
+    return tmp_path / "conf"
+
+
+def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> None:
+    assert len(EXAMPLES) == 9
+    workflow = Workflow(scale="smoke", conf=conf)
+    points = [point for point in workflow.points("mine") if point.dataset == "two_incomes"]
+    assert len(points) == 3
+    for point in points:
+        dataset, method = point.name("dataset"), point.name("method")
+        raw, prepared, trained = Path("raw"), Path(f"{dataset}.npz"), Path(f"{method}.npz")
+        fetch.main(["--dataset", "two_incomes", "--source", "auto", "--raw", str(raw), "--output", "manifest.json"])
+        section = json.dumps(workflow.asked("prepare", dataset))
+        prepare.main(["--config", section, "--manifest", "manifest.json", "--output", str(prepared)])
+        section = json.dumps(workflow.asked("train", dataset, method))
+        train.main(["--config", section, "--dataset", str(prepared), "--output", str(trained)])
+        inputs = ["--dataset", str(prepared), "--classifier", str(trained)]
+        if point.transport:
+            section = json.dumps(workflow.asked("transport", dataset, point.name("transport")))
+            transport.main(["--config", section, "--dataset", str(prepared), "--output", "maps.npz"])
+            inputs += ["--transport", "maps.npz"]
+        section = json.dumps(workflow.asked("audit", *place(point)))
+        audit.main(["--config", section, *inputs, "--output", workflow.audit_file(point)])
+    entries = [entry for entry in workflow.collect("mine") if Path(entry["path"]).exists()]
+    collect.main(["--study", "mine", "--scale", "smoke", "--audits", json.dumps(entries), "--output", "rows.parquet"])
+    rows = io.load_rows("rows.parquet")
+    gaps = rows[rows["statistic"] == "accuracy_gap"]
+    assert gaps["value"].between(-1, 1).all()
+    # The sign of the score does not depend on its scale, so neither does the audit.
+    first, second = (gaps.loc[gaps["sharpness"] == value, "value"].to_list() for value in (0.5, 1.0))
+    assert first == second
+    section = json.dumps(workflow.sweep("mine"))
+    sweep.main(["--config", section, "--rows", "rows.parquet", "--summary", "summary.csv", "--figure", "figure"])
+    assert Path("figure.pdf").stat().st_size > 5_000
+    # Men earn more, so a woman moved to where men are may be accepted where she was not, and never the reverse.
+    sizes = rows[(rows["statistic"] == "size") & (rows["direction"] == "forward")].groupby("flipset")["value"].sum()
+    assert sizes["positive"] == 0 < sizes["negative"]
+
+
+def commands(text: str) -> list[list[str]]:
+    """The arguments of every ``fairness-audits`` that ``text`` prints in a block or, without a ``<``, inline."""
+    printed = re.findall(r"^fairness-audits ((?:.*\\\n)*.*)$", text, re.MULTILINE)
+    printed += re.findall(r"`fairness-audits ([^`<]*)`", text)
+    return [shlex.split(line.replace("\\\n", " ")) for line in printed]
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/getting_started.md", "docs/guide/loss_ratio.md", "docs/guide/command_line.md"]
+)
+def test_the_loss_ratio_commands_run_as_they_stand(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [arguments for arguments in commands(PAGES[page]) if arguments[0] in ("loss-ratio", "--help")]
+    assert len(found) == 1
+    rng = np.random.default_rng(0)
+    sex, white, skill = rng.integers(0, 2, 400), rng.integers(0, 2, 400), rng.standard_normal(400)
+    rows = pd.DataFrame(
+        {
+            "experience": (skill + rng.standard_normal(400)).astype(np.float32),
+            "hours": (skill + sex + 0.5 * rng.standard_normal(400)).astype(np.float32),
+            "training": (skill + white + 0.5 * rng.standard_normal(400)).astype(np.float32),
+            "sex": np.where(sex == 1, "Male", "Female"),
+        }
+    )
+    likes = rng.random(400) < 1 / (1 + np.exp(-2 * skill))
+    # Without a named level, race has two; the guide names the level of race that is compared with the rest.
+    if page != "docs/guide/loss_ratio.md":
+        rows = rows.assign(race=np.where(white == 1, "White", "Black"), y=likes.astype(int))
+    else:
+        others = np.where(rng.random(400) < 0.5, "Black", "Other")
+        rows = rows.assign(race=np.where(white == 1, "White", others), income=np.where(likes, ">50K", "<=50K"))
+    monkeypatch.chdir(tmp_path)
+    rows.to_parquet("rows.parquet")
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript, which the guide offers
+        torch.jit.script(network).save("model.pt")
+    batch = torch.export.Dim("rows", min=1)
+    torch.export.save(torch.export.export(network, (torch.zeros(5, 3),), dynamic_shapes=({0: batch},)), "model.pt2")
+    for arguments in found:
+        if "--help" in arguments:
+            with pytest.raises(SystemExit, match="0"):
+                main(arguments)
+        else:
+            assert main(arguments) == 0, capsys.readouterr().err
+            assert capsys.readouterr().out.startswith("Loss-ratio audit of ")
+        if "--output" in arguments:
+            folder = Path(arguments[arguments.index("--output") + 1])
+            names = {path.name for path in folder.iterdir()}
+            figure = {"loss_ratio.html", "loss_ratio.png", "loss_ratio.pdf"}
+            assert names == {"audit.json", "audit.yaml", "tests.csv", "examples.csv", *figure}
+
+
+@pytest.mark.parametrize(
+    ("page", "count"),
+    [("README.md", 2), ("docs/getting_started.md", 2), ("docs/guide/permutation.md", 1), ("docs/guide/fliptest.md", 1)],
+)
+def test_the_commands_on_groups_run_as_they_stand(
+    page: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [arguments for arguments in commands(PAGES[page]) if arguments[0] in ("permutation", "fliptest")]
+    assert len(found) == count
+    rng = np.random.default_rng(0)
+    skill, group = rng.standard_normal(200), rng.integers(0, 2, 200)
+    score = 1 / (1 + np.exp(-skill))
+    likes = (rng.random(200) < score).astype(int)
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"y": likes, "p": score, "sex": np.where(group, "Male", "Female")}).to_parquet("preds.parquet")
+    rows = {"skill": skill + group, "hours": rng.standard_normal(200), "race": np.where(group, "White", "Black")}
+    pd.DataFrame(rows).to_parquet("rows.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript, which the guide offers
+        torch.jit.script(torch.nn.Linear(2, 2).eval()).save("model.pt")
+    for arguments in found:
+        assert main(arguments) == 0, capsys.readouterr().err
+
+
+def test_the_page_of_figures_has_each_figure_of_a_study_with_a_reference() -> None:
+    page = PAGES["docs/gallery.md"]
+    shown = re.findall(r"^!\[.+\]\(images/(\w+)/(\w+)\.png\)$", page, re.MULTILINE)
+    not_run = re.findall(r"^### Figure .+\n\n(?:Not run[: ]|Without σ)", page, re.MULTILINE)
+    studies = sorted(path.parent.name for path in (ROOT / "data" / "reference").glob("*/manifest.json"))
+    figures = {(study, one.name) for study in studies for one in registry.declared(study) if one.kind == "figure"}
+    assert len(shown) == len(set(shown))
+    assert set(shown) <= figures, "make gallery"
+    assert len(shown) + len(not_run) == len(figures), "make gallery"
+    for study, name in shown:
+        assert (ROOT / "docs" / "images" / study / f"{name}.png").stat().st_size <= 150_000
+
+
+def test_the_tutorial_answers_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = io.load_rows(ROOT / "data" / "twins" / "adult.parquet").sample(8_000, random_state=0)
+    rows.to_csv(tmp_path / "adult.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testfile(str(ROOT / "docs" / "tutorial.md"), False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted >= 40
+    assert not found.failed
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/getting_started.md"])
+def test_the_examples_of_a_page_give_what_they_say(page: str) -> None:
+    found = doctest.testfile(str(ROOT / page), False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted >= 5
+    assert not found.failed
+
+
+def test_the_example_in_the_readme_is_the_tested_one() -> None:
+    shown = dict(FILES.findall(PAGES["README.md"]))
+    assert len(shown) == 2
+    assert shown.items() <= EXAMPLES.items()
+
+
+@pytest.mark.parametrize("study", sorted(path.stem for path in (CONF / "experiment").glob("*.yaml")))
+def test_the_readme_counts_the_claims_of_a_study(study: str) -> None:
+    assert f"| `{study}` | {findings.tally(study)} |" in PAGES["README.md"]
+
+
+def test_the_findings_page_has_every_claim_with_its_outcome_and_numbers() -> None:
+    page = findings.filled(PAGES["docs/findings.md"])
+    assert "{{" not in page
+    listed = pd.read_csv(ROOT / "data" / "reference" / "claims.csv")
+    for line in listed.itertuples():
+        assert f"**{findings.plain(line.claim)}** *{line.outcome.capitalize()}.*" in page
+        for part in str(line.numbers).split("; "):
+            assert f"\n- {findings.plain(part)}\n" in page
+
+
+def test_the_page_of_published_numbers_has_a_row_for_each_of_them() -> None:
+    page = findings.filled(PAGES["docs/published_numbers.md"])
+    rows = [line for line in page.splitlines() if line.startswith("|") and " | as " in line]
+    assert len(rows) == len(pd.read_csv(ROOT / "data" / "reference" / "verdicts.csv"))
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_the_make_commands_of_a_page_are_targets(page: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", PAGES[page], re.MULTILINE)) <= targets
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_the_files_that_a_page_names_are_there(page: str) -> None:
+    named = re.findall(r"`((?:tests|benchmarks|conf|pipeline|fairness_audits|\.github)/[\w./-]+)`", PAGES[page])
+    assert not [name for name in named if not (ROOT / name).exists()]

@@ -1,0 +1,68 @@
+"""Without its extras the library tests rates, and says what the rest needs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+OPTIONAL = (
+    "PIL", "jax", "matplotlib", "numba", "omegaconf", "onnxruntime", "ot", "polars", "pyarrow", "pyspark", "sklearn",
+    "skops", "statsmodels", "torch",
+)  # fmt: skip
+"""Modules that a plain installation lacks."""
+SLOW = ("scipy.stats",)
+"""Modules that it has, but that take half a second to import."""
+
+PROGRAM = f"""
+import sys
+sys.modules.update(dict.fromkeys({(*OPTIONAL, *SLOW)!r}))
+from fairness_audits.cli.entry import main
+sys.exit(main(sys.argv[1:]))
+"""
+GIVEN = ("--predictions", "rows.csv", "--label", "y", "--group", "sex")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file of predictions, and a module of the user's that has the name of one of the project's."""
+    folder = tmp_path_factory.mktemp("desk")
+    rng = np.random.default_rng(0)
+    sex, y = rng.integers(0, 2, (2, 400))
+    score = 0.4 * y + 0.3 * sex + 0.3 * rng.random(400)
+    rows = pd.DataFrame({"sex": np.where(sex == 1, "m", "f"), "y": y, "score": score, "d": (score > 0.5).astype(int)})
+    rows.to_csv(folder / "rows.csv", index=False)
+    (folder / "pipeline.py").write_text("raise RuntimeError('not the pipeline of the project')\n")
+    return folder
+
+
+def plain(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as in an installation without extras."""
+    command = [sys.executable, "-c", PROGRAM, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_rates_are_tested(desk: Path) -> None:
+    done = plain(desk, "permutation", *GIVEN, "--prediction", "d", "--metric", "tpr,fpr", "--json", "audit.json")
+    assert done.returncode == 0, done.stderr
+    assert "tpr" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("needs", "words"),
+    [
+        ("numba", ("permutation", *GIVEN, "--score", "score", "--metric", "auc")),
+        ("matplotlib", ("permutation", *GIVEN, "--prediction", "d", "--metric", "tpr", "--output", "made")),
+        ("pyarrow", ("permutation", "--predictions", "rows.parquet", *GIVEN[2:], "--prediction", "d")),
+        ("torch", ("loss-ratio", "--data", "rows.csv", "--model", "model.pt", "--label", "y", "--sensitive", "sex")),
+    ],
+)
+def test_an_audit_says_what_it_needs(needs: str, words: tuple[str, ...], desk: Path) -> None:
+    (desk / "rows.parquet").touch()
+    (desk / "model.pt").touch()
+    done = plain(desk, *words)
+    assert done.returncode == 2
+    assert f"pip install {needs}" in done.stderr
