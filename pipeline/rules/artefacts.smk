@@ -16,6 +16,11 @@ def drawn_from(below):
     return files
 
 
+def published(wildcards):
+    """Return the study's published numbers, and what the paper claims of them."""
+    return [f"data/published/{wildcards.study}.csv", *run.present(f"data/published/claims/{wildcards.study}.yaml")]
+
+
 rule table:
     message:
         "{wildcards.name} of {wildcards.study}"

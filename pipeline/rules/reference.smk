@@ -10,7 +10,7 @@ rule reference:
         datasets=lambda w: run.files("prepare", w.study),
         audits=lambda w: run.files("audit", w.study),
         classifiers=lambda w: run.files("train", w.study),
-        published=lambda w: run.published(w.study),
+        published=published,
     output:
         touch("results/reference/{scale}/{study}.recorded"),
     params:
@@ -34,7 +34,7 @@ rule draw_reference:
         "tables and figures of {wildcards.study} from its reference"
     input:
         reference=drawn_from("results/reference/"),
-        published=lambda w: run.published(w.study),
+        published=published,
     output:
         index="results/reference/tables/{study}/index.json",
     params:

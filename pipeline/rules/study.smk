@@ -32,7 +32,7 @@ rule draw:
         datasets=lambda w: run.files("prepare", w.study),
         audits=lambda w: run.files("audit", w.study),
         classifiers=lambda w: run.files("train", w.study),
-        published=lambda w: run.published(w.study),
+        published=published,
         reference=drawn_from("results/"),
     output:
         index="results/tables/{study}/index.json",

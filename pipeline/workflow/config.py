@@ -249,10 +249,9 @@ class Workflow:
         found = sorted((ROOT / REFERENCES / study).rglob("*")) if study in self.referenced else []
         return [str(path.relative_to(ROOT)) for path in found if path.is_file()]
 
-    def published(self, study: str) -> list[str]:
-        """The study's published numbers, and what the paper claims of them."""
-        files = [f"data/published/{study}.csv", f"data/published/claims/{study}.yaml"]
-        return [files[0], *(path for path in files[1:] if (ROOT / path).is_file())]
+    def present(self, *files: str) -> list[str]:
+        """Those of these files that are there."""
+        return [path for path in files if (ROOT / path).is_file()]
 
     def artefact_files(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables, then of its figures."""

@@ -158,7 +158,7 @@ class Plan:
         if stage == "prepare":
             return {"manifest": (self.manifest(names[0]),) if availability.needs_files(kind) else ()}
         dataset, method = names[2:4] if stage == "audit" else names
-        data = {"dataset": (paths.file(self.scale, "prepare", (dataset,)),)}
+        data: dict[str, tuple[str, ...]] = {"dataset": (paths.file(self.scale, "prepare", (dataset,)),)}
         if stage != "audit":
             return data
         return {
