@@ -277,7 +277,7 @@ class Workflow:
     def warm_up(self, workflow: Any) -> None:
         """Start the process that local jobs are forked from, where there are enough of them."""
         jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in STAGES or job.rule.name == "not_run"]
-        if workflow.local_exec and len(jobs) >= warm.WORTHWHILE:
+        if workflow.local_exec and not workflow.touch and len(jobs) >= warm.WORTHWHILE:
             warm.start(os.environ)
 
     def announce(self) -> None:

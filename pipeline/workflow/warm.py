@@ -170,7 +170,8 @@ def main(address: str) -> None:
     """Serve jobs until Snakemake ends; a forked process returns from its job and ends."""
     server = Server(address)
     for name in PRELOADED:
-        importlib.import_module(name)
+        with suppress(ImportError):  # The job that needs it says so.
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()
     if words := server.next_job():
