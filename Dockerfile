@@ -2,7 +2,7 @@
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends make openjdk-17-jre-headless procps \
+    && apt-get install --yes --no-install-recommends make openjdk-17-jre-headless \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 audits
 

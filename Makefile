@@ -206,3 +206,17 @@ dist: $(READY)
 	@set -e; cd dist; sdist=$$(basename *.tar.gz .tar.gz); tar -xzf "$$sdist.tar.gz"; \
 	  tar --sort=name --mtime="@$$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=ustar \
 	    -cf - "$$sdist" | gzip -9n > "$$sdist.tar.gz"; rm -r "$$sdist"; sha256sum *
+
+# The lowest version of every range, but torch and what the tests themselves import: those are the versions of the lock.
+# Tests that import the experiments are left out.
+LOWEST  = .venv/lowest
+LIBRARY = $(shell grep -rLE '(from|import) (pipeline|tests\.builders)' --include='test_*.py' \
+  tests/audits/permutation tests/audits/test_correction.py tests/cli tests/tables tests/test_plain_install.py)
+test-lowest: | $(BIN)/uv
+	@set -e; $(LIKE_PIP); unset VIRTUAL_ENV; mkdir -p $(LOWEST); \
+	  grep -E '^(torch|hypothesis|polars|pytest|pytest-xdist|statsmodels)==' requirements.lock > $(LOWEST)/tests.txt; \
+	  $(BIN)/uv pip compile --quiet pyproject.toml $(LOWEST)/tests.txt --extra all --resolution lowest-direct --python $(BIN)/python \
+	    --no-annotate --no-emit-find-links --no-emit-index-url --output-file $(LOWEST)/requirements.txt; \
+	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)/env; \
+	  $(BIN)/uv pip install --quiet --python $(LOWEST)/env/bin/python -r $(LOWEST)/requirements.txt; \
+	  $(LOWEST)/env/bin/python -m pytest -n 2 --dist loadgroup -m "not slow" $(LIBRARY)

@@ -36,14 +36,21 @@ def claims(study: str) -> Iterator[str]:
     listed = yaml.safe_load((ROOT / "data" / "published" / "claims" / f"{study}.yaml").read_text(encoding="utf-8"))
     sources = {claim["says"]: claim["source"] for claim in listed}
     yield f"{tally(study)}.".capitalize()
-    yield "| claim | in the paper | outcome |\n|---|---|---|\n" + "\n".join(
-        f"| {plain(row['claim'])} | {plain(sources[row['claim']])} | {row['outcome']} |"
+    lines = [
+        [plain(row["claim"]), plain(sources[row["claim"]]), "check: " * (row["of"] == "check") + row["outcome"]]
         for row in read("claims.csv", study)
-    )
+    ]
+    yield "| claim | in the paper | outcome |\n|---|---|---|\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
     yield "The numbers behind each outcome:"
     for row in read("claims.csv", study):
         parts = "\n".join(f"- {plain(part)}" for part in row["numbers"].split("; "))
-        yield f"**{plain(row['claim'])}** *{row['outcome'].capitalize()}.*\n\n{parts}"
+        yield f"**{plain(row['claim'])}** *{row['outcome'].capitalize()}.*\n\n{said(row)}\n\n{parts}"
+
+
+def said(row: dict[str, str]) -> str:
+    """Return what a claim is about, and which settings are ours: "About the method ...."."""
+    text = "; ".join(filter(None, (row["about"], row["settings"])))
+    return f"{plain(text[0].upper() + text[1:])}."
 
 
 def counts(study: str) -> Iterator[str]:

@@ -34,11 +34,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairness_audits.audits.compare.settings import Settings as CompareSettings
 from fairness_audits.audits.fliptest.settings import Settings as FlipTestSettings
 from fairness_audits.audits.join.settings import Settings as JoinSettings
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
+from fairness_audits.audits.plan.settings import Settings as PlanSettings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
+from fairness_audits.audits.subgroups.settings import Settings as SubgroupSettings
 from fairness_audits.calls import keyworded
 from fairness_audits.errors import InvalidInput
 from fairness_audits.results.result import Result
@@ -65,7 +68,7 @@ __all__ = [
 
 @keyworded(PermutationSettings)
 def permutation_test(
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     score: ArrayLike | None = None,
     prediction: ArrayLike | None = None,
     *,
@@ -86,8 +89,8 @@ def permutation_test(
 
     Parameters
     ----------
-    y : array-like (n,)
-        True classes: 0 and 1, or two values of which ``positive`` names one.
+    y : array-like (n,), optional
+        True classes: 0 and 1, or two values of which ``positive`` names one. Selection rates need none.
     score : array-like (n,), optional
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional
@@ -136,6 +139,154 @@ def permutation_test(
     plan = planned(PermutationSettings(predictions="the predictions", **named, **settings))
     with opened(columns.frame(), "duckdb") as table:
         return audited(plan, table)
+
+
+@keyworded(CompareSettings)
+def compare(
+    first: ArrayLike,
+    second: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    group: ArrayLike | pd.DataFrame,
+    cross: bool = False,
+    **settings: Any,
+) -> Result:
+    r"""How much do a metric of each group and its gap change from one version of a model to another, on the same rows?
+
+    .. math:: \Delta_g = f_g^{(2)} - f_g^{(1)}, \qquad \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}
+
+    Rates are tested by McNemar's exact test, other means by random signs of the rows' changes, and gaps by permutations
+    of these changes between groups.
+
+    Parameters
+    ----------
+    first, second : array-like (n,)
+        Decisions of both versions, 0 and 1 or the two values of ``y``; or scores.
+    y : array-like (n,), optional
+        True classes: 0 and 1, or two values of which ``positive`` names one.
+    group : array-like (n,) or data frame (n, k)
+        Whose metric is compared: each column's groups.
+    cross : bool, default False
+        Compare the crosses of the columns of ``group``.
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``to_frame()`` has a row for each group and each gap.
+
+    Examples
+    --------
+    >>> y, group = [1] * 400, ["f", "m"] * 200
+    >>> old = [0, 1, 1, 1] * 100
+    >>> changes = compare(old, [1] * 400, y, group=group, metric="tpr", draws=199).to_frame()
+    >>> print(changes[["what", "first", "second", "rejected"]].to_string(index=False))
+        what  first  second  rejected
+           f    0.5     1.0      True
+           m    1.0     1.0     False
+     gap f - m   -0.5     0.0      True
+    """
+    from fairness_audits.audits.compare.result import audited
+    from fairness_audits.inputs.columns import Columns
+    from fairness_audits.tables import opened
+
+    found = Columns({"y": y, "first": first, "second": second}, several={"group": group})
+    groups = found.several("group")
+    named: dict[str, Any] = {
+        "label": found.one("y"),
+        "versions": (found.one("first"), found.one("second")),
+        "group": ("*".join(groups),) if cross else groups,
+    }
+    with opened(found.frame(), "duckdb") as table:
+        return audited(CompareSettings(predictions="the predictions", **named, **settings), table)
+
+
+@keyworded(SubgroupSettings)
+def worst_subgroups(
+    columns: ArrayLike | pd.DataFrame,
+    y: ArrayLike | None = None,
+    score: ArrayLike | None = None,
+    prediction: ArrayLike | None = None,
+    **settings: Any,
+) -> Result:
+    r"""Is a rate different in any intersection of columns?
+
+    Each subgroup S is compared with all other rows by the standardised number of its events, and the largest of all
+    subgroups by joint permutations,
+
+    .. math:: p_S = \frac{1 + \#\{b : \max_{S'} |T^*_{S'}| \ge |T_S|\}}{B + 1},
+
+    in the step-down form, so the chance of any false rejection is at most alpha if the rate is the same everywhere.
+
+    Source: Westfall and Young, "Resampling-based multiple testing", 1993, algorithm 4.1.
+
+    Parameters
+    ----------
+    columns : array-like (n,) or data frame (n, k)
+        Columns whose levels are crossed; numbers with many values are cut.
+    y : array-like (n,), optional
+        True classes: 0 and 1, or two values of which ``positive`` names one.
+    score : array-like (n,), optional
+        Scores of class 1, which ``threshold`` cuts.
+    prediction : array-like (n,), optional
+        Decisions, 0 and 1 or the two values of ``y``.
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``to_frame()`` has a row for each subgroup, the strongest evidence first.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rows = pd.DataFrame({"sex": np.arange(800) % 2, "town": np.arange(800) // 2 % 2})
+    >>> decision = np.where((rows["sex"] == 1) & (rows["town"] == 1), 0, np.arange(800) // 4 % 2)
+    >>> worst_subgroups(rows, prediction=decision, draws=199).to_frame()["subgroup"][0]
+    'sex 1, town 1'
+    """
+    from fairness_audits.audits.subgroups.result import audited
+    from fairness_audits.inputs.columns import Columns
+    from fairness_audits.tables import opened
+
+    found = Columns({"y": y, "score": score, "prediction": prediction}, several={"columns": columns})
+    named: dict[str, Any] = {
+        "label": found.one("y"),
+        **{name: found.one(name) for name in ("score", "prediction")},
+        "columns": found.several("columns"),
+    }
+    with opened(found.frame(), "duckdb") as table:
+        return audited(SubgroupSettings(predictions="the predictions", **named, **settings), table)
+
+
+@keyworded(PlanSettings)
+def plan(**settings: Any) -> Result:
+    r"""How many rows does a comparison of two groups need, and what does it detect?
+
+    Give two of the gap, the rows and the power, and get the third. Rates are exact where outcomes are few, by the test
+    that :func:`permutation_test` makes,
+
+    .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}],
+
+    the AUC and means take the normal law.
+
+    Parameters
+    ----------
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``facts`` has ``rows``, ``power`` and ``gap``, or ``gap_below`` and ``gap_above``.
+
+    Examples
+    --------
+    >>> plan(metric="tpr", value=0.8, gap=-0.2).facts["rows"]
+    179
+    """
+    from fairness_audits.audits.plan.result import planned
+
+    return planned(PlanSettings(**settings))
 
 
 @keyworded(LossRatioSettings)

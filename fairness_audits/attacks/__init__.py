@@ -1,4 +1,4 @@
-"""Maps from points to points that a classifier treats worse: what an attack finds, and how it runs."""
+"""Attacks: maps from points to nearby points with a worse outcome. This module holds their results and settings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Distances:
-    """What an attack found for n points.
+    """The result of an attack on n points.
 
-    ``distance`` (n,) float64 is ||x' - x||_2 of the closest adversarial image x', 0 for a point that the network gets
-    wrong as it is, and NaN where ``failed`` (n,): the attack found none. ``adversarial`` (n, c, h, w) float32 holds
-    x', and the image itself where none was found; None where it was not kept or does not exist. ``forward_passes``
-    count single images.
+    ``distance`` (n,) float64 is ||x' - x||_2 for the closest adversarial image x'. It is 0 for a misclassified point,
+    and NaN if the attack ``failed`` (n,). ``adversarial`` (n, c, h, w) float32 holds x', or the original image after a
+    failure; None if the images were not stored. ``forward_passes`` counts single images.
     """
 
     distance: Array
@@ -30,11 +29,11 @@ class Distances:
 
 @dataclass(frozen=True)
 class Execution:
-    """How an attack runs; none of it changes the result, but for rounding.
+    """Execution settings of an attack. They do not change the result, up to rounding.
 
-    ``batch_size`` points go together (None: what suits the device). ``device`` is where the network is; None: where its
-    first parameter is, or where the images are for a network that is a plain function. ``keep_adversarial`` False saves
-    the memory of the images found.
+    ``batch_size``: points attacked together, None to choose by device. ``device``: device of the network; None means
+    the device of its first parameter, or of the images if the network is a plain function. ``keep_adversarial=False``
+    saves the memory of the adversarial images.
     """
 
     batch_size: int | None = None

@@ -17,14 +17,14 @@ GPU_BLOCK_ROWS = 1 << 20
 
 
 def loss_and_gradient(log_probabilities: Callable[[Tensor], Tensor], labels: Tensor) -> LossAndGradient:
-    """l(x) = log(1 + exp(logsumexp_{c != y} s_c(x) - s_y(x))), the cross-entropy of scores s, and its gradient in x.
+    """Return l(x) = log(1 + exp(logsumexp_{c != y} s_c(x) - s_y(x))), the cross-entropy of scores s, and its gradient.
 
-    Written in the log-odds against the label, the loss keeps its relative accuracy however small it is: -s_y itself
-    would round to 0 beyond a log-odds of 17 in float32 and 37 in float64. It does not change when all scores of a point
-    shift, so unnormalised logits serve as well as log-probabilities. The loss is float64, the gradient of x's dtype.
+    The loss is computed from the log-odds against the label, so it keeps its relative accuracy when it is small: -s_y
+    would round to 0 beyond log-odds of 17 in float32 and 37 in float64. It is invariant to a shift of all scores of a
+    point, so scores can be unnormalised logits or log-probabilities. The loss is float64; the gradient has x's dtype.
 
     Parameters: ``log_probabilities`` maps x (..., n, d) to scores (..., n, C), C >= 2; ``labels`` (..., n) integer.
-    The gradient is taken in x alone; parameters neither receive nor need gradients.
+    Gradients are taken in x only; parameters neither receive nor need gradients.
     """
 
     def hook(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -39,9 +39,9 @@ def loss_and_gradient(log_probabilities: Callable[[Tensor], Tensor], labels: Ten
 
 
 def cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """l = softplus(o), o = logsumexp_{c != y} s_c - s_y; dl/ds_y = -sigma(o), dl/ds_c = softmax(s)_c for c != y.
+    """Compute l = softplus(o), o = logsumexp_{c != y} s_c - s_y, and dl/ds_y = -sigma(o), dl/ds_c = softmax(s)_c.
 
-    ``scores`` (..., n, C), ``labels`` (..., n) -> loss (..., n) float64, slope (..., n, C) of the scores' dtype.
+    ``scores`` (..., n, C), ``labels`` (..., n) -> loss (..., n) float64, slope (..., n, C) in the scores' dtype.
     """
     if scores.shape[-1] < 2:
         problem = f"expected scores for at least 2 classes on the last axis, found shape {tuple(scores.shape)}"
@@ -56,7 +56,7 @@ def cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         own = labels[..., None]
         log_odds = scores.scatter(-1, own, -torch.inf).logsumexp(-1) - scores.gather(-1, own)[..., 0]
         slope = scores.softmax(-1).scatter(-1, own, -torch.sigmoid(log_odds)[..., None])
-    # Above the threshold softplus is the identity to double precision.
+    # Above the threshold, softplus equals the identity in double precision.
     return torch.nn.functional.softplus(log_odds.double(), threshold=40.0), slope
 
 
@@ -71,12 +71,12 @@ def attack(
     block_rows: int | None = None,
     bounds: Bounds | None = None,
 ) -> Flow:
-    """The gradient flow attack on a torch network over NumPy points; ``Flow.x`` is NumPy too.
+    """Run the gradient flow attack on a torch network with NumPy points; ``Flow.x`` is a NumPy array too.
 
-    A ``torch.nn.Module`` is run in evaluation mode (no dropout, frozen batch statistics) and handed back in the mode it
-    came in. Points go through in blocks of ``block_rows`` (by default what suits a processor's cache, or all of them on
-    a GPU). ``features`` (..., n, d), ``labels`` (..., n); the network's parameters must be on ``device``, of ``dtype``.
-    The rest, and what is raised, is as in :func:`fairness_audits.attacks.gradient_flow.gradient_flow`.
+    A ``torch.nn.Module`` runs in evaluation mode (no dropout, frozen batch statistics) and is returned to its mode.
+    Points are processed in blocks of ``block_rows`` (by default sized for the processor's cache, or all points on a
+    GPU). ``features`` (..., n, d), ``labels`` (..., n); the network's parameters must be on ``device`` with ``dtype``.
+    Other arguments and errors are those of :func:`fairness_audits.attacks.gradient_flow.gradient_flow`.
     """
     rows = block_rows or (CPU_BLOCK_ROWS if torch.device(device).type == "cpu" else GPU_BLOCK_ROWS)
     x0 = torch.as_tensor(np.asarray(features), dtype=getattr(torch, dtype), device=device)

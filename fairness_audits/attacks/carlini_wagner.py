@@ -1,4 +1,4 @@
-"""Carlini and Wagner's attack in the Euclidean norm, every point on its own schedule.
+"""Carlini and Wagner's attack in the Euclidean norm, with a separate schedule for every point.
 
 Source: Carlini and Wagner 2017, "Towards evaluating the robustness of neural networks", section VI.
 """
@@ -28,7 +28,7 @@ from fairness_audits.validation import Checked, Count, NonNegative, Positive, at
 from fairness_audits.values import Array
 
 INSIDE = 1 - 1e-6
-"""Draws pixels off the box's sides, where arctanh is infinite."""
+"""Keeps pixels away from the box's sides, where arctanh is infinite."""
 GROWTH = 10.0
 """c grows by this factor until an attack succeeds."""
 DECAYS = (0.9, 0.999)
@@ -37,7 +37,7 @@ EPSILON = 1e-8
 
 @dataclass(frozen=True)
 class Settings(Checked):
-    """What :func:`carlini_wagner` is run with."""
+    """The parameters of :func:`carlini_wagner`."""
 
     iterations: Count
     searches: Count
@@ -53,9 +53,9 @@ class Settings(Checked):
 class Points:
     """The state of m active points: everything is (m,) or (m, c, h, w).
 
-    ``rows`` numbers them in their batch; w = ``origin`` + ``change`` is the variable; ``low`` and ``high`` bracket c;
-    ``least`` is the least objective of the present search, ``before`` that of its last check; ``steepest`` the largest
-    slope of the margin in pixels seen so far.
+    ``rows`` are their positions in the batch. w = ``origin`` + ``change`` is the variable. ``low`` and ``high`` bracket
+    c. ``least`` is the smallest objective of the current search, and ``before`` its value at the last check.
+    ``steepest`` is the largest slope of the margin in pixels so far.
     """
 
     rows: Tensor
@@ -76,7 +76,7 @@ class Points:
     steepest: Tensor
 
     def only(self, wanted: Tensor) -> Points:
-        """The points where ``wanted`` (m,)."""
+        """Select the points in the mask ``wanted`` (m,)."""
         return Points(**{field.name: getattr(self, field.name)[wanted] for field in fields(self)})
 
 
@@ -99,49 +99,49 @@ def carlini_wagner(
 
     min_w ||x'(w) - x||_2^2 + c max(z_y - max_{k != y} z_k + confidence, 0),  x'(w) = (tanh(w) + 1) / 2.
 
-    z are the logits at x'. Adam minimises over w for each of several values of c: c is multiplied by ten until x' is of
-    another class by ``confidence``, then the interval between the largest c that failed and the least that did not is
-    halved. Of all iterates the closest that fooled is kept.
+    z are the logits at x'. Adam minimises over w for several values of c. c is multiplied by ten until x' has another
+    class by the margin ``confidence``. Then the interval between the largest failed c and the smallest successful c is
+    halved. The result is the closest successful iterate.
 
     Parameters
     ----------
     model : callable
         A classifier that maps pixels (n, c, h, w) in [0, 1] to logits (n, K). A ``torch.nn.Module`` runs in evaluation
-        mode and comes back as it was.
+        mode; its mode is restored afterwards.
     images : ndarray or Tensor of shape (n, c, h, w)
         Pixels in [0, 1].
     label : ndarray or Tensor of shape (n,)
-        Integer classes. A point of another predicted class has distance 0.
+        Integer classes. A misclassified point has distance 0.
     iterations : int
-        Adam's iterations for each c, at most.
+        Maximum number of Adam's iterations for each c.
     searches : int
-        Values of c.
+        Number of values of c.
     learning_rate : float
-        Adam's.
+        Learning rate of Adam.
     initial_c : float
         The first c.
     confidence : float
-        The margin by which x' is of another class, at least 0.
+        The margin by which x' must have another class, at least 0.
     patience, improvement : int and float
-        A search ends when, for that point alone, the least objective fell by less than the share ``improvement`` over
-        the last ``patience`` iterations; the point goes on to its next c at once. So a point's result does not depend
-        on what it is batched with. A patience of ``iterations`` or more never ends a search early.
+        The search for a point ends if its smallest objective fell by less than the share ``improvement`` over the last
+        ``patience`` iterations. The point then moves to its next c, so its result does not depend on its batch. A
+        patience of ``iterations`` or more never ends a search early.
     slack : float
-        At least 1. For a linear network c succeeds from 2 z / s^2 on, with z = z_y - max_{k != y} z_k + confidence at x
-        and s the slope of z. A search with slack c s^2 < 2 z, s the largest slope seen of that point, counts as one
-        that failed, after its first iteration. An infinite slack makes every search.
+        At least 1. For a linear network, every c >= 2 z / s^2 succeeds, where z = z_y - max_{k != y} z_k + confidence
+        at x and s is the slope of z. A search with slack c s^2 < 2 z, where s is the largest slope seen at that point,
+        counts as failed after its first iteration. With an infinite slack, every search is run.
     execution : Execution
-        How the attack runs. It does not change the result, but for rounding.
+        Execution settings. They do not change the result, up to rounding.
 
     Returns
     -------
     Distances
-        L2 distances in pixels in [0, 1], upper bounds of those to the decision boundary.
+        L2 distances in pixels in [0, 1]: upper bounds on the distances to the decision boundary.
 
     Raises
     ------
     ValueError
-        For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
+        For settings out of range, for images that are not pixels in [0, 1], and for labels that are not classes.
 
     References
     ----------
@@ -154,7 +154,7 @@ def carlini_wagner(
 
 
 def minimised(network: CountedNetwork, x: Tensor, label: Tensor, settings: Settings) -> Closest:
-    """All searches of all points of a batch; a point that is done leaves."""
+    """Run all searches of a batch; finished points leave it."""
     closest = Closest(x)
     points = started(x, label, settings)
     while len(points.rows):
@@ -167,7 +167,7 @@ def minimised(network: CountedNetwork, x: Tensor, label: Tensor, settings: Setti
         stalled = check & (points.least > (1 - settings.improvement) * points.before)
         points.before = points.least.where(check, points.before)
         over = stalled | hopeless | (points.iteration == settings.iterations)
-        # A point that is misclassified as it is has nothing to search for.
+        # A misclassified point needs no search.
         at_once = closest.distance[points.rows] == 0
         if bool((over | at_once).any()):
             next_search(points, over)
@@ -177,7 +177,7 @@ def minimised(network: CountedNetwork, x: Tensor, label: Tensor, settings: Setti
 
 
 def started(x: Tensor, label: Tensor, settings: Settings) -> Points:
-    """All points at their first iteration of their first search."""
+    """Return the initial state of all points."""
 
     def each(value: float) -> Tensor:
         return torch.full((len(x),), value, dtype=x.dtype, device=x.device)
@@ -208,14 +208,14 @@ def started(x: Tensor, label: Tensor, settings: Settings) -> Points:
 def objective(
     network: CountedNetwork, points: Points, closest: Closest, settings: Settings
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The objective (m,), its gradient in w (m, c, h, w), who is fooled (m,), and whose c is hopeless (m,).
+    """Compute the objective (m,), its gradient in w (m, c, h, w), and masks (m,) of success and of hopeless c.
 
-    Who is fooled is offered to ``closest``.
+    Successful images are offered to ``closest``.
 
     grad_w = (2 (x' - x) + c 1{g > -confidence} grad g) (1 - tanh(w)^2) / 2, with g the margin.
     """
     squashed = torch.tanh(points.origin + points.change)
-    # The very first iterate is x itself, not its image after a round trip through arctanh.
+    # The first iterate is x itself, without the rounding of arctanh.
     first = spread((points.search == 0) & (points.iteration == 0))
     leaf, logits = network.traced(torch.where(first, points.x, (squashed + 1) / 2))
     away = leaf.detach() - points.x
@@ -231,7 +231,7 @@ def objective(
 
 
 def descend(points: Points, slope: Tensor, settings: Settings) -> None:
-    """One step of Adam for every point, each with its own iteration number."""
+    """Take one step of Adam for every point, each with its own iteration number."""
     t = points.iteration.float()
     points.mean = DECAYS[0] * points.mean + (1 - DECAYS[0]) * slope
     points.square = DECAYS[1] * points.square + (1 - DECAYS[1]) * slope.square()
@@ -241,7 +241,7 @@ def descend(points: Points, slope: Tensor, settings: Settings) -> None:
 
 
 def next_search(points: Points, over: Tensor) -> None:
-    """The next c for the points whose search is over, and a fresh start there."""
+    """Set the next c of the points whose search is over, and restart them."""
     points.high = torch.where(over & points.fooled, points.high.minimum(points.c), points.high)
     points.low = torch.where(over & ~points.fooled, points.low.maximum(points.c), points.low)
     following = torch.where(points.high.isinf(), GROWTH * points.c, (points.low + points.high) / 2)

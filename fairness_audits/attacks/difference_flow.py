@@ -1,4 +1,4 @@
-"""The gradient flow attack on a smooth model that gives no gradient, by finite differences of its loss.
+"""The gradient flow attack by finite differences, for smooth models without gradients.
 
 Source: Maity et al. 2021, "Statistical inference for individual fairness", eq. 2.6 to 2.8.
 """
@@ -13,47 +13,48 @@ from fairness_audits.values import Array
 Loss = Callable[[Array], Array]
 """x (n, d) -> loss (n,) of each point's own label."""
 WIDTH = 1e-4
-"""Length of a difference, in the units of the points, for a loss in double precision."""
+"""Step of the finite differences, in the units of the points, for a loss in double precision."""
 REFRESH = 5
-"""At every so many gradients, the one across the sensitive subspace is computed again."""
+"""The gradient outside the sensitive subspace is updated once in this many gradients."""
 
 
 def difference_flow(
     loss: Loss, x0: Array, plan: Plan, hold: int, bounds: Bounds | None = None, width: float = WIDTH
 ) -> Flow:
-    r"""Take the steps of :func:`fairness_audits.attacks.gradient_flow.gradient_flow` with few values of the loss alone.
+    r"""Approximate :func:`fairness_audits.attacks.gradient_flow.gradient_flow` with few evaluations of the loss.
 
     .. math:: x \leftarrow P\big(x + \eta\, (g - 2 \lambda \Sigma (x - x_0))\big),
 
-    where g, an estimate of the gradient of the loss, is held for ``hold`` steps. Within the sensitive subspace it comes
-    from central differences along the k columns of its basis. Across it, where the penalty holds x near x0, it comes
-    from forward differences in all d coordinates, at every fifth g; in between the gradient of the log-odds is kept,
-    and that of the loss follows from the loss itself. M gradients take M (2 k + 1 + d / 5) + 1 evaluations a point.
+    where the estimate g of the loss gradient is reused for ``hold`` steps. Within the sensitive subspace, g comes from
+    central differences along the k columns of its basis. In the other directions, where the penalty keeps x close to
+    x0, it comes from forward differences in all d coordinates at every fifth update. In between, the gradient of the
+    log-odds is reused and multiplied by the derivative of the loss. M gradients take M (2 k + 1 + d / 5) + 1
+    evaluations per point.
 
     Parameters
     ----------
     loss : callable
         From points (n, d) to the cross-entropy (n,) of each point's own label.
     x0 : array (n, d)
-        Where the flow starts.
+        Starting points.
     plan : Plan
-        As for the gradient flow; the steps to record are multiples of ``hold``, or the last one.
+        As for the gradient flow. Recorded steps must be multiples of ``hold``, or the last step.
     hold : int
-        Steps for which a gradient is held.
+        Number of steps for which a gradient is reused.
     bounds : pair of arrays (d,), optional
-        P is the Euclidean projection onto this box, without it the identity.
+        P is the Euclidean projection onto this box. Without bounds, P is the identity.
     width : float
-        Length of a difference.
+        Step of the finite differences.
 
     Returns
     -------
     Flow
-        The last points, and the losses at the recorded steps.
+        The final points and the losses at the recorded steps.
 
     Raises
     ------
     ValueError
-        As the gradient flow does, and for a step to record at which there is no loss.
+        As for the gradient flow, and for a recorded step without a loss.
     """
     plan.check()
     steps = len(plan.step_sizes)
@@ -67,7 +68,7 @@ def difference_flow(
         for step, eta in enumerate(plan.step_sizes):
             if step % hold == 0:
                 own = loss(x) if step else original
-                # The derivative of the loss in the log-odds against the label, 1 - p = 1 - exp(-l).
+                # Derivative of the loss in the log-odds against the label: 1 - p = 1 - exp(-l).
                 slope = -np.expm1(-own)[:, None]
                 if step % (REFRESH * hold) == 0:
                     ahead = np.stack([loss(x + width * axis) - own for axis in np.eye(x.shape[1])], axis=1)

@@ -1,8 +1,8 @@
-"""Distances to the decision boundary by attack: their values, and the pieces that every attack's loop shares.
+"""Distances to the decision boundary by attacks, and the functions that all attacks share.
 
-An attack looks for the closest image of another class, min ||x' - x||_2 subject to f(x') != y and x' in [0, 1]^d, and
-so bounds the distance d(x) from above. Images are pixels in [0, 1], and distances are L2 in that scale, whatever the
-network does to its input.
+An attack searches for the closest image of another class, min ||x' - x||_2 subject to f(x') != y and x' in [0, 1]^d.
+Its result is an upper bound on the distance d(x). Images are pixels in [0, 1] and distances are L2 in this scale,
+whatever preprocessing the network includes.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 CPU_BATCH = 32
-"""Points attacked together on a processor: as many as its cache serves well."""
+"""Batch size on a processor, chosen for its cache."""
 GPU_BATCH = 256
 DEFAULT = Execution()
 
 
 class CountedNetwork:
-    """A classifier whose passes are counted in images: pixels (n, c, h, w) to logits (n, K), K >= ``classes``."""
+    """A classifier from pixels (n, c, h, w) to logits (n, K), K >= ``classes``, that counts forward passes."""
 
     def __init__(self, model: Callable[[Tensor], Tensor], classes: int = 2) -> None:
         self.model = model
@@ -31,20 +31,20 @@ class CountedNetwork:
         self.forward_passes = 0
 
     def logits(self, x: Tensor) -> Tensor:
-        """The logits alone."""
+        """Return the logits without a graph."""
         with torch.no_grad():
             return self._passed(x)
 
     def traced(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """A leaf with the values of x, and its logits, ready for :meth:`gradient`."""
+        """Return a leaf tensor with the values of x, and its logits, for :meth:`gradient`."""
         leaf = x.detach().requires_grad_(True)
         with torch.enable_grad():
             return leaf, self._passed(leaf)
 
     def gradient(self, values: Tensor, leaf: Tensor, *, again: bool = False) -> Tensor:
-        """The gradient of each point's value in that point's leaf; ``again`` keeps the trace for the next call.
+        """Return the gradient of each point's value in its leaf; ``again`` keeps the graph for another call.
 
-        A component that is infinite or NaN has no direction to follow and becomes 0.
+        Components that are infinite or NaN become 0.
         """
         (gradient,) = torch.autograd.grad(values.sum(), leaf, retain_graph=again)
         return gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
@@ -62,7 +62,7 @@ class CountedNetwork:
 
 
 class Closest:
-    """The closest adversarial image offered so far, for each point of a batch."""
+    """The closest adversarial image so far, for each point of a batch."""
 
     def __init__(self, x: Tensor) -> None:
         self.x = x
@@ -70,7 +70,7 @@ class Closest:
         self.distance = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
 
     def offer(self, rows: Tensor, candidate: Tensor, fooled: Tensor) -> None:
-        """Keep the candidates (m, c, h, w) of points ``rows`` (m,) that fool the network from less far away."""
+        """Store the candidates (m, c, h, w) of points ``rows`` (m,) that are adversarial and closer."""
         distance = norms(candidate - self.x[rows])
         better = fooled & (distance < self.distance[rows])
         rows = rows[better]
@@ -79,7 +79,7 @@ class Closest:
 
     @property
     def found(self) -> Tensor:
-        """Which points have an adversarial image, (n,)."""
+        """Return a mask (n,) of the points with an adversarial image."""
         return self.distance.isfinite()
 
 
@@ -94,11 +94,11 @@ def measured(
     search: Search,
     how: Execution,
 ) -> Distances:
-    """The distances of all points, ``how.batch_size`` at a time.
+    """Measure the distances of all points, in batches of ``how.batch_size``.
 
-    ``images`` (n, c, h, w) in [0, 1], ``label`` (n,) integer classes. A ``torch.nn.Module`` is run in evaluation mode
-    with its parameters frozen, and handed back as it came. Raises InvalidInput for images or labels of another kind,
-    and for a network without logits for every class that the labels name.
+    ``images`` (n, c, h, w) in [0, 1], ``label`` (n,) integer classes. A ``torch.nn.Module`` runs in evaluation mode
+    with frozen parameters, and its state is restored. Raises InvalidInput for other images or labels, and for a network
+    without a logit for every class among the labels.
     """
     x, y = checked(images, label)
     device = device_of(model, x, how.device)
@@ -111,7 +111,7 @@ def measured(
             rows = slice(start, start + size)
             batch = x[rows].to(device)
             closest = search(network, batch, y[rows].to(device))
-            # In float32 the difference of two images would be rounded.
+            # In float64: float32 would round the difference of two images.
             exact = norms(closest.adversarial.double() - batch.double())
             distance[rows] = exact.where(closest.found, torch.nan).cpu().numpy()
             if adversarial is not None:
@@ -120,7 +120,7 @@ def measured(
 
 
 def checked(images: Array | Tensor, label: Array | Tensor) -> tuple[Tensor, Tensor]:
-    """Images as float32 and labels as int64 tensors; InvalidInput unless they are pixels in [0, 1] and classes."""
+    """Convert images to float32 and labels to int64 tensors. Raises InvalidInput unless they are pixels and classes."""
     x = torch.as_tensor(images).to(torch.float32)
     y = torch.as_tensor(label).to(torch.int64)
     if x.ndim != 4 or y.shape != x.shape[:1]:
@@ -138,12 +138,12 @@ def checked(images: Array | Tensor, label: Array | Tensor) -> tuple[Tensor, Tens
 
 
 def classes_of(label: Tensor) -> int:
-    """How many classes a network has at least that knows these labels: two, to have a boundary."""
+    """Return the minimum number of classes of a network for these labels, at least two."""
     return max(2, int(label.max()) + 1) if len(label) else 2
 
 
 def device_of(model: Callable[[Tensor], Tensor], images: Tensor, device: str | torch.device | None) -> torch.device:
-    """The named device; else that of the model's first parameter; else that of the images."""
+    """Return the named device, or else that of the model's first parameter, or else that of the images."""
     if device is not None:
         return torch.device(device)
     first = next(model.parameters(), None) if isinstance(model, torch.nn.Module) else None
@@ -151,13 +151,13 @@ def device_of(model: Callable[[Tensor], Tensor], images: Tensor, device: str | t
 
 
 def batch_of(device: torch.device, size: int | None = None) -> int:
-    """How many points are computed together: ``size``, or for None what suits the device."""
+    """Return the batch size: ``size``, or a default for the device if it is None."""
     return size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
 
 
 @contextlib.contextmanager
 def evaluation(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """A module in evaluation mode (no dropout, frozen batch statistics) and without gradients of its parameters."""
+    """Put a module in evaluation mode (no dropout, frozen batch statistics), without gradients of its parameters."""
     if not isinstance(model, torch.nn.Module):
         yield
         return
@@ -176,28 +176,28 @@ def evaluation(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
 
 
 def margin(logits: Tensor, label: Tensor) -> Tensor:
-    """g = z_y - max_{k != y} z_k, (n,): positive where y is the predicted class."""
+    """Compute the margin g = z_y - max_{k != y} z_k, (n,): positive if y is the predicted class."""
     own = label[:, None]
     return logits.gather(1, own)[:, 0] - logits.scatter(1, own, -torch.inf).amax(1)
 
 
 def fooled_by(logits: Tensor, label: Tensor) -> Tensor:
-    """Where the predicted class, the first of those with the largest logit, is not the label; nowhere with a NaN."""
+    """Return a mask of points whose predicted class (the first largest logit) is not the label; NaN is False."""
     return (logits.argmax(1) != label) & ~logits.isnan().any(1)
 
 
 def norms(x: Tensor) -> Tensor:
-    """||x_i||_2 of each point, (n,)."""
+    """Compute ||x_i||_2 of each point, (n,)."""
     return torch.linalg.vector_norm(x.flatten(1), dim=1)
 
 
 def spread(values: Tensor) -> Tensor:
-    """One number a point, (n,), in the shape (n, 1, 1, 1) that multiplies images."""
+    """Reshape one number per point, (n,), to (n, 1, 1, 1), to multiply images."""
     return values[:, None, None, None]
 
 
 def affine(logits: Callable[[Tensor], Tensor], origin: Tensor) -> tuple[Array, Array]:
-    """W (K, d) and b (K,) float64 of f(x) = W x + b: b is f(0), and row k of W the gradient of the k-th score there.
+    """Return W (K, d) and b (K,) in float64 of f(x) = W x + b: b is f(0), row k of W the gradient of score k at 0.
 
     ``origin`` (1, c, h, w) is the image 0, on the device and in the precision of f.
     """
@@ -211,9 +211,9 @@ def affine(logits: Callable[[Tensor], Tensor], origin: Tensor) -> tuple[Array, A
 
 
 def misfit(logits: Callable[[Tensor], Tensor], weight: Array, bias: Array, images: Tensor) -> float:
-    """The largest difference between the margins of f and of W x + b on ``images`` (n, c, h, w).
+    """Compute the largest difference between the margins of f and of W x + b on ``images`` (n, c, h, w).
 
-    It is a share of the largest margin: rounding alone for a network that is affine, NaN where weights are none.
+    The result is a share of the largest margin: only rounding for an affine network, NaN for non-finite weights.
     """
     with torch.no_grad():
         there = logits(images).double().cpu().numpy()

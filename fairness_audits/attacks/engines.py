@@ -1,11 +1,11 @@
-"""The gradient flow attack on a trained classifier, in the space of hidden units where it is a network of one layer.
+"""The gradient flow attack on a trained classifier, in the space of hidden units for networks with one hidden layer.
 
-Its iterates are those of :func:`fairness_audits.attacks.gradient_flow.gradient_flow` up to rounding.
+Its iterates equal those of :func:`fairness_audits.attacks.gradient_flow.gradient_flow` up to rounding.
 
-Let the network have one hidden ReLU layer, the margin of a point x with sign s = +-1 be m = s (w . relu(h) + b),
-h = x W + b_1, and Sigma = I - U U'. The gradient of the loss log(1 + exp(-m)) in x is kappa W v with
-kappa = -s / (1 + exp(m)) and v = w on the active units (h > 0), 0 elsewhere. So x - x0 never leaves the span of the
-columns of W, and the forward Euler step
+Let the network have one hidden ReLU layer. The margin of a point x with sign s = +-1 is m = s (w . relu(h) + b) with h
+= x W + b_1, and Sigma = I - U U'. The gradient of the loss log(1 + exp(-m)) in x is kappa W v with kappa = -s / (1 +
+exp(m)), and v = w on the active units (h > 0), 0 elsewhere. So x - x0 stays in the span of the columns of W, and the
+forward Euler step
 
     x <- x + eta (kappa W v - 2 lambda Sigma (x - x0))
 
@@ -14,19 +14,19 @@ acts on the hidden pre-activations h = h0 + c + e, c = W' Sigma (x - x0), e = W'
     c <- (1 - 2 lambda eta) c + eta kappa q,   q = (W' Sigma W) v,
     e <- e + eta kappa u,                      u = (W' U U' W) v.
 
-While no hidden unit changes sign, v, q and u do not change: the network is linear, and a stretch of the flow that
-starts at (c, e) is described by three numbers,
+While no hidden unit changes sign, v, q and u are constant and the network is linear. A part of the flow that starts at
+(c, e) is then described by three numbers,
 
     h(t) = h0 + e + alpha(t) c + beta(t) q + gamma(t) u,
     alpha <- rho alpha,   beta <- rho beta + eta kappa,   gamma <- gamma + eta kappa,   rho = 1 - 2 lambda eta,
 
-and so is the margin. A step costs one exponential and a dozen operations instead of two products with W. Unit j cannot
-have changed sign since it was last looked at, at h_j, while
+and so is the margin. A step costs one exponential and a dozen operations instead of two products with W. No unit j has
+changed sign since its last check, at h_j, while
 
-    |d alpha| max_j |c_j / h_j| + |d beta| max_j |q_j / h_j| + |d gamma| max_j |u_j / h_j| < 1;
+    |d alpha| max_j |c_j / h_j| + |d beta| max_j |q_j / h_j| + |d gamma| max_j |u_j / h_j| < 1.
 
-only when this certificate runs out are the units looked at again, and only when one did change sign are q and u
-updated, by one row of a matrix each.
+The units are checked again only when this certificate expires. q and u are updated, by one row of a matrix each, only
+when a unit has changed sign.
 """
 
 import math
@@ -41,7 +41,7 @@ from fairness_audits.models import architecture
 from fairness_audits.values import Array, Classifier
 
 SAFE = 0.999
-"""The certificate is used up to this share, which leaves room for rounding."""
+"""The certificate expires at this share of its bound, which leaves room for rounding."""
 SMALLEST = float(np.finfo(np.float64).tiny)
 
 
@@ -49,7 +49,7 @@ def relu_flow(parameters: Mapping[str, Array], x0: Array, label: Array, plan: Pl
     """Compute the flow of :func:`~fairness_audits.attacks.gradient_flow.gradient_flow` for R networks ``mlp``.
 
     Parameters: ``parameters`` w1 (R, d, H), b1 (R, H), w2 (R, H, 2), b2 (R, 2); ``x0`` (R or 1, n, d) and ``label``
-    (R or 1, n) in {0, 1}; the metric of the ``plan`` one for all or one for each repetition; what is raised, as there.
+    (R or 1, n) in {0, 1}; the ``plan`` has one metric, or one for each repetition. Errors are the same.
     Returns a Flow with x (R, n, d), losses (R, len(record), n).
     """
     w1 = np.asarray(parameters["w1"], dtype=float)
@@ -70,7 +70,7 @@ def relu_flow(parameters: Mapping[str, Array], x0: Array, label: Array, plan: Pl
         gram_penalised = np.ascontiguousarray(w.T @ w - gram_sensitive)
         penalised_moves, free_moves = np.zeros((2, n, hidden))
         start = x0[r] @ w + parameters["b1"][r]
-        # To the kernel a unit that is NaN is only inactive.
+        # The kernel treats a NaN unit as inactive.
         lost = ~np.isfinite(start).all(axis=-1)
         march(
             start,
@@ -118,7 +118,7 @@ def _march_relu(
     penalised_moves: Array,
     free_moves: Array,
 ) -> None:
-    """All steps of one point after the other. ``h0`` (n, H) is used up; the last four arrays are filled.
+    """Take all steps, one point after the other. ``h0`` (n, H) is overwritten; the last four arrays are filled.
 
     ``losses`` (n, len(record)), ``original`` (n,); ``penalised_moves`` and ``free_moves`` (n, H) are the coefficients
     z and z' with Sigma (x - x0) = Sigma W z and U U' (x - x0) = U U' W z'.
@@ -196,10 +196,10 @@ def _march_relu(
 def unfair_map(classifier: Classifier, features: Array, label: Array, plan: Plan) -> Flow:
     """Compute the gradient flow of the cross-entropy of R classifiers on their points.
 
-    Any architecture but ``mlp`` goes through the plain loop with its closed-form gradient.
+    Architectures other than ``mlp`` use the plain loop with their closed-form gradient.
 
-    Parameters: ``features`` (R or 1, n, d) and ``label`` (R or 1, n); the metric of the ``plan`` one for all or a stack
-    of R or 1; what is raised, as there. Returns a Flow with x (R, n, d), losses (R, len(record), n).
+    Parameters: ``features`` (R or 1, n, d) and ``label`` (R or 1, n); the ``plan`` has one metric, or a stack of R or
+    1. Errors are those of the gradient flow. Returns a Flow with x (R, n, d), losses (R, len(record), n).
     """
     if classifier.architecture == "mlp":
         return relu_flow(classifier.parameters, features, label, plan)

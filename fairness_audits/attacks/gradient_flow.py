@@ -1,4 +1,4 @@
-"""The gradient flow attack: the unfair map Phi by forward Euler, for NumPy arrays and torch tensors alike.
+"""The gradient flow attack: the unfair map Phi by forward Euler, for NumPy arrays and torch tensors.
 
 Source: Maity et al. 2021, "Statistical inference for individual fairness", eq. 2.6 to 2.8.
 """
@@ -17,7 +17,7 @@ Schedule = Literal["constant", "power"]
 LossAndGradient = Callable[[Any], tuple[Any, Any]]
 """x (..., n, d) -> loss (..., n) of each point's own label, gradient (..., n, d) of each point's loss in x."""
 Bounds = tuple[Array, Array]
-"""Smallest and largest admissible values of each feature, (d,) each; -inf and inf where there is none."""
+"""Smallest and largest allowed values of each feature, (d,) each; -inf and inf for no bound."""
 
 BLOCK_ROWS = 500
 
@@ -26,8 +26,8 @@ BLOCK_ROWS = 500
 class Plan:
     """N steps of sizes ``step_sizes`` eta (N,) up the loss, less ``regularization`` lambda times a penalty.
 
-    The penalty is the squared distance of the fair ``metric``, with the matrix Sigma. ``record`` lists the step
-    numbers, increasing, 0 to N, at which the loss is kept.
+    The penalty is the squared distance of the fair ``metric`` with matrix Sigma. ``record`` lists the increasing step
+    numbers, 0 to N, at which the loss is recorded.
     """
 
     metric: FairMetric
@@ -37,12 +37,12 @@ class Plan:
 
     @property
     def ends_stable(self) -> bool:
-        """Whether the last step of the penalty's own dynamics, x <- x - 2 lambda eta Sigma (x - x0), amplifies nothing.
+        """Whether the last step of the penalty's dynamics, x <- x - 2 lambda eta Sigma (x - x0), is stable.
 
-        That is |1 - 2 lambda eta mu| <= 1, with mu the largest eigenvalue of Sigma. A decaying schedule may begin
-        beyond the limit: the early growth is finite and dies out once the steps are small. A schedule on the limit,
-        lambda eta mu = 1, passes: the penalty reflects x - x0, so that losses and T_n depend on whether the number of
-        steps is odd or even.
+        The condition is |1 - 2 lambda eta mu| <= 1, where mu is the largest eigenvalue of Sigma. A decaying schedule
+        may start beyond the limit: the early growth is finite and vanishes once the steps are small. A schedule at the
+        limit, lambda eta mu = 1, passes. There the penalty reflects x - x0, so losses and T_n depend on whether the
+        number of steps is odd or even.
         """
         return bool(self.regularization * self.step_sizes[-1] * self.metric.largest_eigenvalue <= 1.0)
 
@@ -67,10 +67,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Flow:
-    """The attacked points and the losses on the way.
+    """The attacked points and the recorded losses.
 
-    ``x`` (..., n, d) are the last iterates, of the same kind as the points that went in, and not finite where an
-    iterate was not. ``losses`` (..., len(record), n) and ``original_loss`` (..., n) are NumPy float64.
+    ``x`` (..., n, d) are the last iterates, arrays or tensors like the starting points, and not finite if an iterate
+    was not. ``losses`` (..., len(record), n) and ``original_loss`` (..., n) are NumPy float64.
     """
 
     x: Any
@@ -79,7 +79,7 @@ class Flow:
 
 
 def step_schedule(kind: Schedule, step_size: float, power: float, steps: int) -> Array:
-    """eta_t = step_size ("constant"), or step_size / t^power ("power"), for t = 1, ..., steps: shape (steps,).
+    """Return eta_t = step_size ("constant") or step_size / t^power ("power") for t = 1, ..., steps: shape (steps,).
 
     Raises InvalidInput for an unknown kind, a step size <= 0, a power <= 0 (for "power") or fewer than one step.
     """
@@ -97,16 +97,15 @@ def step_schedule(kind: Schedule, step_size: float, power: float, steps: int) ->
 
 
 def gradient_flow(loss_and_gradient: LossAndGradient, x0: Any, plan: Plan, bounds: Bounds | None = None) -> Flow:
-    """x^(k) = P(x^(k-1) + eta_k (grad l(x^(k-1)) - 2 lambda Sigma (x^(k-1) - x0))),  x^(0) = x0,  k = 1, ..., N.
+    """Iterate x^(k) = P(x^(k-1) + eta_k (grad l(x^(k-1)) - 2 lambda Sigma (x^(k-1) - x0))), x^(0) = x0, k = 1, ..., N.
 
     l is the loss of a point with its own label, and Sigma the matrix of the fair metric
-    d(x, x')^2 = (x - x')' Sigma (x - x'). The penalty is differentiated in its squared form, so its gradient at x = x0
-    is 0 and not 0/0. P is the Euclidean projection onto the box of the ``bounds``; without them, as published, the
-    identity.
+    d(x, x')^2 = (x - x')' Sigma (x - x'). The penalty is the squared distance, so its gradient at x = x0 is 0. P is the
+    Euclidean projection onto the box of the ``bounds``; without bounds it is the identity, as published.
 
-    Parameters: ``loss_and_gradient`` maps x to (loss, gradient); ``x0`` (..., n, d), array or tensor, may broadcast
-    against the leading axes that the loss adds. Raises InvalidInput as :meth:`Plan.check` does, and for a point that is
-    outside the bounds to begin with. Source: Maity et al. 2021, eq. 2.8.
+    Parameters: ``loss_and_gradient`` maps x to (loss, gradient). ``x0`` (..., n, d), array or tensor, may broadcast
+    against leading axes added by the loss. Raises InvalidInput as :meth:`Plan.check` does, and for a starting point
+    outside the bounds. Source: Maity et al. 2021, eq. 2.8.
     """
     plan.check()
     project = projection(bounds, x0)
@@ -121,7 +120,7 @@ def gradient_flow(loss_and_gradient: LossAndGradient, x0: Any, plan: Plan, bound
             if step in plan.record:
                 losses.append(as_float64(loss))
             if step == 0:
-                # The penalty has no gradient at x0, and this sum has all the leading axes that the loss adds.
+                # The penalty has gradient 0 at x0. This sum has all leading axes added by the loss.
                 x = project(x0 + float(eta) * gradient)
                 continue
             change = penalised(x - x0, -2.0 * plan.regularization * float(eta))
@@ -140,10 +139,10 @@ def gradient_flow_in_blocks(
     block_rows: int,
     bounds: Bounds | None = None,
 ) -> Flow:
-    """:func:`gradient_flow` of ``block_rows`` points at a time, all steps of a block before the next one.
+    """Run :func:`gradient_flow` on blocks of ``block_rows`` points, all steps of a block before the next block.
 
-    Points do not interact, so the result is that of one call; a block whose activations stay in the processor's cache
-    takes about half the time. ``loss_and_gradient_of(rows)`` is the hook for the points ``x0[..., rows, :]``.
+    Points do not interact, so the result equals that of one call. A block whose activations fit into the processor's
+    cache takes about half the time. ``loss_and_gradient_of(rows)`` returns the function for ``x0[..., rows, :]``.
     """
     if block_rows < 1:
         raise InvalidInput(f"expected block_rows >= 1, found {block_rows}", option="block_rows")
@@ -152,13 +151,13 @@ def gradient_flow_in_blocks(
 
 
 def points_of_each(repetitions: int, x0: Array, label: Array) -> tuple[Array, Array]:
-    """Points (R or 1, n, d) or (n, d), and labels that broadcast to them, as (R, n, d) float64 and (R, n)."""
+    """Broadcast points (R or 1, n, d) or (n, d) and labels to (R, n, d) float64 and (R, n)."""
     x0 = np.broadcast_to(np.asarray(x0, dtype=float), (repetitions, *np.shape(x0)[-2:]))
     return x0, np.broadcast_to(label, x0.shape[:-1])
 
 
 def concatenated(flows: Sequence[Flow]) -> Flow:
-    """One flow over all points from flows over consecutive blocks of points."""
+    """Join the flows of consecutive blocks of points."""
     first = flows[0]
     if len(flows) == 1:
         return first
@@ -176,11 +175,11 @@ def concatenated(flows: Sequence[Flow]) -> Flow:
 
 
 def projection(bounds: Bounds | None, x0: Any) -> Callable[[Any], Any]:
-    """x -> min(max(x, low), high), for arrays or tensors like ``x0`` (..., n, d), which must be within the bounds."""
+    """Return x -> min(max(x, low), high) for arrays or tensors like ``x0`` (..., n, d), which must be in the bounds."""
     if bounds is None:
         return lambda x: x
     low, high = (np.asarray(end, dtype=np.float64) for end in bounds)
-    # Of a point in single precision the bounds that it lies on are rounded as it is.
+    # For points in single precision, round the bounds in the same way.
     low, high = (end.astype(as_numpy(x0).dtype) for end in (low, high))
     beyond = ((as_numpy(x0) < low) | (as_numpy(x0) > high)).any(axis=-1)
     if beyond.any():
@@ -196,7 +195,7 @@ def projection(bounds: Bounds | None, x0: Any) -> Callable[[Any], Any]:
 
 
 def add_multiple(total: Any, factor: float, values: Any) -> None:
-    """total += factor * values, in place, without a temporary where the kind of array can do that."""
+    """Compute total += factor * values in place, without a temporary array if possible."""
     if isinstance(total, np.ndarray):
         total += factor * values
     else:
@@ -204,10 +203,10 @@ def add_multiple(total: Any, factor: float, values: Any) -> None:
 
 
 def as_numpy(values: Any) -> Array:
-    """A NumPy array of an array or a (possibly attached, possibly remote) tensor."""
+    """Convert an array or a tensor (with or without a graph, on any device) to a NumPy array."""
     return values if isinstance(values, np.ndarray) else np.asarray(values.detach().cpu().numpy())
 
 
 def as_float64(values: Any) -> Array:
-    """A float64 NumPy copy."""
+    """Return a float64 NumPy copy."""
     return as_numpy(values).astype(np.float64)

@@ -6,15 +6,15 @@ from fairness_audits.attacks import Distances
 from fairness_audits.values import Array
 
 BLOCK_NUMBERS = 1 << 22
-"""At most so many float64 numbers in one array of intermediate results."""
+"""Maximum number of float64 numbers in an intermediate array."""
 
 
 def linear_distance(weight: Array, bias: Array, images: Array, label: Array) -> Distances:
     """Compute the exact distance of each point to the decision boundary of a linear classifier.
 
-    d(x) = min_{k != y} (z_y - z_k) / ||w_y - w_k||_2  for z = W x + b, where z_y is the largest; 0 where it is not.
+    d(x) = min_{k != y} (z_y - z_k) / ||w_y - w_k||_2  for z = W x + b if z_y is the largest, otherwise 0.
 
-    The box [0, 1]^d is ignored: the closest point of another class may lie outside it.
+    The box [0, 1]^d is ignored: the closest point of another class may be outside it.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def linear_distance(weight: Array, bias: Array, images: Array, label: Array) -> 
     Returns
     -------
     Distances
-        Computed in float64. Classes of equal weights have no boundary between them; a point whose class has none with
-        any other has failed.
+        Computed in float64. Classes with equal weights have no boundary. A point whose class has no boundary counts as
+        failed.
 
     References
     ----------
@@ -53,7 +53,7 @@ def linear_distance(weight: Array, bias: Array, images: Array, label: Array) -> 
         z = np.asarray(images[rows], dtype=float).reshape(-1, w.shape[1]) @ w.T + b
         own = y[rows, None]
         gap, norm = np.take_along_axis(z, own, axis=1) - z, steep[y[rows]]
-        # The point's own class is at no distance from itself.
+        # Exclude the point's own class.
         far = np.divide(gap, norm, out=np.full_like(gap, np.inf), where=norm > 0)
         distance[rows] = np.where(z.argmax(axis=1) == y[rows], far.min(axis=1), 0.0)
     failed = ~np.isfinite(distance)
@@ -61,9 +61,9 @@ def linear_distance(weight: Array, bias: Array, images: Array, label: Array) -> 
 
 
 def crossing(weight: Array, bias: Array, images: Array, label: Array) -> Array:
-    """The closest point of the boundary of W x + b to each of the images, in their shape, float32.
+    """Return the closest boundary point of W x + b for each image, in the images' shape, float32.
 
-    An image stays where it is if its class has no boundary. The rest is as in :func:`linear_distance`.
+    An image whose class has no boundary is unchanged. Parameters are those of :func:`linear_distance`.
     """
     w, b, y = np.asarray(weight, dtype=float), np.asarray(bias, dtype=float), np.asarray(label)
     x = np.asarray(images, dtype=float).reshape(len(images), w.shape[1])

@@ -1,4 +1,4 @@
-"""DeepFool, and the fast minimum-norm attack from its image on.
+"""DeepFool, and the fast minimum-norm attack started from DeepFool's image.
 
 Sources: Moosavi-Dezfooli et al. 2016, "DeepFool: a simple and accurate method to fool deep neural networks",
 algorithm 2; Pintor et al. 2021, "Fast minimum-norm adversarial attacks through adaptive norm constraints", algorithm 1,
@@ -28,7 +28,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 PUSH = 1e-4
-"""Added to every step's length, as in the authors' code, so that a step never stalls on the boundary itself."""
+"""Added to the length of every step, as in the authors' code, to cross the boundary."""
 TINY = 1e-12
 
 
@@ -47,8 +47,8 @@ def deepfool(
 
     x <- clip(x + (1 + overshoot) (d_k + 1e-4) w_k / ||w_k||_2),  k = argmin_k d_k,  d_k = (z_y - z_k) / ||w_k||_2.
 
-    z are the logits at x, w_k = grad (z_k - z_y), and k runs over the ``candidates`` - 1 other classes of largest logit
-    at x; a point stops at the first x that is not of class y. Without overshoot this is exact for a linear network.
+    z are the logits at x, w_k = grad (z_k - z_y), and k runs over the ``candidates`` - 1 other classes with the largest
+    logits at x. A point stops at the first x of another class. Without overshoot, this is exact for a linear network.
 
     Parameters
     ----------
@@ -60,16 +60,16 @@ def deepfool(
     label : ndarray or Tensor of shape (n,)
         Integer classes. A point of another predicted class has distance 0.
     steps : int
-        Steps at most.
+        Maximum number of steps.
     candidates : int
-        Classes that are looked at, the label with them; at least 2.
+        Number of considered classes, including the label; at least 2.
     overshoot : float
-        How much further than to the nearest plane a step leads, as a share.
+        Additional length of a step beyond the nearest plane, as a share.
     slack : float
-        At least 1. A class k whose gradient is unknown is left out while (z_y - z_k) / (slack m) is no less than the
-        least d_j seen, m the largest ||w_j|| of that point so far: it would have to be ``slack`` times as steep as any
-        to be the argmin. No such bound holds for every network, so a slack that is too small may miss the nearest class
-        and overstate the distance. An infinite slack computes every gradient.
+        At least 1. Let m be the largest ||w_j|| of a point so far. A class k with unknown gradient is skipped while
+        (z_y - z_k) / (slack m) is at least the smallest d_j: it could be the argmin only with a gradient ``slack``
+        times as steep. No such bound holds for every network, so a small slack may miss the nearest class and overstate
+        the distance. An infinite slack computes every gradient.
     execution : Execution
         How the attack runs. It does not change the result, but for rounding.
 
@@ -112,13 +112,13 @@ def deepfool(
 def crossed(
     network: CountedNetwork, x0: Tensor, label: Tensor, steps: int, candidates: int, overshoot: float, slack: float
 ) -> Closest:
-    """The first iterate of every point of a batch that is of another class; only active points are computed."""
+    """Return the first iterate of another class for every point of a batch; only active points are computed."""
     closest = Closest(x0)
     x, rows = x0, torch.arange(len(x0), device=x0.device)
     steepest = torch.zeros(len(x0), dtype=x0.dtype, device=x0.device)
     for step in range(steps + 1):
         if step == steps:
-            # The last iterate needs no gradient.
+            # No gradient is needed at the last iterate.
             closest.offer(rows, x, fooled_by(network.logits(x), label))
             break
         leaf, logits = network.traced(x)
@@ -142,10 +142,10 @@ def nearest_plane(
     candidates: int,
     slack: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """min_k d_k (n,), w_k / ||w_k|| of its k (n, c, h, w), and the largest ||w_k|| seen (n,), for active points.
+    """Return min_k d_k (n,), w_k / ||w_k|| at its argmin (n, c, h, w), and the largest ||w_k|| (n,) of active points.
 
-    Every round takes one backward pass for one class a point, each point's own: the one with the smallest gap left.
-    Where so few points need more classes that tracing them anew is cheaper than going back through all, that is done.
+    Every round takes one backward pass for one class per point: the class with the smallest remaining gap. If only few
+    points need more classes, their forward pass is repeated, which is cheaper than a backward pass for all points.
     """
     x = leaf.detach()
     gap = logits.detach().gather(1, label[:, None]) - logits.detach()
@@ -156,7 +156,7 @@ def nearest_plane(
     direction, steepest = torch.zeros_like(x), steepest.clone()
     traced = torch.arange(len(x), device=x.device)
     for k in range(count):
-        # Gaps ascend, so a point that needs no class of this rank needs none of the next either.
+        # Gaps ascend, so a point that needs no class of this rank needs none of a later rank.
         needed = active[:, None] & (gap[:, k:count] < bound[:, None])
         active = needed[:, 0]
         points = int(active.sum())
@@ -198,16 +198,16 @@ def fmn(
     last_radius_change: float = 0.001,
     execution: Execution = DEFAULT,
 ) -> Distances:
-    """Bound distances to the decision boundary by the fast minimum-norm attack, from DeepFool's image on.
+    """Bound distances to the decision boundary by the fast minimum-norm attack, started from DeepFool's image.
 
-    delta <- clip(P_eps(delta - a_t D grad g / ||grad g||_2)),  eps <- eps (1 - c_t) where x + delta fools, else
-    eps (1 + c_t).
+    delta <- clip(P_eps(delta - a_t D grad g / ||grad g||_2)); eps <- eps (1 - c_t) if x + delta is adversarial, and
+    eps <- eps (1 + c_t) otherwise.
 
-    g = z_y - max_{k != y} z_k is the margin at x + delta, P_eps the projection onto the L2 ball of radius eps, clip
-    that onto the box x + delta in [0, 1]. D is the norm of the start, DeepFool's; eps begins at D and never exceeds the
-    least norm that fooled. Steps in units of D, not of the pixel scale, are what lets twenty of them do the work of a
-    hundred. The closest image that fooled is kept, so no distance is above DeepFool's with the same start. A point that
-    DeepFool fails on has failed.
+    g = z_y - max_{k != y} z_k is the margin at x + delta, P_eps the projection onto the L2 ball of radius eps, and clip
+    the projection onto the box x + delta in [0, 1]. D is the norm of DeepFool's perturbation. eps starts at D and never
+    exceeds the smallest adversarial norm. Because steps are in units of D instead of pixels, twenty of them do the work
+    of a hundred. The result is the closest adversarial image, so no distance exceeds DeepFool's from the same start. If
+    DeepFool fails on a point, so does this attack.
 
     Parameters
     ----------
@@ -219,13 +219,13 @@ def fmn(
     label : ndarray or Tensor of shape (n,)
         Integer classes. A point of another predicted class has distance 0.
     steps : int
-        Steps around the boundary.
+        Number of steps near the boundary.
     start_steps : int
-        Steps of DeepFool at most.
+        Maximum number of steps of DeepFool.
     step_size : float
-        a_t falls from it to a hundredth of it, along a half cosine over ``steps``.
+        a_t falls from this value to a hundredth of it, along a half cosine over ``steps``.
     radius_change, last_radius_change : float
-        c_t falls from the first to the second, along the same cosine.
+        c_t falls from the first to the second value, along the same cosine.
     execution : Execution
         How the attack runs. It does not change the result, but for rounding.
 
@@ -267,7 +267,7 @@ def fmn(
 def shrunk(
     network: CountedNetwork, closest: Closest, label: Tensor, steps: int, step_size: float, change: tuple[float, float]
 ) -> Closest:
-    """``steps`` steps around the boundary from the images in ``closest``, which takes up every closer one."""
+    """Take ``steps`` steps near the boundary, starting from the images in ``closest``, which stores closer images."""
     rows = (closest.found & (closest.distance > 0)).nonzero()[:, 0]
     if len(rows) == 0:
         return closest

@@ -1,7 +1,7 @@
-"""Randomized smoothing: certified radii, which bound the distance to the boundary of the smoothed network from below.
+"""Randomized smoothing: certified radii, lower bounds on the distance to the boundary of the smoothed network.
 
-Source: Cohen et al. 2019, "Certified adversarial robustness via randomized smoothing", section 3.2, with a sample size
-that adapts to the point.
+Source: Cohen et al. 2019, "Certified adversarial robustness via randomized smoothing", section 3.2, with an adaptive
+sample size.
 """
 
 import math
@@ -20,15 +20,15 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 BLOCK = 100
-"""Noise is drawn in blocks of so many images of one point; sample sizes are multiples of it."""
+"""Number of noisy images of a point drawn together. Sample sizes are multiples of it."""
 SELECTION, ESTIMATION = 0, 1
 STOP_LEVEL = 0.05
-"""Level of the upper limit that decides when to stop. It bears on the cost alone, not on the certificate."""
+"""Level of the upper limit in the stopping rule. It affects the cost, not the certificate."""
 
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """The noise of :func:`certify`, whose arguments these are, and its sequence of sample sizes, in whole blocks."""
+    """The noise settings of :func:`certify`, and its sequence of sample sizes, in whole blocks."""
 
     sigma: float
     selection_samples: int
@@ -55,7 +55,7 @@ class SamplePlan:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Of the sample at each look."""
+        """Sample sizes at each look."""
         sizes = [min(self.first_samples, self.samples)]
         while sizes[-1] < self.samples:
             sizes.append(min(self.samples, BLOCK * math.ceil(self.growth * sizes[-1] / BLOCK)))
@@ -63,7 +63,7 @@ class SamplePlan:
 
     @property
     def level(self) -> float:
-        """alpha over the number of looks."""
+        """Level of each look: alpha divided by the number of looks."""
         return self.alpha / len(self.sizes)
 
 
@@ -84,20 +84,21 @@ def certify(
     channel_scale: Sequence[float] | None = None,
     execution: Execution = DEFAULT,
 ) -> Distances:
-    """Certify radii by randomized smoothing: lower bounds of distances to the smoothed network's boundary.
+    """Certify radii by randomized smoothing: lower bounds on distances to the smoothed network's boundary.
 
-    R = sigma Phi^-1(p),  p a lower confidence limit of P(f(x + sigma eps) = c),  eps ~ N(0, I); 0 where p <= 1/2.
+    R = sigma Phi^-1(p), where p is a lower confidence limit of P(f(x + sigma eps) = c), eps ~ N(0, I); R = 0 if p <=
+    1/2.
 
-    f is the network's class, c the class that it gives most of ``selection_samples`` noisy copies of x. No point
-    within R of x (L2) is of another class for the smoothed network g(x) = argmax_k P(f(x + sigma eps) = k), with
-    probability at least 1 - ``alpha`` over the noise.
+    f is the network's class, and c the most frequent class among ``selection_samples`` noisy copies of x. With
+    probability at least 1 - ``alpha`` over the noise, the smoothed network g(x) = argmax_k P(f(x + sigma eps) = k) has
+    the same class at all points within L2 distance R of x.
 
-    The sample grows in S looks from ``first_samples`` by the factor ``growth`` to ``samples``. Look s has the
-    Clopper-Pearson limit of its k_s hits in n_s samples at level alpha / S; all S limits hold together with probability
-    1 - alpha (union bound), so the largest so far is a certificate whenever one stops, by whatever rule. One stops when
-    R can grow by no more than ``tolerance`` times the larger of sigma and what it can grow to: the R that a share of
-    hits at its upper 95 % limit would give at n_S. A point whose c is not its label has radius 0, and no more of it is
-    drawn: 0 is a valid certificate, so nothing has failed.
+    The sample grows in S looks from ``first_samples`` by the factor ``growth`` to ``samples``. Look s computes the
+    Clopper-Pearson limit of its k_s hits in n_s samples at level alpha / S. All S limits hold simultaneously with
+    probability 1 - alpha (union bound), so the largest limit so far is a valid certificate under any stopping rule.
+    Sampling stops when R can grow by no more than ``tolerance`` times the larger of sigma and the largest possible R,
+    the R at n_S for a share of hits at its upper 95 % limit. A point whose c differs from its label has radius 0 and is
+    not sampled further. 0 is a valid certificate, so this is not a failure.
 
     Parameters
     ----------
@@ -106,21 +107,21 @@ def certify(
     sigma : float
         Standard deviation of the noise, in pixels in [0, 1].
     selection_samples, samples, first_samples : int
-        Noisy copies that choose c, of the largest sample and of the first; multiples of BLOCK. ``first_samples`` of
-        ``samples`` or more is the fixed-size rule of the source.
+        Numbers of noisy copies for the choice of c, in the largest sample and in the first sample; multiples of BLOCK.
+        With ``first_samples`` >= ``samples`` this is the fixed-size rule of the source.
     alpha, growth, tolerance : float
-        As above.
+        Error probability, growth of the sample and tolerance of the stopping rule, as above.
     seed : int
         Seed of the noise.
     rows : ndarray of shape (n,), optional
-        Numbers of the points, by default 0, 1, ...: point i has the stream of noise (``seed``, rows[i]), whatever it is
-        computed with. A GPU has other streams than a processor.
+        Numbers of the points, by default 0, 1, ... Point i uses the noise stream (``seed``, rows[i]), independent of
+        its batch. A GPU has other streams than a processor.
     channel_scale : sequence of float, optional
-        s (c,) makes the noise sigma s_j in channel j: with a network's standard deviations it is sigma in normalised
-        units. R is then certified in the norm ||delta / s||, and R min_j s_j, which is returned, in pixels. The noise
-        is not clipped to the box.
+        s (c,): the noise in channel j is sigma s_j. With a network's standard deviations, sigma is in normalised units.
+        R is then certified in the norm ||delta / s||, and the returned radius R min_j s_j in pixels. The noise is not
+        clipped to the box.
     execution : Execution
-        How the attack runs.
+        Execution settings.
 
     Returns
     -------
@@ -155,7 +156,7 @@ def certify(
 
 
 def scales(channel_scale: Sequence[float] | None, channels: int) -> Array:
-    """The noise's scale in every channel, (c,)."""
+    """Return the scale of the noise in every channel, (c,)."""
     scale = np.ones(channels) if channel_scale is None else np.asarray(channel_scale, dtype=float)
     if scale.shape != (channels,) or not (scale > 0).all():
         problem = f"expected one positive channel_scale for each of {channels} channels, found {channel_scale}"
@@ -176,7 +177,7 @@ class Votes:
     execution: Execution
 
     def cast(self, points: Array, phase: int, start: int, stop: int) -> Iterator[tuple[Array, Array]]:
-        """Samples ``start`` to ``stop`` of each point: points (b,) and the classes of one block of each (b, BLOCK)."""
+        """Yield points (b,) and the classes of one block of each (b, BLOCK), for samples ``start`` to ``stop``."""
         blocks = [(point, block) for point in points for block in range(start // BLOCK, stop // BLOCK)]
         suits = BLOCK if self.device.type == "cpu" else 20 * BLOCK
         together = max(1, (self.execution.batch_size or suits) // BLOCK)
@@ -187,7 +188,7 @@ class Votes:
             yield np.array([point for point, _ in batch]), classes.reshape(len(batch), BLOCK)
 
     def noisy(self, point: int, phase: int, block: int) -> Tensor:
-        """x + scale eps for one block of one point, from a stream of its own, (BLOCK, c, h, w)."""
+        """Draw x + scale eps for one block of one point, from its own stream, (BLOCK, c, h, w)."""
         words = np.random.SeedSequence([self.plan.seed, int(self.streams[point]), phase, block]).generate_state(2)
         generator = torch.Generator(self.device).manual_seed(int(words[0]) << 32 | int(words[1]))
         shape = (BLOCK, *self.x.shape[1:])
@@ -196,7 +197,7 @@ class Votes:
 
 
 def most_voted(votes: Votes, plan: SamplePlan) -> Array:
-    """The class that most of the selection samples of each point have, the first of equals, (n,)."""
+    """Return the most frequent class of each point's selection samples (n,), the first if tied."""
     counts: list[dict[int, int]] = [{} for _ in votes.x]
     for points, classes in votes.cast(np.arange(len(votes.x)), SELECTION, 0, plan.selection_samples):
         for point, block in zip(points, classes, strict=True):
@@ -206,7 +207,7 @@ def most_voted(votes: Votes, plan: SamplePlan) -> Array:
 
 
 def estimated(votes: Votes, plan: SamplePlan, points: Array, selected: Array) -> tuple[Array, Array]:
-    """The lower limit of P(class = selected) (n,), 0 for the other points, and how many samples it took (n,)."""
+    """Return the lower limit of P(class = selected) (n,), 0 for the other points, and the numbers of samples (n,)."""
     lower, (drawn, hits) = np.zeros(len(selected)), np.zeros((2, len(selected)), dtype=np.int64)
     before = 0
     for size in plan.sizes:
@@ -221,7 +222,7 @@ def estimated(votes: Votes, plan: SamplePlan, points: Array, selected: Array) ->
 
 
 def gain(hits: Array, size: int, lower: Array, plan: SamplePlan) -> Array:
-    """By how much more than the tolerance R / sigma can still grow, (n,)."""
+    """Compute the possible growth of R / sigma beyond the tolerance, (n,)."""
     last = plan.sizes[-1]
     most = np.floor(upper_limit(hits, size, STOP_LEVEL) * last)
     now, attainable = radius(lower, 1.0), radius(lower_limit(most, last, plan.level), 1.0)
@@ -229,16 +230,16 @@ def gain(hits: Array, size: int, lower: Array, plan: SamplePlan) -> Array:
 
 
 def radius(lower: Array, sigma: float) -> Array:
-    """sigma Phi^-1(p), 0 where p <= 1/2."""
+    """Compute sigma Phi^-1(p), 0 if p <= 1/2."""
     return sigma * ndtri(np.maximum(lower, 0.5))
 
 
 def lower_limit(hits: Array, size: int, level: float) -> Array:
-    """The Clopper-Pearson limit: the p for which P(Binomial(size, p) >= hits) = level, 0 for no hits."""
+    """Compute the lower Clopper-Pearson limit: p with P(Binomial(size, p) >= hits) = level, 0 for no hits."""
     hits = np.asarray(hits, dtype=float)
     return np.where(hits > 0, betaincinv(np.maximum(hits, 1), size - hits + 1, level), 0.0)
 
 
 def upper_limit(hits: Array, size: int, level: float) -> Array:
-    """The p for which P(Binomial(size, p) <= hits) = level, 1 for hits only."""
+    """Compute the upper Clopper-Pearson limit: p with P(Binomial(size, p) <= hits) = level, 1 for hits only."""
     return 1.0 - lower_limit(size - np.asarray(hits), size, level)

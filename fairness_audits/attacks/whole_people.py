@@ -1,8 +1,8 @@
-"""The unfair map for a model whose outputs jump: the worst among whole people whom a fair metric holds to be alike.
+"""The unfair map for models with jumps: the worst of the similar people under a fair metric.
 
-A flow has nothing to follow in a model of trees, and points between people mean nothing to it. Instead, one or two
-columns of a row take values that other rows have. The candidates come from reference rows, not from those that are
-audited, so the map is fixed given a row and its label, and Theorem 3.1 of Maity et al. 2021 holds for it.
+A model of trees has no gradient to follow, and points between people have no meaning for it. Instead, one or two
+columns of a row take values of other rows. Candidates come from reference rows that are not audited. The map is
+therefore fixed given a row and its label, and Theorem 3.1 of Maity et al. 2021 applies.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,15 +15,15 @@ from fairness_audits.fair_metric import FairMetric
 from fairness_audits.values import Array
 
 MOST = 64
-"""Candidates of a row, itself among them."""
+"""Maximum number of candidates of a row, including the row itself."""
 LEAST_COUNT = 20
-"""A level of a category, or a pair of them, must occur in so many reference rows."""
+"""Minimum number of reference rows with a level of a category, or with a pair of levels."""
 QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Where the values of a column of many numbers are taken."""
+"""Quantiles that serve as the values of a column with many different numbers."""
 ROUNDING = 1e-6
-"""A probability must be lower by more than this to be another."""
+"""Probabilities that differ by less count as equal."""
 LEAST_CELL = 20
-"""Rows from which the policy chooses a candidate."""
+"""Minimum number of rows from which the policy chooses a candidate."""
 
 Column = tuple[int, ...]
 """Positions of the features of a column: one for a number, an indicator of each level for a category."""
@@ -31,7 +31,7 @@ Column = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Move:
-    """A change of one or two ``columns`` (by their places): the features at ``positions`` take the ``values``."""
+    """A change of one or two ``columns`` (by number): the features at ``positions`` take the ``values``."""
 
     columns: tuple[int, ...]
     positions: tuple[int, ...]
@@ -44,9 +44,9 @@ class Move:
         return moved
 
     def share(self, x: Array, metric: FairMetric) -> Array:
-        r"""Return the share of each change along the sensitive subspace, |U'v|^2 / |v|^2; 0 where nothing changes.
+        r"""Return the share of each change along the sensitive subspace, |U'v|^2 / |v|^2, (n,); 0 without a change.
 
-        ``x`` (n, d) are points in the units of the metric, and so are the values: (n,).
+        The points ``x`` (n, d) and the values are in the units of the metric.
         """
         places = list(self.positions)
         v = np.asarray(self.values) - x[:, places]
@@ -58,8 +58,8 @@ class Move:
 def column_shares(reference: Array, columns: Sequence[Column], metric: FairMetric) -> Array:
     r"""Return the largest share of a move of each column alone along the sensitive subspace, |U'v|^2 / |v|^2.
 
-    A number moves by its axis, a category from one level that is frequent enough in the ``reference`` (m, d) to
-    another. All is in the units of the metric.
+    A number moves along its axis. A category moves between two levels that are frequent enough in the ``reference``
+    (m, d). All values are in the units of the metric.
     """
     shares = np.zeros(len(columns))
     for place, column in enumerate(columns):
@@ -83,15 +83,15 @@ def candidates(
     columns : sequence of tuples
         The features of each column.
     chosen : sequence of int
-        Which columns may change, the most important first.
+        Columns that may change, the most important first.
     most : int
-        At most so many candidates, the row itself included; changes of one column come first.
+        Maximum number of candidates, including the row itself. Changes of one column come first.
 
     Returns
     -------
     tuple of Move
-        A category takes each level that at least 20 reference rows have, a number five quantiles, or its values where
-        it has five or fewer. A pair of levels occurs in at least 20 reference rows too.
+        A category takes each level that occurs in at least 20 reference rows. A number takes five quantiles, or its
+        values if there are at most five. A pair of levels must also occur in at least 20 reference rows.
     """
     values = {place: list(_values(reference, columns[place])) for place in chosen}
     moves = [Move((place,), columns[place], value) for place in chosen for value in values[place]]
@@ -109,7 +109,7 @@ def candidates(
 class Search:
     """The probability of each row's own label: ``own`` (n,), and ``probability`` (n, C) after each of the C moves.
 
-    It is ``own`` where a move changes nothing or is not permitted. ``evaluations`` counts rows given to the model.
+    It is ``own`` if a move changes nothing or is not permitted. ``evaluations`` counts evaluated rows.
     """
 
     moves: tuple[Move, ...]
@@ -119,14 +119,14 @@ class Search:
 
     @property
     def worst(self) -> Array:
-        """The place of the move with the smallest probability of the own label, -1 where none is below that now: (n,).
+        """The number of the move with the smallest probability of the own label (n,), -1 if no move lowers it.
 
-        The first of equals, up to rounding.
+        The first of equal moves, up to rounding.
         """
         return self.worst_of(len(self.moves))
 
     def worst_of(self, count: int) -> Array:
-        """The same among the first so many moves."""
+        """Return the same among the first ``count`` moves."""
         found, lowest = np.full(len(self.own), -1), self.own.copy()
         for place in range(count):
             lower = self.probability[:, place] < lowest - ROUNDING
@@ -134,7 +134,7 @@ class Search:
         return found
 
     def at(self, choice: Array) -> Array:
-        """The probability of the own label after the ``choice`` (n,) of a move, -1 for none."""
+        """Return the probability of the own label after the chosen move ``choice`` (n,), -1 for none."""
         every = np.column_stack([self.probability, self.own])
         return every[np.arange(len(self.own)), choice]
 
@@ -151,14 +151,14 @@ def search(
     Parameters
     ----------
     probability : callable
-        From points (m, d) and their rows' numbers (m,) to the probability of the rows' own labels (m,).
+        From points (m, d) and their row numbers (m,) to the probability of the rows' own labels (m,).
     x : array (n, d)
-        In the units of the metric.
+        Points in the units of the metric.
     moves : sequence of Move
-        In the same units.
+        Moves in the same units.
     metric : FairMetric
     least_share : float
-        A move is permitted where at least this share of it is along the sensitive subspace.
+        A move is permitted if at least this share of it is along the sensitive subspace.
     """
     everyone = np.arange(len(x))
     own, evaluations = probability(x, everyone), len(x)
@@ -172,21 +172,22 @@ def search(
 
 
 def policy(ratio: Array, cell: Array, half: Array) -> Array:
-    """Return one move for each cell of rows, chosen on one half of the rows and applied to the other, and vice versa.
+    """Return one move for each cell of rows, chosen on one half of the rows and applied to the other half.
 
     Parameters
     ----------
     ratio : array (n, C)
-        What each move does to a row; 1 is nothing.
+        Ratio of the losses after and before each move; 1 means no change.
     cell : array (n,)
-        Rows of one cell are treated alike: they have the same label and the same present values.
+        Rows of one cell have the same label and the same current values, and get the same move.
     half : array (n,) of bool
+        The two halves. Each serves once for the choice and once for the application.
 
     Returns
     -------
     array (n,)
-        The place of the move with the largest mean ratio in the same cell of the other half; -1, none, where no mean is
-        above 1 or fewer than 20 rows of the other half are in the cell.
+        The number of the move with the largest mean ratio in the same cell of the other half. -1 for no move, if no
+        mean is above 1 or the cell has fewer than 20 rows in the other half.
 
     Examples
     --------
@@ -206,9 +207,9 @@ def policy(ratio: Array, cell: Array, half: Array) -> Array:
 
 
 def cells(x: Array, label: Array, moves: Sequence[Move], columns: Sequence[Column]) -> Array:
-    """Number the rows' label and present values in all columns that a move changes: (n,).
+    """Number the combinations of label and current values in all columns that a move changes: (n,).
 
-    A number's value is the interval between those that the moves give it.
+    Numbers are grouped by the intervals between the values of the moves.
     """
     keys = [label]
     for place in sorted({one for move in moves for one in move.columns}):
@@ -222,12 +223,12 @@ def cells(x: Array, label: Array, moves: Sequence[Move], columns: Sequence[Colum
 
 
 def _frequent(reference: Array, column: Column) -> list[int]:
-    """The positions of a category's levels that occur often enough."""
+    """Return the positions of a category's frequent levels."""
     return [j for j in column if (reference[:, j] == 1).sum() >= LEAST_COUNT]
 
 
 def _values(reference: Array, column: Column) -> Iterator[tuple[float, ...]]:
-    """What the features of a column can become."""
+    """Yield the possible values of a column's features."""
     if len(column) > 1:
         yield from (tuple(float(j == level) for j in column) for level in _frequent(reference, column))
         return
@@ -243,7 +244,7 @@ def _values(reference: Array, column: Column) -> Iterator[tuple[float, ...]]:
 def _occurs(
     reference: Array, columns: Sequence[Column], pair: tuple[int, int], values: tuple[tuple[float, ...], ...]
 ) -> bool:
-    """Whether two categories have these levels together in enough rows; a number can take any of its values."""
+    """Return whether two categories have these levels together in enough rows; numbers are not restricted."""
     together = np.ones(len(reference), dtype=bool)
     for place, value in zip(pair, values, strict=True):
         column = columns[place]

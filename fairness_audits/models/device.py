@@ -1,4 +1,4 @@
-"""Where torch computes, on the GPU where one is visible and otherwise on the CPU, and how: threads and determinism."""
+"""Torch's device (a visible GPU, otherwise the CPU), threads and determinism."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
 
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 DETERMINISTIC_WORKSPACE = ":4096:8"
-"""The workspace with which matrix products on a GPU are deterministic."""
+"""Setting of the workspace that makes matrix products on a GPU deterministic."""
 
 
 def visible_device() -> torch.device:
-    """The first visible CUDA device, or the CPU where there is none."""
+    """Return the first visible CUDA device, or the CPU if there is none."""
     import torch
 
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, torch.Tensor]:
-    """Copies of the arrays on the CPU."""
+    """Return copies of the arrays on the CPU."""
     import torch
 
     return {name: torch.tensor(values) for name, values in arrays.items()}
 
 
 def arrays(parameters: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
-    """Float64 NumPy copies of tensors on any device."""
+    """Return float64 NumPy copies of tensors on any device."""
     return {name: values.detach().cpu().numpy().astype(np.float64) for name, values in parameters.items()}
 
 
 @contextmanager
 def own_operations(threads: int, deterministic: bool = True) -> Iterator[None]:
-    """``threads`` of the CPU and, if asked for, the deterministic form of every operation that has one.
+    """Use ``threads`` of the CPU and, optionally, the deterministic form of every operation that has one.
 
-    An operation without one on its device is named in a warning. One thread of a CPU computes in one order anyway, so
-    that nothing is asked for there: asking imports torch's compiler, a second and more of a job.
+    An operation without a deterministic form causes a warning. A single CPU thread is deterministic anyway, so the
+    setting is skipped there: it would import torch's compiler, which takes more than a second.
     """
     import torch
 
@@ -63,9 +63,9 @@ def own_operations(threads: int, deterministic: bool = True) -> Iterator[None]:
 
 @contextmanager
 def full_precision(deterministic: bool = False) -> Iterator[None]:
-    """Float32 with all its digits on every device and, if asked for, cuDNN's deterministic kernels.
+    """Use full float32 precision on every device and, optionally, cuDNN's deterministic kernels.
 
-    On leaving, everything is as it was before.
+    All settings are restored on exit.
     """
     import torch
 
@@ -77,7 +77,7 @@ def full_precision(deterministic: bool = False) -> Iterator[None]:
     try:
         before.insert(0, (cudnn, "allow_tf32", cudnn.allow_tf32))
     except RuntimeError:
-        pass  # a caller has set kernels one by one, and this one setting of all says nothing
+        pass  # a caller has set kernels one by one, so the global setting is undefined
     else:
         wanted.insert(0, (cudnn, "allow_tf32", False))
     try:
@@ -90,7 +90,7 @@ def full_precision(deterministic: bool = False) -> Iterator[None]:
 
 
 def float32_kernels() -> list[Any]:
-    """The kernels that may compute float32 with fewer digits, each with its ``fp32_precision``."""
+    """Return the kernels that may reduce the precision of float32, each with its ``fp32_precision``."""
     from torch.backends import cuda, cudnn, mkldnn
 
     homes: list[Any] = [cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn]  # type: ignore[attr-defined]
@@ -98,7 +98,7 @@ def float32_kernels() -> list[Any]:
 
 
 def _determinism() -> tuple[bool, bool]:
-    """Whether deterministic forms are asked for, and whether their absence is but a warning."""
+    """Return whether deterministic forms are required, and whether their absence only causes a warning."""
     import torch
 
     return (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled())

@@ -2,14 +2,12 @@ r"""A support vector machine with a Gaussian kernel on some of the inputs.
 
 .. math:: f(x) = \sum_s a_s\, e^{-\gamma |x_J - v_s|^2} + b, \qquad h(x) = 1[f(x) > 0]
 
-J are the columns that the machine looks at. Parameters, for R repetitions, at most S support vectors and k columns:
-``support`` (R, S, k) the v_s, ``dual`` (R, S) the a_s (signed: label times multiplier), ``gamma`` (R,), ``intercept``
-(R,) and ``columns`` (R, k), the positions of J in x. A repetition with fewer support vectors is padded by ones whose a
-is 0.
+J are the columns used. Parameters, for R repetitions, at most S support vectors and k columns: ``support`` (R, S, k)
+the v_s, ``dual`` (R, S) the a_s (label times multiplier), ``gamma`` (R,), ``intercept`` (R,) and ``columns`` (R, k),
+the positions of J in x. Repetitions with fewer support vectors are padded with vectors of a = 0.
 
-The kernel of n rows and S support vectors is never held as a whole: rows go through in blocks of at most ``CELLS``
-entries. Its squared distances are |x|^2 + |v|^2 - 2 x.v about the mean of the support vectors, which keeps the
-cancellation small wherever the data lie.
+The kernel of n rows and S support vectors is computed in blocks of at most ``CELLS`` entries. Its squared distances are
+|x|^2 + |v|^2 - 2 x.v, centred at the mean of the support vectors to limit cancellation.
 """
 
 from collections.abc import Mapping
@@ -19,28 +17,28 @@ import numpy as np
 from fairness_audits.values import Array
 
 CELLS = 200_000
-"""Entries of the kernel computed at once: 1.6 MB, which stay in a processor's cache from one operation to the next."""
+"""Number of kernel entries computed together: 1.6 MB, which fit into a processor's cache."""
 
 
 def predict(parameters: Mapping[str, Array], x: Array) -> Array:
-    """The side of the boundary (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
+    """Return the decision (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
     return decided(parameters, score(parameters, x))
 
 
 def decided(parameters: Mapping[str, Array], score: Array) -> Array:
-    """The decision about rows of these scores: (R, n) -> (R, n) int64."""
+    """Return the decision about rows with these scores: (R, n) -> (R, n) int64."""
     return (score > 0).astype(np.int64)
 
 
 def score(parameters: Mapping[str, Array], x: Array) -> Array:
-    """The decision value f: x (R, n, d) -> (R, n)."""
+    """Compute the decision value f: x (R, n, d) -> (R, n)."""
     names = ("support", "dual", "gamma", "intercept", "columns")
     each = zip(*(parameters[name] for name in names), x, strict=True)
     return np.stack([_decision(rows[:, columns], v, a, gamma) + b for v, a, gamma, b, columns, rows in each])
 
 
 def _decision(x: Array, v: Array, a: Array, gamma: float) -> Array:
-    """sum_s a_s exp(-gamma |x - v_s|^2) of rows x (n, k) and support vectors v (S, k): (n,)."""
+    """Compute sum_s a_s exp(-gamma |x - v_s|^2) for rows x (n, k) and support vectors v (S, k): (n,)."""
     v, a = v[a != 0], a[a != 0]
     if len(v) == 0:
         return np.zeros(len(x))

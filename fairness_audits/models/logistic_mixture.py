@@ -2,12 +2,12 @@ r"""A finite mixture of logistic regressions.
 
 .. math:: P(y = 1 \mid x) = \sum_k w_k\, \sigma(c_k^\top x + b_k), \qquad \sum_k w_k = 1
 
-One member (K = 1) is plain logistic regression. Parameters, for R repetitions and at most K members: ``weight`` (R, K),
-``coef`` (R, K, d), ``intercept`` (R, K). A repetition with fewer members is padded by members of weight 0.
+With one member (K = 1) this is logistic regression. Parameters, for R repetitions and at most K members: ``weight``
+(R, K), ``coef`` (R, K, d), ``intercept`` (R, K). Repetitions with fewer members are padded with members of weight 0.
 
 As sigma(-z) = 1 - sigma(z) and the weights sum to 1, P(y | x) = sum_k w_k sigma(s z_k) with z_k = c_k.x + b_k and the
-sign s = 2y - 1. The less probable class has a log-sum-exp for its logarithm; the more probable one log(1 - that
-probability). So both keep their relative precision, however confident the mixture is.
+sign s = 2y - 1. The log-probability of the less probable class is a log-sum-exp, and that of the other class is
+log(1 - P). Both keep their relative precision even if the mixture is very confident.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def regressions(coef: Array, intercept: Array) -> dict[str, Array]:
-    """The parameters of R plain logistic regressions, from their ``coef`` (R, d) and ``intercept`` (R,)."""
+    """Return the parameters of R logistic regressions from their ``coef`` (R, d) and ``intercept`` (R,)."""
     return {"weight": np.ones((len(coef), 1)), "coef": coef[:, None, :], "intercept": intercept[:, None]}
 
 
 def log_probabilities(parameters: Mapping[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    """Log probabilities of both classes: x (R, n, d) -> (R, n, 2)."""
+    """Compute log probabilities of both classes: x (R, n, d) -> (R, n, 2)."""
     import torch
     from torch.nn.functional import logsigmoid
 
@@ -45,14 +45,14 @@ def log_probabilities(parameters: Mapping[str, torch.Tensor], x: torch.Tensor) -
 
 
 def loss_and_gradient(parameters: Mapping[str, Array], x: Array, y: Array) -> tuple[Array, Array]:
-    r"""Cross entropy of the averaged probability and its gradient in the input, in closed form.
+    r"""Compute the cross entropy of the mean probability and its gradient in the input, in closed form.
 
     .. math:: \ell = -\log \sum_k w_k \sigma(s z_k), \qquad
               \nabla_x \ell = -s \sum_k r_k\, \sigma(-s z_k)\, c_k, \qquad
               r_k = \frac{w_k \sigma(s z_k)}{\sum_j w_j \sigma(s z_j)}
 
-    with z_k = c_k.x + b_k and s = 2y - 1; r_k is a softmax of log w_k + log sigma(s z_k), so neither the loss nor the
-    gradient ever divides 0 by 0.
+    with z_k = c_k.x + b_k and s = 2y - 1. r_k is a softmax of log w_k + log sigma(s z_k), so the computation never
+    divides 0 by 0.
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ def loss_and_gradient(parameters: Mapping[str, Array], x: Array, y: Array) -> tu
 
 
 def predict(parameters: Mapping[str, Array], x: Array) -> Array:
-    """The label whose averaged probability is larger (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
+    """Return the label with the larger mean probability (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
     margins = _margins(parameters, x)
-    # sum_k w_k (sigma(z_k) - 1/2) = sum_k w_k tanh(z_k / 2) / 2, which does not round near a half.
+    # sum_k w_k (sigma(z_k) - 1/2) = sum_k w_k tanh(z_k / 2) / 2, which is exact near a half.
     return ((np.tanh(margins / 2) @ parameters["weight"][..., None])[..., 0] > 0).astype(np.int64)
 
 
 def score(parameters: Mapping[str, Array], x: Array) -> Array:
-    """P(y = 1 | x): x (R, n, d) -> (R, n)."""
+    """Compute P(y = 1 | x): x (R, n, d) -> (R, n)."""
     from scipy.special import expit
 
     return (expit(_margins(parameters, x)) @ parameters["weight"][..., None])[..., 0]

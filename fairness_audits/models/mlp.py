@@ -3,7 +3,7 @@ r"""One hidden layer of rectified linear units, softmax over two classes.
 .. math:: \log p(\cdot \mid x) = \text{log-softmax}\big(\max(x W_1 + b_1, 0)\, W_2 + b_2\big)
 
 Parameters, for R repetitions, d inputs and H hidden units: ``w1`` (R, d, H), ``b1`` (R, H), ``w2`` (R, H, 2),
-``b2`` (R, 2). With two classes everything depends on the difference of the two logits alone: the margin
+``b2`` (R, 2). With two classes, everything depends only on the difference of the two logits, the margin
 z = max(x W_1 + b_1, 0) v + c of class 1 over class 0, with v = W_2[:, 1] - W_2[:, 0] and c = b_2[1] - b_2[0].
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def glorot_networks(rngs: Generators, widths: Sequence[int], bias: float = 0.0) -> dict[str, Array]:
-    """One network for each generator, weights uniform on +-sqrt(6 / (fan-in + fan-out)), every bias equal to ``bias``.
+    """Draw a network for each generator, weights uniform on +-sqrt(6 / (fan-in + fan-out)), all biases ``bias``.
 
     ``widths`` are the numbers of inputs, of the units of each hidden layer, and of outputs. Returns ``w1`` (R, inputs,
     units), ``b1`` (R, units), ``w2`` and so on.
@@ -36,10 +36,10 @@ def glorot_networks(rngs: Generators, widths: Sequence[int], bias: float = 0.0) 
 
 
 def log_probabilities(parameters: Mapping[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    """Log probabilities of both classes: x (R, n, d) -> (R, n, 2).
+    """Compute log probabilities of both classes: x (R, n, d) -> (R, n, 2).
 
-    log sigma(z) and log sigma(-z) of the margin z: unlike a log-softmax, whose 1 + e^{-z} rounds to 1, the smaller of
-    the two losses keeps its relative precision however confident the network is.
+    These are log sigma(z) and log sigma(-z) of the margin z. In a log-softmax, 1 + e^{-z} would round to 1; here the
+    smaller loss keeps its relative precision even if the network is very confident.
     """
     import torch
     from torch.nn.functional import logsigmoid
@@ -51,12 +51,12 @@ def log_probabilities(parameters: Mapping[str, torch.Tensor], x: torch.Tensor) -
 
 
 def loss_and_gradient(parameters: Mapping[str, Array], x: Array, y: Array) -> tuple[Array, Array]:
-    r"""Cross entropy and its gradient in the input, in closed form.
+    r"""Compute the cross entropy and its gradient in the input, in closed form.
 
     .. math:: \ell = \log(1 + e^{-s z}), \qquad \nabla_x \ell = -\frac{s}{1 + e^{s z}}\; W_1 (1[h > 0] \odot v)
 
-    with h = x W_1 + b_1, the margin z and the sign s = 2y - 1. The loss is a softplus, evaluated through
-    e^{-|z|} alone: it never takes the logarithm of a rounded probability, and is positive unless e^{-|z|} underflows.
+    with h = x W_1 + b_1, the margin z and the sign s = 2y - 1. The loss is a softplus, evaluated through e^{-|z|}. It
+    never takes the logarithm of a rounded probability, and is positive unless e^{-|z|} underflows.
 
     Parameters
     ----------
@@ -84,19 +84,19 @@ def loss_and_gradient(parameters: Mapping[str, Array], x: Array, y: Array) -> tu
 
 
 def predict(parameters: Mapping[str, Array], x: Array) -> Array:
-    """The more probable label of each row (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
+    """Return the more probable label of each row (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
     return (margin(parameters, x) > 0).astype(np.int64)
 
 
 def margin(parameters: Mapping[str, Array], x: Array) -> Array:
-    """The log odds z of class 1: x (R, n, d) -> (R, n)."""
+    """Compute the log odds z of class 1: x (R, n, d) -> (R, n)."""
     hidden = x @ parameters["w1"]
     hidden += parameters["b1"][..., None, :]
     return _margin(parameters, np.maximum(hidden, 0, out=hidden))
 
 
 def score(parameters: Mapping[str, Array], x: Array) -> Array:
-    """P(y = 1 | x), the logistic function of the margin: x (R, n, d) -> (R, n)."""
+    """Compute P(y = 1 | x), the logistic function of the margin: x (R, n, d) -> (R, n)."""
     from scipy.special import expit
 
     return np.asarray(expit(margin(parameters, x)))

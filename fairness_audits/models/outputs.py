@@ -1,4 +1,4 @@
-"""What a network returns, read as scores of classes."""
+"""Interpretation of a network's outputs as class scores."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["logits", "log-probabilities", "probability"]
 ROUNDING = 1e-4
-"""How far probabilities may be from summing to 1, in float32 arithmetic."""
+"""Tolerance for the sum of probabilities in float32 arithmetic."""
 
 
 def detected_kind(output: torch.Tensor) -> Kind:
-    """Read the kind off finite outputs (n, K), (n, 1) or (n,).
+    """Infer the kind of finite outputs (n, K), (n, 1) or (n,).
 
-    All within [0, 1] (and, in several columns, summing to 1): ``probability``. Several columns whose exponentials
-    sum to 1: ``log-probabilities``. Anything else: ``logits``.
+    All within [0, 1] (and, for several columns, with sum 1): ``probability``. Several columns whose exponentials sum to
+    1: ``log-probabilities``. Otherwise: ``logits``.
     """
     output = output.double()
     rounding = max(ROUNDING, resolution(output.numpy(force=True)))
@@ -32,7 +32,7 @@ def detected_kind(output: torch.Tensor) -> Kind:
 
 
 def resolution(output: np.ndarray) -> float:
-    """The unit in the last place at 1 of a half-precision type that holds all values exactly; 0 where none does."""
+    """Return the rounding unit at 1 of a half-precision type that represents all values exactly; 0 if none does."""
     with np.errstate(over="ignore"):
         single = np.asarray(output, dtype=np.float32)
         half = single.astype(np.float16)
@@ -44,12 +44,12 @@ def resolution(output: np.ndarray) -> float:
 
 
 def class_scores(kind: Kind, finite: bool = False) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A map from raw outputs to logits (n, K), K >= 2: log P(y = c | x) up to a constant of the row.
+    """Return a map from raw outputs to logits (n, K), K >= 2: log P(y = c | x) up to a constant of the row.
 
-    One column holds class 1 alone. Then the score of class 0 is 0 for a logit (sigmoid is softmax of (0, logit)),
+    A single column holds class 1. Then the score of class 0 is 0 for a logit (sigmoid is the softmax of (0, logit)),
     log(1 - p) for a probability p, and log(1 - exp(l)) for a log-probability l. A probability below the smallest normal
-    number of its precision has the score -inf, or the logarithm of that number where scores are to be ``finite``, and
-    no gradient. Every other probability has its logarithm: of softmax in float32, 87 below the largest.
+    number of its precision has score -inf (or the logarithm of that number, if scores must be ``finite``) and no
+    gradient. Other probabilities have their logarithm; for softmax in float32 it is at most 87 below the largest.
     """
     import torch
 
@@ -59,7 +59,7 @@ def class_scores(kind: Kind, finite: bool = False) -> Callable[[torch.Tensor], t
         return score if finite else score.masked_fill(p < least, -torch.inf)
 
     def log_of_rest(p: torch.Tensor) -> torch.Tensor:
-        # The largest number below 1: of p = 1 the rest is not known, and at most this.
+        # The largest number below 1: for p = 1, the remaining probability is unknown and at most this.
         most = 1 - torch.finfo(p.dtype).eps / 2
         score = torch.log1p(-p.clamp_max(most))
         return score if finite else score.masked_fill(p > most, -torch.inf)

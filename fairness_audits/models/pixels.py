@@ -1,4 +1,4 @@
-"""A network on pixels: normalisation and resizing as a part of the network, so that distances stay in pixels."""
+"""A network on pixels that includes normalisation and resizing, so distances are in pixels."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ from fairness_audits.errors import InvalidInput
 class PixelNetwork(nn.Module):
     """Pixels (n, c, s, s) in [0, 1] -> logits (n, C).
 
-    ``net`` takes images normalised by ``mean`` and ``std`` (one number a channel each), resized to ``input_size``
-    where that is not None: bilinear, and averaged first where it shrinks them. ``size`` is s; ``pretrained`` says
-    whether ``net`` began from published weights.
+    ``net`` takes images normalised by ``mean`` and ``std`` (one number per channel) and, unless it is None, resized to
+    ``input_size`` (bilinear, with averaging if images shrink). ``size`` is s. ``pretrained`` tells whether ``net`` was
+    initialised with published weights.
     """
 
     mean: torch.Tensor
@@ -38,7 +38,7 @@ class PixelNetwork(nn.Module):
         self.pretrained = pretrained
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """The logits; InvalidInput for images of another shape than the network was built for."""
+        """Return the logits. Raises InvalidInput for images of another shape than the network's."""
         expected = (self.mean.shape[1], self.size, self.size)
         if pixels.ndim != 4 or tuple(pixels.shape[1:]) != expected:
             raise InvalidInput(

@@ -1,15 +1,16 @@
-r"""Thresholds by group on the margin of a linear score, between two of which a coin may decide.
+r"""Group-specific thresholds on the margin of a linear score, with a random decision between two thresholds.
 
 .. math:: P(h = 1 \mid x, g) = q_g + \sum_{j = 1}^{2} p_{gj}\, 1[c^\top x + b > t_{gj}], \qquad
           q_g \ge 0, \; p_{gj} \ge 0, \; q_g + p_{g1} + p_{g2} \le 1
 
-The group is told by k columns of the input, the protected attributes that the decision reads, see
-:meth:`fairness_audits.values.Dataset.with_inputs`. Parameters, for R repetitions, d inputs and G groups: ``coef`` (R,
-d), ``intercept`` (R,), ``read`` (R, k), the numbers of those columns, ``group`` (R, G, k), their values in each group,
-``threshold`` (R, G, 2), ``weight`` (R, G, 2) and ``constant`` (R, G). Repetitions with fewer groups repeat their last.
+k columns of the input identify the group: the protected attributes that the decision reads, see
+:meth:`fairness_audits.values.Dataset.with_inputs`. Parameters, for R repetitions, d inputs and G groups: ``coef``
+(R, d), ``intercept`` (R,), ``read`` (R, k), the numbers of these columns, ``group`` (R, G, k), their values in each
+group, ``threshold`` (R, G, 2), ``weight`` (R, G, 2) and ``constant`` (R, G). Repetitions with fewer groups repeat their
+last group.
 
-The decision thresholds the probability at 1/2. It is a step function of x: there is no loss to differentiate, and the
-module offers decisions and scores alone.
+The decision thresholds the probability at 1/2. It is a step function of x without a loss to differentiate. The module
+has decisions and scores only.
 """
 
 from collections.abc import Mapping

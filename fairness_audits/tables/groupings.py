@@ -54,6 +54,17 @@ class Grouping:
         return f"({between.join(part.sql(dialect, column(part.column)) for part in self.parts)})"
 
 
+@dataclass(frozen=True)
+class Constant(Grouping):
+    """A column of 0, in place of a label or a decision that a metric does not look at."""
+
+    parts: tuple[Part, ...] = ()
+
+    def sql(self, dialect: Dialect, column: Callable[[str], Column]) -> str:
+        """Return 0."""
+        return "CAST(0 AS BIGINT)"
+
+
 def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
     """Return the grouping that a text asks for; None where it is a column, or a level of one.
 

@@ -118,18 +118,17 @@ def predictions(
     roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
     frame = _fetched(table, roles, values)
     codes, groups = grouped(table, group, frame[group], against)
-    outcome, classes = labelled(table, label, frame[label], positive)
-    decision = None
-    if prediction is not None:
-        made = Values.of(table, prediction, "prediction", frame[prediction])
-        decision = made.coded(prediction_classes(table, prediction, made.counts, classes))
-    scores = None
-    if score is not None:
-        precision = table.precision(score)
-        bounded = in_precision_of(Score(score, *bounds), precision)
-        scores = numeric(table, bounded, "score", frame[score]).astype(precision)
-        if threshold is not None:
-            decision = decided(scores, threshold)
+    outcome, scores, decision = outcomes(
+        table,
+        frame,
+        label=label,
+        score=score,
+        prediction=prediction,
+        threshold=threshold,
+        bounds=bounds,
+        positive=positive,
+    )
+    assert outcome is not None
     if scores is None:
         if decision is None:
             problem = "expected a score or a prediction column, found neither"
@@ -137,6 +136,35 @@ def predictions(
         scores = decision.astype(np.float64)
     units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
     return Predictions(outcome, scores, codes, groups, decision, units)
+
+
+def outcomes(
+    table: Table,
+    frame: pd.DataFrame,
+    *,
+    label: str | None,
+    score: str | None,
+    prediction: str | None,
+    threshold: float | None,
+    positive: str | None,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Return label, score and decision of each row of a ``frame`` of columns, checked; None for what is not named."""
+    outcome, classes = None, dict[Any, int]()
+    if label is not None:
+        outcome, known = labelled(table, label, frame[label], positive)
+        classes = dict(known)
+    decision, scores = None, None
+    if prediction is not None:
+        made = Values.of(table, prediction, "prediction", frame[prediction])
+        decision = made.coded(prediction_classes(table, prediction, made.counts, classes))
+    if score is not None:
+        precision = table.precision(score)
+        bounded = in_precision_of(Score(score, *bounds), precision)
+        scores = numeric(table, bounded, "score", frame[score]).astype(precision)
+        if threshold is not None:
+            decision = decided(scores, threshold)
+    return outcome, scores, decision
 
 
 def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:

@@ -106,6 +106,18 @@ def exact_distances(source: Array, target: Array) -> dict[str, float]:
     return {name: float(found.mass @ paired_costs(*pairs, name) / found.total) for name in ("l1", "squared_l1")}
 
 
+def orientation(rows: Array, images: Array) -> Array:
+    """Return the correlation of rows (n, d) and their images (n, d) in each feature (d,).
+
+    It is below 0 where a map mirrors a feature, which the marginals of a symmetric distribution do not show. It is NaN
+    for a feature that does not vary.
+    """
+    one, other = rows - rows.mean(axis=0), images - images.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Array = (one * other).sum(axis=0) / np.sqrt((one**2).sum(axis=0) * (other**2).sum(axis=0))
+    return found
+
+
 def healthy(statistics: Array) -> bool:
     """Whether no feature's KS statistic is above :data:`WORST_HEALTHY_KS`."""
     return bool(np.max(statistics) <= WORST_HEALTHY_KS)

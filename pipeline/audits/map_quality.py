@@ -44,6 +44,8 @@ def run(
     - By feature: ``ks`` of the images, each taken for the nearest value that the target group has, and ``ks_raw`` of
       the images as they are; ``mse_real``, ``mse_generated`` and ``mse_difference`` (generated - real) of its
       regression on the other features.
+    - By feature: ``orientation``, the correlation of the images with the people. ``oriented`` (over all): whether it
+      is positive for every feature that varies; a map that mirrors one is not.
     - ``map_l1`` and ``map_cost`` (mean squared L1 distance) of the map on the members; ``exact_l1`` and ``exact_cost``
       of exact transport between the members of the two groups; ``round_trip_l1``, the mean L1 distance between a person
       and the way there and back, NaN where the map has no way back from an image; ``non_finite`` images, left out of
@@ -69,6 +71,7 @@ def run(
             measured = [
                 *_by_feature(image, real, transport.features, streams[r][place]),
                 *_overall(pair.features, pair.images, config.members, exact[r]),
+                *_orientation(x, image, transport.features),
                 ("", "round_trip_l1", _round_trip(transport.kind, own, x, image)),
             ]
             rows += [
@@ -94,6 +97,14 @@ def _by_feature(image: Array, real: Array, names: Sequence[str], rng: np.random.
         yield from ((name, statistic, value) for name, value in zip(names, values, strict=True))
     yield "", "ks_max", statistics["ks"].max()
     yield "", "healthy", len(generated) > 0 and quality.healthy(statistics["ks"])
+
+
+def _orientation(x: Array, image: Array, names: Sequence[str]) -> Iterator[Measured]:
+    """Correlation of people (n, k) and images feature by feature, NaN of what does not vary."""
+    finite = _finite(image)
+    found = quality.orientation(x[finite], image[finite]) if finite.any() else np.full(len(names), NAN)
+    yield from ((name, "orientation", value) for name, value in zip(names, found, strict=True))
+    yield "", "oriented", bool((found[np.isfinite(found)] > 0).all()) if finite.any() else NAN
 
 
 def _overall(x: Array, image: Array, members: int, exact: dict[str, float]) -> Iterator[Measured]:

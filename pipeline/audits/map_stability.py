@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fairness_audits.transport.quality import ks
+from fairness_audits.transport.quality import ks, orientation
 from fairness_audits.values import Classifier, Dataset, TransportMap
 from pipeline.counterparts import mapped
 from pipeline.values import AuditResult
@@ -33,9 +33,10 @@ def run(
     rngs: Sequence[np.random.Generator],
     transport: TransportMap,
 ) -> AuditResult:
-    """Rows ``image`` of every trial by ``point`` (ones, zeros) and ``feature`` (its number from 1); and ``ks``.
+    """Rows ``image`` of every trial by ``point`` (ones, zeros) and ``feature`` (its number from 1); ``orientation`` by
+    feature, the correlation of everybody's images with the people, below 0 of a map that mirrors it; and ``ks``.
 
-    The latter is the largest Kolmogorov-Smirnov statistic of a feature, of everybody's images against the target group;
+    The last is the largest Kolmogorov-Smirnov statistic of a feature, of everybody's images against the target group;
     NaN where an image is not finite. Nothing is drawn. An image that is not finite is a row all the same. Raises
     ValueError for a dataset whose first two people of the source group are not the fixed ones in every repetition.
     """
@@ -54,5 +55,10 @@ def run(
                 for j, value in enumerate(image, start=1)
             ]
         furthest = ks(pair.target, pair.images).max() if np.isfinite(pair.images).all() else np.nan
+        if np.isfinite(pair.images).all():
+            rows += [
+                {"repetition": r, "point": "", "feature": str(j), "statistic": "orientation", "value": float(value)}
+                for j, value in enumerate(orientation(pair.features, pair.images), start=1)
+            ]
         rows.append({"repetition": r, "point": "", "feature": "", "statistic": "ks", "value": float(furthest)})
     return AuditResult.of("map_stability", dataset, classifier, rows)

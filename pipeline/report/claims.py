@@ -1,15 +1,22 @@
 """Does the paper's finding hold? Each claim of a paper decided by a stated rule over tidy rows.
 
-A claim is a sentence with parts. A part is a quantity q, estimated over the repetitions, and a region R that q must lie
-in for the part to hold. With [l, u] the 95 % interval of q,
+A claim is a sentence with parts. A part is a quantity q, estimated over the repetitions, and a region R that q must
+lie in for the part to hold. With [l, u] the 90 % interval of q, whose ends are one-sided 95 % bounds,
 
-* the claim is *confirmed* if [l, u] lies in R for every part: each part is then shown at level .05, and so is their
-  conjunction (an intersection-union test needs no adjustment);
-* it is *not confirmed* if for some part the interval at level 1 - .05 / parts (Bonferroni's) lies wholly outside R;
-* it is *undecided* otherwise, and *not testable here* where none of them refutes it and one has no rows in the run, or
-  rows of a synthetic twin, which was fitted to published numbers and so is no evidence; what the others say is told.
+* the claim is *confirmed* if [l, u] lies in R for every part. Each part is then shown at level .05: a one-sided region
+  by its one bound, a region with two ends by two one-sided tests (TOST). So is their conjunction, since an
+  intersection-union test needs no adjustment;
+* it is *not confirmed* if for some part q lies outside R at level .05 / parts (Bonferroni's): by a one-sided bound
+  where R has one end, by the two-sided interval where it has two;
+* it is *undecided* otherwise, and *not testable here* if no part refutes it and one has no rows in the run, or rows
+  of a synthetic twin, which was fitted to published numbers and so is no evidence; the other parts are still printed.
 
-Repetitions are mostly splits of the same rows: an interval says what further splits would give, not further data.
+``about`` says which statement a claim makes, since an interval is about what else could have been drawn
+(:data:`ABOUT`). Repetitions are mostly splits of the same rows, which overlap. For a claim about a ``method`` a mean
+over J splits has Nadeau and Bengio's corrected variance, (1 / J + test rows / train rows) s^2 (Machine Learning 52,
+2003). A share of splits is always about further splits of the same rows. ``settings`` names what of the setting is ours
+because the paper's is lost or not stated: the claim is then decided with our settings, and says so. ``check`` (true)
+marks a statement that could hardly be otherwise: it is decided in the same way and counted apart from the findings.
 
 The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (of the part) select, is
 
@@ -26,8 +33,8 @@ The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (
   is not taken for less than chance makes it;
 * rows with an ``error``, a standard error over points that their repetitions share, are averaged with the normal
   interval of their mean error, which holds however the repetitions depend on each other;
-* with ``rank_correlation_with`` (a column), Spearman's rho of the value and the column's magnitude over the models of
-  a grid, which is no sample: its interval is rho itself.
+* of rows with ``freedom``, each a mean square over its expectation (Cochran's Q over its degrees of freedom), the
+  ratio of both with the interval from the chi-squared law.
 
 A region is one of ``above`` and ``below`` (open), ``at_least`` and ``at_most`` (closed), or ``within`` (closed on both
 sides); what is undefined lies in none. ``provided`` (parts) says what must be so for the claim to mean anything, such
@@ -43,12 +50,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, spearmanr
+from scipy.stats import chi2, norm
 
 from fairness_audits.messages import check_keys
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import interval, number
 from pipeline.report import labels
+from pipeline.report.facts import DATA
 from pipeline.report.rules import shares, with_wilson
 from pipeline.report.selection import by_repetition, select
 
@@ -62,11 +70,23 @@ REGIONS = ("above", "below", "at_least", "at_most", "within")
 COMPARED = {"less_than": "below", "more_than": "above"}
 """Relations to another selection, as regions of the difference about 0."""
 OTHERS = ("minus", *COMPARED)
-CLAIM_KEYS = ("says", "source", "artefact", "where", "provided", "parts")
+CLAIM_KEYS = ("says", "source", "artefact", "about", "settings", "check", "where", "provided", "parts")
 PART_KEYS = (
-    "label", "of", "magnitude", "averaged", "counted", "share_of", "rank_correlation_with", "limits", "decimals",
+    "label", "of", "magnitude", "averaged", "counted", "share_of", "limits", "decimals",
     *OTHERS, *REGIONS,
 )  # fmt: skip
+
+
+ABOUT = {
+    "method": "about the method: intervals are corrected for splits that share rows",
+    "splits": "about further splits of the same rows",
+    "draws": "about further independent draws",
+    "trainings": "about further networks or trainings on the same images",
+    "groups": "about further groups like these",
+    "points": "about further test points under these models",
+    "models": "about these models, which are no sample",
+}
+"""The statements that claims make."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +116,11 @@ class Region:
             return self.low < low and high < self.high
         return self.low <= low and high <= self.high
 
+    @property
+    def sides(self) -> int:
+        """How many ends the region has."""
+        return math.isfinite(self.low) + math.isfinite(self.high)
+
     def excludes(self, low: float, high: float) -> bool:
         """Whether [low, high] lies outside."""
         if self.strict:
@@ -105,7 +130,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Found:
-    """One part as measured: q with its 95 % interval, and whether it holds (None: undecided)."""
+    """One part as measured: q with its 90 % interval, and whether it holds (None: undecided)."""
 
     label: str
     value: float
@@ -124,6 +149,9 @@ class Decision:
     source: str
     artefact: str
     outcome: str
+    about: str = ""
+    settings: str = ""
+    check: bool = False
     parts: tuple[Found, ...] = ()
     why: str = ""
 
@@ -132,7 +160,7 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     """Each decision as the page prints it.
 
     ``numbers`` has a text for each part; ``deciding`` is that of the first part that keeps the claim from being
-    confirmed, or of the first of all.
+    confirmed, or of the first of all. ``reference`` and ``standing`` are for :func:`beside_reference`.
     """
     told = []
     for decision in decisions:
@@ -141,14 +169,52 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
         line = {key: value for key, value in vars(decision).items() if key != "parts"}
         line["numbers"] = [_text(part) for part in decision.parts]
         told_first = by_doubt and decision.outcome != NOT_TESTABLE
-        told.append({**line, "deciding": _text(by_doubt[0]) if told_first else decision.why})
+        deciding = _text(by_doubt[0]) if told_first else decision.why
+        told.append({**line, "deciding": deciding, "reference": "", "standing": ""})
     return told
+
+
+CONSISTENT, TOO_SMALL, CONTRADICTS, NOT_TESTED = "consistent", "too small to tell", "contradicts it", "not tested here"
+STANDINGS = (CONSISTENT, TOO_SMALL, CONTRADICTS, NOT_TESTED)
+
+
+def standing(run: str, reference: str) -> str:
+    """How the outcome of a run stands to that of the reference."""
+    if run == reference:
+        return CONSISTENT
+    if run == NOT_TESTABLE:
+        return NOT_TESTED
+    if run == UNDECIDED:
+        return TOO_SMALL
+    # A run may decide what the reference leaves open.
+    return CONTRADICTS if reference in (CONFIRMED, NOT_CONFIRMED) else f"{run} in this run"
+
+
+def beside_reference(told: Sequence[Mapping[str, Any]], reference: pd.DataFrame) -> list[dict[str, Any]]:
+    """The lines of a run with the ``reference``'s outcome, and how the run stands to it, where the reference has it."""
+    known = dict(zip(reference["claim"], reference["outcome"], strict=True))
+    return [
+        {**line, "reference": known[line["says"]], "standing": standing(line["outcome"], known[line["says"]])}
+        if line["says"] in known
+        else dict(line)
+        for line in told
+    ]
 
 
 def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
     """The outcomes with their numbers, a row for each claim."""
-    rows = [(d.says, d.outcome, "; ".join((*map(_text, d.parts), *filter(None, [d.why])))) for d in decisions]
-    return pd.DataFrame(rows, columns=["claim", "outcome", "numbers"])
+    rows = [
+        (
+            d.says,
+            "check" if d.check else "finding",
+            d.outcome,
+            d.about,
+            d.settings,
+            "; ".join((*map(_text, d.parts), *filter(None, [d.why]))),
+        )
+        for d in decisions
+    ]
+    return pd.DataFrame(rows, columns=["claim", "of", "outcome", "about", "settings", "numbers"])
 
 
 def _text(part: Found) -> str:
@@ -162,7 +228,9 @@ def _text(part: Found) -> str:
 def check(claims: Sequence[Mapping[str, Any]]) -> None:
     """Raise ValueError for a claim or a part with an unknown or a missing key, or without exactly one region."""
     for place, claim in enumerate(claims, start=1):
-        _check_keys(claim, CLAIM_KEYS, ("says", "source", "artefact", "parts"), f"claim {place}")
+        _check_keys(claim, CLAIM_KEYS, ("says", "source", "artefact", "about", "parts"), f"claim {place}")
+        if claim["about"] not in ABOUT:
+            raise ValueError(f"claim {place}: about {claim['about']!r} is not one of {', '.join(ABOUT)}")
         for part in (*claim.get("provided", ()), *claim["parts"]):
             where = f"claim {place}, part {part.get('label')!r}"
             _check_keys(part, PART_KEYS, ("label", "of"), where)
@@ -184,35 +252,47 @@ def decide(claims: Sequence[Mapping[str, Any]], measured: pd.DataFrame) -> list[
 
 
 def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
-    said = (claim["says"], claim["source"], claim["artefact"])
+    decision = Decision(
+        claim["says"],
+        claim["source"],
+        claim["artefact"],
+        NOT_TESTABLE,
+        about=ABOUT[claim["about"]],
+        settings=f"with our settings: {claim['settings']}" if "settings" in claim else "",
+        check=bool(claim.get("check", False)),
+    )
     where = claim.get("where", {})
+    of_method = claim["about"] == "method"
     conditions, parts = (
-        [_Quantity.of(part, where, measured) for part in claim.get(name, ())] for name in ("provided", "parts")
+        [_Quantity.of(part, where, measured, of_method) for part in claim.get(name, ())]
+        for name in ("provided", "parts")
     )
     for quantity in conditions:
         if why := quantity.lacks():
-            return Decision(*said, NOT_TESTABLE, why=why)
-        here = quantity.estimate(1 - LEVEL)
+            return replace(decision, why=why)
+        here = quantity.estimate(1 - 2 * LEVEL)
         if not quantity.region.holds(here.value, here.value):
             why = f"{quantity.part['label']}: {number(here.value, quantity.decimals)}"
-            return Decision(*said, NOT_TESTABLE, why=why)
+            return replace(decision, why=why)
     found, refuted, lacking = [], False, []
     for quantity in parts:
         if why := quantity.lacks():
             lacking.append(why)
             continue
-        here, strictly = quantity.estimate(1 - LEVEL), quantity.estimate(1 - LEVEL / len(parts))
+        region = quantity.region
+        here = quantity.estimate(1 - 2 * LEVEL)
+        strictly = quantity.estimate(1 - (2 if region.sides == 1 else 1) * LEVEL / len(parts))
         holds = None
-        if quantity.region.holds(here.low, here.high):
+        if region.holds(here.low, here.high):
             holds = True
-        elif quantity.region.excludes(strictly.low, strictly.high):
+        elif region.excludes(strictly.low, strictly.high):
             holds, refuted = False, True
         found.append(Found(quantity.part["label"], here.value, here.low, here.high, here.n, holds, quantity.decimals))
     if refuted or not lacking:
         outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
     else:
         outcome = NOT_TESTABLE
-    return Decision(*said, outcome, tuple(found), "; ".join(dict.fromkeys(lacking)))
+    return replace(decision, outcome=outcome, parts=tuple(found), why="; ".join(dict.fromkeys(lacking)))
 
 
 @dataclass(frozen=True)
@@ -221,12 +301,18 @@ class _Quantity:
 
     part: Mapping[str, Any]
     rows: list[pd.DataFrame]
+    overlap: float = 0.0
+    """Test rows over train rows of the splits, for Nadeau and Bengio's correction."""
 
     @classmethod
-    def of(cls, part: Mapping[str, Any], where: Mapping[str, Any], measured: pd.DataFrame) -> _Quantity:
+    def of(
+        cls, part: Mapping[str, Any], where: Mapping[str, Any], measured: pd.DataFrame, of_method: bool
+    ) -> _Quantity:
         """The part's rows, a frame for each side; without any where they were not measured."""
         selections = [part["of"], *(part[name] for name in OTHERS if name in part)]
-        return cls(part, [_chosen(measured, {**where, **selection}) for selection in selections])
+        rows = [_chosen(measured, {**where, **selection}) for selection in selections]
+        overlap = max((_overlap(one, measured) for one in rows if len(one)), default=0.0) if of_method else 0.0
+        return cls(part, rows, overlap)
 
     def lacks(self) -> str:
         """Why these rows are no evidence; empty where they are."""
@@ -251,8 +337,8 @@ class _Quantity:
     def estimate(self, level: float) -> Estimate:
         """The estimate with its interval at ``level``, all of the real line where the repetitions are too few."""
         sides = [_values(rows, self.part) for rows in self.rows]
-        if "rank_correlation_with" in self.part:
-            return _rank_correlation(self.rows[0], sides[0], self.part["rank_correlation_with"])
+        if "freedom" in self.rows[0] and self.rows[0]["freedom"].notna().all():
+            return _mean_square(sides[0], self.rows[0]["freedom"], level)
         of_many = [_share(rows, self.part.get("share_of", "simulations")) for rows in self.rows]
         if all(of_many):
             one, *others = (share for share in of_many if share)
@@ -274,7 +360,9 @@ class _Quantity:
         values = sides[0] if len(sides) == 1 else (sides[0] - sides[1])
         limits = map(float, self.part.get("limits", (-math.inf, math.inf)))
         found = Estimate.mean(values.to_numpy(float))
-        found = replace(found, std=max(found.std, _by_chance(self.rows[0]))).with_t_interval(level, *limits)
+        correction = math.sqrt(1 + found.n * self.overlap)
+        spread = max(found.std, _by_chance(self.rows[0])) * correction
+        found = replace(found, std=spread).with_t_interval(level, *limits)
         told = found.n > 1 and (found.std > 0 or found.n >= ENOUGH)
         return found if told else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
 
@@ -299,6 +387,16 @@ def _share(rows: pd.DataFrame, column: str) -> Estimate | None:
     return Estimate(float(rows["value"].iloc[0]), n=int(rows[column].iloc[0]))
 
 
+def _overlap(rows: pd.DataFrame, measured: pd.DataFrame) -> float:
+    """Test rows over train rows of the data set."""
+    (dataset,) = rows["dataset"].unique()
+    place = {"block": DATA, "dataset": dataset}
+    test, train = (
+        float(_chosen(measured, {**place, "statistic": name})["value"].iloc[0]) for name in ("test_rows", "train_rows")
+    )
+    return test / train
+
+
 def _by_chance(rows: pd.DataFrame) -> float:
     """The spread of shares of ``groups`` each that have one chance; 0 of what are no such shares."""
     if "groups" not in rows or rows["groups"].isna().any():
@@ -307,11 +405,12 @@ def _by_chance(rows: pd.DataFrame) -> float:
     return math.sqrt(chance * (1 - chance) * float((1 / rows["groups"]).mean()))
 
 
-def _rank_correlation(rows: pd.DataFrame, values: pd.Series, column: str) -> Estimate:
-    other = rows.set_index("repetition")[column].astype(float).abs()
-    kept = values.notna() & other.notna()
-    rho = float(spearmanr(values[kept], other[kept]).statistic)
-    return Estimate(rho, n=int(kept.sum()), low=rho, high=rho)
+def _mean_square(values: pd.Series, freedom: pd.Series, level: float) -> Estimate:
+    """All mean squares together, with the interval of their expectation."""
+    total = float(freedom.sum())
+    square = float((values.to_numpy() * freedom.to_numpy()).sum())
+    low, high = (square / float(chi2.ppf((1 + sign * level) / 2, total)) for sign in (1, -1))
+    return Estimate(square / total, n=len(values), low=low, high=high)
 
 
 def _chosen(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:

@@ -1,10 +1,14 @@
 """Each published number beside ours, with both spreads and a verdict by a stated rule.
 
 The rules, by the kind of number, are those of :mod:`pipeline.report.rules`. p-values are adjusted by Holm's method
-within each published table or figure; ``differs`` means an adjusted p-value below ``LEVEL``. A test that does not
-reject has not shown that both are equal. ``agrees`` is for a difference whose 1 - ``LEVEL`` interval lies within a
-margin (one published standard deviation of a mean, .1 of a share), for constants that are equal and readings within
-their error. The rest reads ``no difference shown``, and the interval says how large a difference it leaves open.
+within each published table or figure; ``differs`` means an adjusted p-value below ``LEVEL``. Holm's method protects the
+papers' numbers, so a number whose p-value is below ``LEVEL`` before adjustment is marked. A test that does not reject
+has not shown that both are equal. ``agrees`` is for equivalence at level ``LEVEL`` within a margin, for constants that
+are equal and readings within their error. ``consistent`` is for a predictive check with power that does not reject
+before adjustment either.
+The rest reads ``no difference shown``, and the interval and the power say how large a difference it leaves open.
+
+Settings (constants) and results are counted apart.
 
 A verdict is given for matching settings and official data; fewer repetitions are allowed: they only widen the test.
 What the paper does not state cannot be matched: such a number is shown with the setting that was assumed, without a
@@ -27,12 +31,20 @@ from pipeline.report import labels as w
 from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.reduction import Reduction, departures
-from pipeline.report.rules import RULES, Outcome
+from pipeline.report.rules import ENOUGH_POWER, RULES, Outcome
 from pipeline.report.selection import by_repetition, by_statistic, explain_absence, parse_setting, select
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configuration"})
-VERDICTS = ("agrees", "no difference shown", "differs", "not comparable", "not run", "published value lost")
+VERDICTS = (
+    "agrees",
+    "consistent",
+    "no difference shown",
+    "differs",
+    "not comparable",
+    "not run",
+    "published value lost",
+)
 COLUMNS = (
     "artefact", "row", "column", "value", "std", "n", "source",
     "kind", "rounding", "setting", "likely", "status", "by", "note",
@@ -43,8 +55,8 @@ ACROSS, ACROSS_NETWORKS = "across", "networks"
 """The column, which a list may lack, and its word, for numbers that are compared whatever our networks are."""
 AS_STATED, AS_ASSUMED, AS_LIKELY = "as stated", "as assumed", "as likely made"
 """Readings of a published number: the setting is the paper's, ours for want of one, or the likelier one."""
-NUMBERS = ("ours", "our_std", "difference", "difference_low", "difference_high", "p")
-FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "rule", "why")
+NUMBERS = ("ours", "our_std", "difference", "difference_low", "difference_high", "p", "power")
+FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "equivalent", "rule", "why")
 """Columns that a line has beside those of its published number."""
 ALL_DATA = "all"
 """The data set of a number of all those of the paper together."""
@@ -80,8 +92,8 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     ``measured`` holds tidy rows: the audits' and what the study derives from them. Columns of the result: those of
     ``published``, ``reading`` (``as stated``, ``as assumed`` where the paper does not state the setting, or
     ``as likely made``), ``likelier`` (whether the last follows), ``ours``, ``our_std``, ``our_n``, ``difference``
-    (ours less published) with ``difference_low`` and ``difference_high``, ``p``, ``p_holm``, ``rule``, ``verdict``,
-    ``why``. Raises ValueError for a list with missing columns, missing numbers or unknown words.
+    (ours less published) with ``difference_low`` and ``difference_high``, ``p``, ``p_holm``, ``power``, ``rule``,
+    ``verdict``, ``why``. Raises ValueError for a list with missing columns, missing numbers or unknown words.
     """
     check_published(published)
     numbers = {name: pd.to_numeric(published[name]) for name in ("value", "std", "n", "rounding")}
@@ -102,7 +114,7 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     for _, group in found.groupby(["artefact", "reading"], sort=False):
         found.loc[group.index, "p_holm"] = corrected(group["p"].to_numpy(float), "holm")
     found["verdict"] = [_verdict(line) for line in found.to_dict("records")]
-    return found.drop(columns=["equal"])
+    return found.drop(columns=["equal", "equivalent"])
 
 
 def check_published(published: pd.DataFrame) -> None:
@@ -180,7 +192,9 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
         "difference_low": found.low,
         "difference_high": found.high,
         "p": math.nan if reading == AS_ASSUMED else found.p,
+        "power": math.nan if reading == AS_ASSUMED else found.power,
         "equal": found.equal,
+        "equivalent": found.equivalent,
         "rule": RULES[entry["kind"]].called + ", across networks" * across,
         "why": why,
     }
@@ -263,6 +277,12 @@ def _verdict(line: Mapping[str, Any]) -> str:
         )
     if line["p_holm"] < LEVEL:
         return "differs"
-    margin = RULES[line["kind"]].margin(Estimate(line["value"], line["std"]))
-    within = -margin <= line["difference_low"] and line["difference_high"] <= margin
-    return "agrees" if within else "no difference shown"
+    if line["equivalent"]:
+        return "agrees"
+    shown = RULES[line["kind"]].predictive and line["p"] >= LEVEL and line["power"] >= ENOUGH_POWER
+    return "consistent" if shown else "no difference shown"
+
+
+def differs_before(line: Mapping[str, Any]) -> bool:
+    """Whether a number differs before adjustment only."""
+    return bool(line["p"] < LEVEL) and line["verdict"] in ("agrees", "consistent", "no difference shown")

@@ -11,8 +11,8 @@ import pandas as pd
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import DASH, interval, number, p_value, parameter, sentence, spread
 from fairness_audits.results.table import Column
-from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL, VERDICTS
-from pipeline.report.rules import SHARE_MARGIN
+from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL, VERDICTS, differs_before
+from pipeline.report.rules import ENOUGH_POWER, MEAN_MARGIN, RUN_SHIFT, SHARE_MARGIN, SHARE_SHIFT
 from pipeline.report.selection import parse_setting
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import DIFFERS, UNTESTED, StampedTable, tabulated
@@ -20,19 +20,32 @@ from pipeline.report.table import DIFFERS, UNTESTED, StampedTable, tabulated
 Line = Mapping[str, Any]
 """A compared number."""
 MARKED = (AS_ASSUMED, AS_LIKELY)
-GIVEN = ("agrees", "no difference shown", "differs")
+GIVEN = ("agrees", "consistent", "no difference shown", "differs")
 """Verdicts that a rule has given."""
 # Of the verdicts on one number in several places (adjusted with other numbers there), the gravest one counts.
-GRAVEST_FIRST = ("differs", "no difference shown", "agrees", "not comparable", "published value lost", "not run")
+GRAVEST_FIRST = (
+    "differs",
+    "no difference shown",
+    "consistent",
+    "agrees",
+    "not comparable",
+    "published value lost",
+    "not run",
+)
 
 RULES = (
-    "Mean \u00b1 standard deviation (repetitions); k of n for proportions. Means: Welch's test, two-sided. One number "
-    "printed without a spread: whether it could be one more repetition of ours, by Student's test. "
-    "Proportions: Fisher's exact test. Variances: the F test. p is the test's own; adjusted, by Holm's method within "
-    f"each published table or figure. A number differs where the adjusted one is below {LEVEL:g}. Where it is not, the "
-    f"numbers agree if the whole {100 * (1 - LEVEL):g} % interval of their difference lies within one published "
-    f"standard deviation (shares: within {SHARE_MARGIN:g}), and else no difference is shown: that is no proof of "
-    "agreement, and with few repetitions little can be shown. Difference: ours less published, "
+    "Mean \u00b1 standard deviation (repetitions); k of n for proportions. Means: Welch's test, two-sided. Predictive "
+    "checks: one number printed without a spread could be one more repetition of ours, by Student's test; a printed "
+    "share could be a count under our rate, by its beta-binomial law. Variances: the F test. p is the test's own; "
+    "adjusted, by Holm's method within each published table or figure. "
+    f"A number differs where the adjusted p is below {LEVEL:g}; where only p is, the notes say so. "
+    f"Otherwise the numbers agree if the {100 * (1 - 2 * LEVEL):g} % interval of their difference lies within "
+    f"{MEAN_MARGIN:g} published standard deviations (shares: {SHARE_MARGIN:g}), by two one-sided tests. A published "
+    "number is consistent with ours if a predictive check does not reject it and has power "
+    f"{ENOUGH_POWER:g}, before adjustment too. Else no difference is shown, which is no proof of agreement. "
+    "Power: of means, the chance that equal means agree; of shares, that the check sees a rate "
+    f"{SHARE_SHIFT:g} away; of runs, that it sees a run {RUN_SHIFT:g} of our standard deviations away. "
+    "Difference: ours less published, "
     f"with its {100 * (1 - LEVEL):g} % confidence interval, not adjusted (means: Welch's; one number: the prediction "
     "interval; proportions: Newcombe's). "
     "Constants agree where they are equal after rounding, readings off a figure within the reading error."
@@ -113,6 +126,7 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
             Column("difference", cell=_difference),
             Column("p", cell=p("p")),
             Column("p, adjusted", cell=p("p_holm")),
+            Column("power", cell=_power),
             Column("verdict", "text", cell=kept("verdict")),
             Column("why, and notes", "text", cell=_why),
             Column("rule", printed=False, cell=lambda line: line["rule"] if line["verdict"] in GIVEN else ""),
@@ -144,13 +158,18 @@ def _difference(line: Line) -> Estimate:
     return replace(found, text=text)
 
 
+def _power(line: Line) -> Estimate:
+    return Estimate(line["power"], text=number(line["power"], 2) if np.isfinite(line["power"]) else "")
+
+
 def _why(line: Line) -> str:
     """Why there is no verdict, in which likelier setting ours is, and what is known about the number."""
     likely = line["reading"] == AS_LIKELY
     reason = line["status"].removeprefix("not run: ") if line["verdict"] == "not run" else line["why"]
-    fits = line["likelier"] and line["verdict"] in ("agrees", "no difference shown")
+    fits = line["likelier"] and line["verdict"] in ("agrees", "consistent", "no difference shown")
     parts = (
         f"{sentence(reason)}." if reason else "",
+        "Differs before adjustment." if differs_before(line) else "",
         "More likely made otherwise: see the next line." if fits else "",
         f"Made in this setting: {_words(line['used_setting'])}." if likely else "",
         line["note"] if isinstance(line["note"], str) and not likely else "",
@@ -161,8 +180,11 @@ def _why(line: Line) -> str:
 def verdicts(compared: pd.DataFrame) -> pd.DataFrame:
     """Each published number with ours and the verdict, as few columns as say what a change of one would be."""
     numbers = {"value": "published", "std": "published_std", "n": "published_n"}
-    columns = ["artefact", "row", "column", "reading", *numbers, "ours", "our_std", "our_n", "verdict"]
-    return compared[columns].rename(columns=numbers)
+    columns = ["artefact", "row", "column", "of", "reading", *numbers, "ours", "our_std", "our_n"]
+    of = np.where(compared["kind"] == "constant", "setting", "result")
+    before = [differs_before(line) for line in compared.to_dict("records")]
+    found = compared.assign(of=of, differs_before=np.where(before, "differs before adjustment", ""))
+    return found[[*columns, "p", "p_holm", "power", "verdict", "differs_before"]].rename(columns=numbers)
 
 
 def readings_notes(compared: pd.DataFrame) -> tuple[str, ...]:
@@ -190,14 +212,19 @@ def results(compared: pd.DataFrame) -> dict[str, Any]:
     return tally(compared[(compared["kind"] != "constant") & (compared["reading"] != AS_LIKELY)])
 
 
+def settings(compared: pd.DataFrame) -> dict[str, Any]:
+    """The :func:`tally` of settings, such as sizes and hyperparameters: that they are equal is no result."""
+    return tally(compared[(compared["kind"] == "constant") & (compared["reading"] != AS_LIKELY)])
+
+
 def tally(lines: pd.DataFrame) -> dict[str, Any]:
-    """``lines``; distinct ``numbers``; ``verdicts``: how many numbers have each; ``likelier``: numbers without a
-    difference shown that another setting more likely made.
+    """``lines``; distinct ``numbers``; ``verdicts``: how many numbers have each; ``before``: numbers that differ before
+    adjustment only; ``likelier``: numbers without a difference shown that another setting more likely made.
 
     Two lines are one number where value and setting are the same.
     """
     verdicts: dict[Any, str] = {}
-    likelier = set()
+    likelier, before = set(), set()
     for line in lines.to_dict("records"):
         setting = parse_setting(line["used_setting"])
         # Without a setting or a value a number is its own place.
@@ -206,11 +233,14 @@ def tally(lines: pd.DataFrame) -> dict[str, Any]:
         verdicts[key] = min(verdicts.get(key, line["verdict"]), line["verdict"], key=GRAVEST_FIRST.index)
         if line["likelier"]:
             likelier.add(key)
+        if differs_before(line):
+            before.add(key)
     found = list(verdicts.values())
     return {
         "lines": len(lines),
         "numbers": len(verdicts),
         "verdicts": {verdict: found.count(verdict) for verdict in VERDICTS},
+        "before": sum(verdicts[key] != "differs" for key in before),
         "likelier": sum(verdicts[key] == "no difference shown" for key in likelier),
     }
 
@@ -219,12 +249,14 @@ def tally_in_words(counted: Mapping[str, Any]) -> str:
     """``54 numbers (82 lines): 46 of 52 tested show no difference, 6 differ, 2 not comparable``."""
     verdicts = counted["verdicts"]
     # Readings off a figure agree or differ without a test; they are counted with what was compared.
-    compared = verdicts["agrees"] + verdicts["no difference shown"] + verdicts["differs"]
+    compared = sum(verdicts[verdict] for verdict in GIVEN)
     hint = f" ({counted['likelier']} of them more likely made otherwise)" if counted["likelier"] else ""
+    before = f" ({counted['before']} more before adjustment)" if counted["before"] else ""
     words = {
         "agrees": f"of {compared:,} agree",
+        "consistent": f"of {compared:,} {'is' if verdicts['consistent'] == 1 else 'are'} consistent",
         "no difference shown": f"of {compared:,} show no difference{hint}",
-        "differs": f"differ{'s' * (verdicts['differs'] == 1)}",
+        "differs": f"differ{'s' * (verdicts['differs'] == 1)}{before}",
         "not comparable": "not comparable",
         "not run": "not run",
         "published value lost": "published as a picture only, or lost",

@@ -26,6 +26,9 @@ from pipeline.report.registry import label
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import StampedTable
 
+ORDER = ("individual_fairness", "permutation_tests", "fliptest", "robustness_bias")
+"""Studies of papers as the README lists them; others follow by name, and this project's own stands last."""
+OWN = "This project"
 FORMATS = {"table": ("csv", "md", "tex"), "figure": ("pdf", "png")}
 
 
@@ -55,6 +58,7 @@ def describe(
         "emphatic": stamp.emphatic,
         "artefacts": [_artefact(name, made[name], names) for name in names],
         "results": comparison_table.results(compared),
+        "settings": comparison_table.settings(compared),
         "datasets": [
             {
                 "name": name,
@@ -123,6 +127,16 @@ def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
     }
 
 
+def ordered(studies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The studies of papers in :data:`ORDER`, our own last."""
+
+    def place(study: Mapping[str, Any]) -> tuple[bool, int, str]:
+        name = study["study"]
+        return study["paper"].startswith(OWN), ORDER.index(name) if name in ORDER else len(ORDER), name
+
+    return sorted(studies, key=place)
+
+
 def page(
     studies: Sequence[Mapping[str, Any]],
     pictures: Mapping[tuple[str, str], bytes],
@@ -144,7 +158,7 @@ def page(
         tally=comparison_table.tally_in_words,
     )
     return page.render(
-        studies=[_with_pictures(study, pictures) for study in studies],
+        studies=[_with_pictures(study, pictures) for study in ordered(studies)],
         verdicts=VERDICTS,
         formats=FORMATS,
         environment=environment,
@@ -156,15 +170,19 @@ def page(
 def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
     """Return the summary for the terminal: claims, artefacts, data, and how many published numbers agree."""
     out = []
-    for study in studies:
+    for study in ordered(studies):
         kinds = [artefact["kind"] for artefact in study["artefacts"]]
         out.append(f"{study['title']} ({study['paper']})")
         for claim in study["claims"]:
-            out += _wrapped(f"{claim['outcome'] + ':':<18} {claim['says']}", " " * 21)
+            outcome = claim["reference"] or claim["outcome"]
+            here = f" (this run: {claim['standing']})" if claim["standing"] else ""
+            out += _wrapped(f"{outcome + ':':<18} {claim['says']}{here}", " " * 21)
         out.append(f"  {kinds.count('table')} tables, {kinds.count('figure')} figures")
         out += [part for line in study["stamp"] for part in _wrapped(line)]
         if study["results"]["lines"]:
             out += _wrapped(f"published results: {comparison_table.tally_in_words(study['results'])}")
+        if study["settings"]["lines"]:
+            out += _wrapped(f"published settings: {comparison_table.tally_in_words(study['settings'])}")
         if study["reference"] and study["reference"]["summary"]:
             out += _wrapped(f"Against the reference. {' '.join(study['reference']['summary'])}")
     out.append(f"Report: {where}")

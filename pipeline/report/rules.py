@@ -1,4 +1,4 @@
-"""How a published number of each kind is held against ours: a p-value or equality, and the interval of the difference.
+"""How a published number of each kind is compared with ours: a p-value or equality, and the interval of the difference.
 
 Ours less published, d, of two estimates (mean or share, standard deviation s, number n) at a level such as .95. A
 printed number stands for all that round to it: tests take d to the nearest of them, and intervals are widened by
@@ -6,35 +6,51 @@ printed number stands for all that round to it: tests take d to the nearest of t
 
 * ``mean``: Welch's test, t = d / sqrt(s1^2 / n1 + s2^2 / n2) with the Welch-Satterthwaite degrees of freedom f, and its
   interval d -+ t_{(1 + level)/2, f} sqrt(s1^2 / n1 + s2^2 / n2), which holds 0 exactly where the test does not reject.
-* ``run``, one number x without a spread against n repetitions: t = d / (s sqrt(1 + 1/n)), n - 1 degrees of freedom. For
-  independent normal draws with the same law x - mean has the variance sigma^2 (1 + 1/n). The interval is that of our
-  mean less one more draw like ours, about the difference that was found.
-* ``proportion`` of repetitions or simulations: Fisher's exact test, and Newcombe's hybrid score interval (Statistics in
-  Medicine 17, 1998, method 10) from Wilson's intervals [l_i, u_i] of both shares: d - sqrt((p1 - l1)^2 + (u2 - p2)^2),
+* ``run``, one number x without a spread against n repetitions, is a predictive check: t = d / (s sqrt(1 + 1/n)),
+  n - 1 degrees of freedom. For independent normal draws with the same law x - mean has the variance
+  sigma^2 (1 + 1/n). The interval is that of our mean less one more draw like ours, about the difference that was found.
+* ``proportion`` of repetitions or simulations is a predictive check too: the published k of n under our rate. With
+  k' of n' of ours and a uniform prior on the rate, k is beta-binomial with parameters n, k' + 1, n' - k' + 1, and
+  p = 2 min(P(K <= k), P(K >= k)). The interval is Newcombe's hybrid score interval (Statistics in Medicine 17, 1998,
+  method 10) from Wilson's intervals [l_i, u_i] of both shares: d - sqrt((p1 - l1)^2 + (u2 - p2)^2),
   d + sqrt((u1 - p1)^2 + (p2 - l2)^2).
 * ``variance`` over n groups or draws: the F test of two variances, F = s^2 / s'^2 with the degrees of freedom of both;
   the interval is that of their ratio, times the published one.
 * ``constant`` (a row count, a hyperparameter), ``reading`` off a figure: equal within the rounding, or within the error
   of reading.
 
-A share of so few that Fisher's test could reject for none of its values is not compared.
+A share for which no published count could be rejected is not compared.
 
-Equivalence: the whole interval lies within a margin about 0, for a mean one published standard deviation, for a share
-``SHARE_MARGIN``. One number without a spread has no margin: one more draw cannot be shown to be equal.
+Equivalence is shown by two one-sided tests (TOST) at level .05: the whole 90 % interval lies within a margin about 0.
+The margin is ``MEAN_MARGIN`` published standard deviations for a mean, and ``SHARE_MARGIN`` for a share. One number
+without a spread has no margin: one more draw cannot be shown to be equal.
+
+Each comparison has a power. For means it is the chance that truly equal means are shown to agree. For a predictive
+check it is the chance that the check rejects a published number whose law is shifted: a rate by ``SHARE_SHIFT``
+towards the farther end, a run by ``RUN_SHIFT`` of our standard deviations. A check that does not reject and has power
+``ENOUGH_POWER`` finds the published number consistent with ours.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+from scipy.stats import betabinom, binom, nct, norm, ttest_ind_from_stats
 from scipy.stats import f as fisher
-from scipy.stats import fisher_exact, norm, ttest_ind_from_stats
 from scipy.stats import t as student
 
 from fairness_audits.results.estimate import Estimate
+from fairness_audits.values import Array
 
+MEAN_MARGIN = 1.5
+"""The largest difference of two means that counts as agreement, in published standard deviations."""
 SHARE_MARGIN = 0.1
 """The largest difference of two shares that counts as agreement."""
+SHARE_SHIFT, RUN_SHIFT = 0.5, 4.0
+"""The shifts for which the power of a predictive check is stated: of a rate, and in standard deviations of a run."""
+ENOUGH_POWER = 0.8
+"""The least power of a predictive check whose passing says something."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +62,30 @@ class Outcome:
     difference: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    equivalent: bool = False
+    """Whether TOST shows equivalence."""
+    power: float = math.nan
 
 
 def means(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
     """Welch's test and interval. Without any spread on both sides p is 1 for d = 0 and 0 otherwise."""
-    sides = (published, ours)
-    squares = [side.std**2 / side.n for side in sides]
     gap = ours.value - published.value
     nearest = max(abs(gap) - rounding, 0.0)
-    if sum(squares) == 0:
+    error, freedom = _standard_error(published, ours)
+    if error == 0:
         return Outcome(float(nearest == 0), None, gap, gap - rounding, gap + rounding)
     p = ttest_ind_from_stats(nearest, published.std, published.n, 0.0, ours.std, ours.n, equal_var=False).pvalue
-    freedom = sum(squares) ** 2 / sum(s**2 / (side.n - 1) for s, side in zip(squares, sides, strict=True))
-    half = rounding + float(student.ppf((1 + level) / 2, freedom)) * math.sqrt(sum(squares))
+    half = rounding + float(student.ppf((1 + level) / 2, freedom)) * error
     return Outcome(float(p), None, gap, gap - half, gap + half)
+
+
+def _standard_error(*sides: Estimate) -> tuple[float, float]:
+    """Standard error of the difference of two means, and the Welch-Satterthwaite degrees of freedom."""
+    squares = [side.std**2 / side.n for side in sides]
+    if sum(squares) == 0:
+        return 0.0, math.nan
+    freedom = sum(squares) ** 2 / sum(s**2 / (side.n - 1) for s, side in zip(squares, sides, strict=True))
+    return math.sqrt(sum(squares)), freedom
 
 
 def one_run(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
@@ -75,19 +101,47 @@ def one_run(published: Estimate, ours: Estimate, rounding: float, level: float) 
 
 
 def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
-    """Fisher's exact test on k of n of both sides, and Newcombe's interval; what was printed is k of n, not rounded."""
-    events = [(round(share.value * share.n), share.n) for share in (published, ours)]
+    """The published k of n under our rate, and Newcombe's interval; what was printed is k of n, not rounded."""
     p, q = ours.value, published.value
     (low, high), (below, above) = wilson(ours, level), wilson(published, level)
     ends = (p - q - math.hypot(p - low, above - q), p - q + math.hypot(high - p, q - below))
-    return Outcome(float(fisher_exact([[k, n - k] for k, n in events]).pvalue), None, p - q, *ends)
+    return Outcome(float(predictive(ours, published.n)[round(q * published.n)]), None, p - q, *ends)
+
+
+def predictive(ours: Estimate, n: int) -> Array:
+    """p-values of the published counts 0, ..., n given our share."""
+    k = round(ours.value * ours.n)
+    chance = betabinom.pmf(np.arange(n + 1), n, k + 1, ours.n - k + 1)
+    at_most, at_least = np.cumsum(chance), np.cumsum(chance[::-1])[::-1]
+    return np.minimum(1.0, 2 * np.minimum(at_most, at_least))
 
 
 def could_differ(published: Estimate, ours: Estimate, level: float) -> bool:
-    """Whether Fisher's exact test would reject at level 1 - ``level`` for some share of our n: all of them, or none."""
-    events = round(published.value * published.n), published.n
-    tables = ([[k, n - k] for k, n in (events, (extreme, ours.n))] for extreme in (0, ours.n))
-    return min(float(fisher_exact(table).pvalue) for table in tables) <= 1 - level
+    """Whether the predictive check would reject some published count at level 1 - ``level``."""
+    return bool(predictive(ours, published.n).min() <= 1 - level)
+
+
+def power_of_means(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
+    """The chance that means which are equal are shown to agree by TOST, with these standard deviations."""
+    error, freedom = _standard_error(published, ours)
+    if error == 0:
+        return 1.0
+    room = (MEAN_MARGIN * published.std - rounding) / error - float(student.ppf(level, freedom))
+    return max(0.0, 2 * float(student.cdf(room, freedom)) - 1)
+
+
+def power_of_shares(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
+    """The chance that the check rejects a count of a rate that is ``SHARE_SHIFT`` from ours, to the farther end."""
+    rate = ours.value - math.copysign(SHARE_SHIFT, ours.value - 0.5)
+    chance = binom.pmf(np.arange(published.n + 1), published.n, rate)
+    return float(chance[predictive(ours, published.n) <= 1 - level].sum())
+
+
+def power_of_run(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
+    """The chance that the check rejects a run whose mean is ``RUN_SHIFT`` of our standard deviations from ours."""
+    freedom, shift = ours.n - 1, RUN_SHIFT / math.sqrt(1 + 1 / ours.n)
+    bound = float(student.ppf((1 + level) / 2, freedom))
+    return float(nct.sf(bound, freedom, shift) + nct.cdf(-bound, freedom, shift))
 
 
 def variances(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
@@ -121,30 +175,47 @@ def equality(published: Estimate, ours: Estimate, rounding: float, level: float)
     return Outcome(equal=bool(abs(ours.value - published.value) <= tolerance * (1 + 1e-9)))
 
 
+Compare = Callable[[Estimate, Estimate, float, float], Outcome]
+
+
 @dataclass(frozen=True)
 class Rule:
     """What the rule of a kind is called, which columns of a published number it reads, and how it compares."""
 
     called: str
     needs: tuple[str, ...]
-    compare: Callable[[Estimate, Estimate, float, float], Outcome]
+    test: Compare
     spread: bool = False
     """Whether ours must have one."""
     margin: Callable[[Estimate], float] = lambda published: math.nan
     """The largest difference that is agreement; NaN where none can be shown."""
     decides: Callable[[Estimate, Estimate, float], bool] = lambda published, ours, level: True
-    """Whether, at that level, some outcome of ours would differ: else not to differ means nothing."""
+    """Whether, at that level, some outcome would differ: else not to differ means nothing."""
+    power: Callable[[Estimate, Estimate, float, float], float] = lambda *sides: math.nan
+    predictive: bool = False
+
+    def compare(self, published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
+        """The test at level 1 - ``level``, TOST at the same level, and the power."""
+        found = self.test(published, ours, rounding, level)
+        inner = self.test(published, ours, rounding, 2 * level - 1)
+        margin = self.margin(published)
+        equivalent = -margin <= inner.low and inner.high <= margin
+        return replace(found, equivalent=equivalent, power=self.power(published, ours, rounding, level))
 
 
 RULES = {
     "mean": Rule(
-        "Welch's test", ("value", "std", "n", "rounding"), means, spread=True, margin=lambda published: published.std
+        "Welch's test", ("value", "std", "n", "rounding"), means, spread=True,
+        margin=lambda published: MEAN_MARGIN * published.std, power=power_of_means,
     ),
-    "run": Rule("one more repetition", ("value", "rounding"), one_run, True),
+    "run": Rule(
+        "one more repetition", ("value", "rounding"), one_run, spread=True, power=power_of_run, predictive=True
+    ),
     "proportion": Rule(
-        "Fisher's exact test", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN, decides=could_differ
+        "predictive check", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN, decides=could_differ,
+        power=power_of_shares, predictive=True,
     ),
     "variance": Rule("F test", ("value", "n", "rounding"), variances),
     "constant": Rule("equality", ("value",), equality),
     "reading": Rule("reading error", ("value", "rounding"), equality),
-}
+}  # fmt: skip

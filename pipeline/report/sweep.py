@@ -10,10 +10,12 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 
 from fairness_audits.messages import enumerated, nearest
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import parameter
 from fairness_audits.results.markup import raised
 from fairness_audits.results.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure
 from pipeline.report import labels as w
+from pipeline.report.rules import wilson
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.workflow.sweep import Figure, column
 
@@ -74,9 +76,16 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     return selected
 
 
+LEVEL = 0.95
+WIDEST, THINNEST = 2.4, 1.0
+"""Line widths, points, of the first and the last line of a panel."""
+
+
 def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     """At each setting mean, standard deviation (ddof 1) and number of the finite values, and how many are not.
 
+    ``low`` and ``high`` are the ends of the 95 % interval: Wilson's where the statistic is 0 or 1 in every row, and so
+    its mean a share, else Student's for the mean; NaN of a single value.
     Of a trade-off also the mean of what the statistic is held ``against``, and whether the setting is ``undominated``.
     """
     selected = chosen(rows, figure)
@@ -84,7 +93,21 @@ def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     grouped = finite.groupby(["statistic", *figure.axes.values()], dropna=False, sort=True, observed=True)["value"]
     table = grouped.agg(mean="mean", std="std", n="count", of="size").reset_index()
     table["not_finite"] = table.pop("of") - table["n"]
+    shares = finite.groupby("statistic", observed=True)["value"].agg(lambda values: values.dropna().isin([0, 1]).all())
+    ends = [
+        _interval(Estimate(line["mean"], line["std"], int(line["n"])), bool(shares[line["statistic"]]))
+        for line in table.to_dict("records")
+    ]
+    table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
     return _traded(table, figure) if figure.against else table
+
+
+def _interval(found: Estimate, share: bool) -> tuple[float, float]:
+    """The 95 % interval of a share or of a mean over repetitions."""
+    if share and found.n:
+        return wilson(found, LEVEL)
+    interval = found.with_t_interval(LEVEL)
+    return interval.low, interval.high
 
 
 def _traded(table: pd.DataFrame, figure: Figure) -> pd.DataFrame:
@@ -113,7 +136,8 @@ def undominated(gain: np.ndarray, loss: np.ndarray) -> np.ndarray:
 def drawn(rows: pd.DataFrame, figure: Figure, title: str) -> Picture:
     """The figure: a panel for each statistic, row and column, a line with its band for each value of ``lines``.
 
-    A band is one standard deviation over the repetitions to either side.
+    A band is the 95 % interval of :func:`summary`. Later lines are thinner, so that one that lies on another leaves it
+    visible.
     """
     table = summary(rows, figure)
     lines = _values(table, figure.axes.get("lines"))
@@ -157,14 +181,16 @@ def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]
     if "lines" in figure.axes:
         # A statistic that the lines do not tell apart is one line.
         parts.append((PLAIN, table[table[figure.axes["lines"]].isna()]))
-    for look, part in parts:
+    for number, (look, part) in enumerate(parts):
         part = part[part["n"] > 0].sort_values(x)
         if part.empty:
             continue
         place = part[figure.against or x]
         place = place.to_numpy() if pd.api.types.is_numeric_dtype(place) else place.astype(str).to_numpy()
-        mean, std = part["mean"].to_numpy(), part["std"].fillna(0.0).to_numpy()
-        curve(axes, place, mean, look, None if figure.against else (mean - std, mean + std), zorder=3)
+        mean = part["mean"].to_numpy()
+        band = None if figure.against else tuple(part[end].fillna(part["mean"]).to_numpy() for end in ("low", "high"))
+        width = WIDEST - (WIDEST - THINNEST) * number / max(len(parts) - 1, 1)
+        curve(axes, place, mean, look, band, zorder=3, linewidth=width, markersize=2.2 * width + 1)
         if figure.against:
             best = part["undominated"].to_numpy(bool)
             axes.plot(place[best], mean[best], "o", markersize=8, fillstyle="none", color=INK, linewidth=0.6, zorder=4)

@@ -48,6 +48,27 @@ rule draw_reference:
         " --figures results/reference/figures/{wildcards.study} --index {output.index} --processes {threads} > {log} 2>&1"
 
 
+# After a change of the rules by which claims are decided.
+rule verdicts:
+    message:
+        "verdicts and claims of {wildcards.study} from its reference"
+    input:
+        reference=lambda w: run.reference_files(w.study),
+        published=published,
+    output:
+        touch("results/reference/{study}.decided"),
+    params:
+        code=lambda w: run.code("artefacts", study=w.study),
+    log:
+        "results/logs/reference/{study}_verdicts.log",
+    # All studies write to the same two lists.
+    threads: workflow.resource_settings.cores or 1
+    shell:
+        "{one_thread} python -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
+        " --drawn-from data/reference/{wildcards.study} --verdicts data/reference --tables results/reference"
+        " --figures results/reference > {log} 2>&1"
+
+
 rule figures:
     message:
         "page of the references"

@@ -115,6 +115,13 @@ def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
     return claims.decide(found, artefacts.measurements(inputs))
 
 
+def save_lists(inputs: Inputs, published: pd.DataFrame, claim_lists: Sequence[str], folder: str) -> None:
+    """Put the verdicts and the claims of a reference into the lists of all references."""
+    again = verdicts(artefacts.compared(inputs, published))
+    reference_store.save_list(again, inputs.study, Path(folder, "verdicts.csv"))
+    reference_store.save_list(claims.listed(decided(inputs, claim_lists)), inputs.study, Path(folder, "claims.csv"))
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", required=True)
@@ -133,7 +140,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--figures", required=True, help="folder for the figures")
     parser.add_argument("--captions", help="folder for the captions in Snakemake's report (.rst)")
     parser.add_argument("--index", help="where the index for the page goes (.json)")
-    parser.add_argument("--verdicts", help="folder of the lists of all references' verdicts and claims, for --record")
+    parser.add_argument("--verdicts", help="make the lists of all references' verdicts and claims in this folder")
     parser.add_argument("--processes", type=int, default=1, help="how many artefacts are made at once")
     options = parser.parse_args(arguments)
     run, manifest = (
@@ -159,10 +166,10 @@ def main(arguments: list[str] | None = None) -> None:
             watching(name)
         made = reference.recorded(drawn)
         reference_store.save_reference(made, made_manifest, options.record)
-        again = verdicts(artefacts.compared(made, published))
-        reference_store.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
-        listed = claims.listed(decided(made, claim_lists))
-        reference_store.save_list(listed, options.study, Path(options.verdicts, "claims.csv"))
+        save_lists(made, published, claim_lists, options.verdicts)
+        return
+    if options.verdicts:
+        save_lists(inputs, published, claim_lists, options.verdicts)
         return
     artefacts_made = dict(zip(names, artefacts.together(maker, names, options.processes), strict=True))
     checked = None
@@ -171,6 +178,10 @@ def main(arguments: list[str] | None = None) -> None:
         checked = regression_check(run, theirs)
     of_reference = html.reference(manifest, checked, environment.machine()["processor"])
     claim_lines = claims.lines(decided(inputs, claim_lists))
+    outcomes = Path(options.against).parent / "claims.csv" if options.against else None
+    if outcomes and outcomes.is_file():
+        theirs_decided = reference_store.load_list(outcomes).query("study == @options.study")
+        claim_lines = claims.beside_reference(claim_lines, theirs_decided)
     page = html.describe(inputs, artefacts_made, found, claim_lines, of_reference)
     save_json(page, options.index)
 

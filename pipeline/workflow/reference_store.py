@@ -145,4 +145,6 @@ def save_list(found: pd.DataFrame, study: str, path: Path | str) -> None:
 
 def load_list(path: Path | str) -> pd.DataFrame:
     """The verdicts or the claims of every reference."""
-    return pd.read_csv(path, dtype={"row": str, "column": str})
+    texts = ("row", "column", "settings", "differs_before")
+    found = pd.read_csv(path, dtype=dict.fromkeys(texts, str))
+    return found.assign(**{name: found[name].fillna("") for name in texts[2:] if name in found})

@@ -223,7 +223,7 @@ USUAL = {
 def asked(name: str, arguments: tuple[str, ...]) -> list[str]:
     """The words of a command: the ``arguments`` beside the usual ones; ``no--label`` leaves that one out."""
     given = [word for word in arguments if not word.startswith("no--")]
-    left_out, usual = {word.removeprefix("no") for word in arguments}, USUAL[name].split()
+    left_out, usual = {word.removeprefix("no") for word in arguments}, USUAL.get(name, "").split()
     pairs = zip(usual[::2], usual[1::2], strict=True)
     return [name, *(word for pair in pairs if pair[0] not in left_out for word in pair), *given]
 

@@ -177,7 +177,7 @@ def test_version_and_wrong_words_end_with_status_2() -> None:
         (["nothing"], "invalid choice: 'nothing'"),
         (["loss-ratio", "--data", "x"], "the following arguments are required: --label, --model"),
         (["loss-ratio", "--lab", "y"], "unrecognized arguments: --lab y"),
-        (["permutation"], "the following arguments are required: --predictions, --label, --metric"),
+        (["permutation"], "the following arguments are required: --predictions, --metric"),
     ):
         status, _, err = ended(words)
         assert (status, message in err) == (2, True)

@@ -59,7 +59,18 @@ def near(found: Any, wanted: Any) -> None:
 @pytest.mark.parametrize("given", [LEARNED, f"{GIVEN} --bounds none", f"{LEARNED} --points 200"])
 def test_parts_of_a_file_joined_are_its_audit(given: str) -> None:
     whole, made = json_of("loss-ratio", *given.split()), joined(*(part(k, f"{given} --part {k}/3") for k in "123"))
-    for key in ("results", "course", "verdict", "bounds", "examples", "fair_metric", "options", "model", "placebo", "search"):
+    for key in (
+        "results",
+        "course",
+        "verdict",
+        "bounds",
+        "examples",
+        "fair_metric",
+        "options",
+        "model",
+        "placebo",
+        "search",
+    ):
         near(made[key], whole[key])
     assert (made["caveats"], made["data"]) == (whole["caveats"], whole["data"])
 

@@ -146,3 +146,24 @@ def test_the_table_of_groups_has_the_worst_first_with_intervals_of_each() -> Non
     assert (rate["ci_low"], rate["ci_high"]) == pytest.approx(expected, abs=1e-9)
     negatives = PEOPLE[(PEOPLE["race"] == rate["name"]) & (PEOPLE["y"] == 0)]
     assert (rate["n"], rate["estimate"]) == (len(negatives), pytest.approx((negatives["p"] >= 0.5).mean()))
+
+
+def test_selection_rates_need_no_label_and_base_rates_no_decision() -> None:
+    call: dict[str, Any] = {"group": PEOPLE["race"]}
+    with_label = fa.permutation_test(PEOPLE["y"], prediction=PEOPLE["d"], metric="selection_rate", **call)
+    without = fa.permutation_test(prediction=PEOPLE["d"], metric="selection_rate", **call)
+    assert without.facts["results"] == with_label.facts["results"]
+    base = fa.permutation_test(PEOPLE["y"], metric="base_rate", **call)
+    of_label = fa.permutation_test(prediction=PEOPLE["y"], metric="selection_rate", **call)
+    for one, other in zip(base.facts["results"], of_label.facts["results"], strict=True):
+        assert [one[key] for key in ("groups", "interval", "p_value")] == [
+            other[key] for key in ("groups", "interval", "p_value")
+        ]
+    assert base.outcome == of_label.outcome
+    asked = ("--predictions", "rows.csv", "--group", "race", "--ratio")
+    assert json_of("permutation", *asked, "--label", "y", "--metric", "base_rate")["results"][0]["bounds"]
+    assert json_of("permutation", *asked, "no--label", "--prediction", "d", "--metric", "selection_rate")["results"][0][
+        "bounds"
+    ]
+    with pytest.raises(InvalidInput):
+        fa.permutation_test(prediction=PEOPLE["d"], metric="tpr", **call)

@@ -10,16 +10,26 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import binom
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
 from fairness_audits.results.estimate import Estimate
 from pipeline.report.comparison import COLUMNS, check_published, compare
-from pipeline.report.comparison_table import as_table, printed, read_off, results, tally, tally_in_words
+from pipeline.report.comparison_table import (
+    as_table,
+    printed,
+    read_off,
+    results,
+    settings,
+    tally,
+    tally_in_words,
+    verdicts,
+)
 from pipeline.report.inputs import Inputs
 from pipeline.report.reduction import Reduction, departures
 from pipeline.report.regression_check import OTHER, SAME, regression_check, summary
-from pipeline.report.rules import Outcome, could_differ, means, one_run, shares, variances
+from pipeline.report.rules import RULES, Outcome, could_differ, means, one_run, predictive, shares, variances
 from pipeline.report.stamp import Stamp
 from tests.report import studies
 
@@ -97,13 +107,46 @@ def test_variances_by_the_f_test() -> None:
     assert variances(Estimate(2.0, n=21), Estimate(6.0, n=11), 2.0, 0.95).p == pytest.approx(2 * fisher.sf(1.5, 10, 20))
 
 
-def test_newcombes_interval_as_published_and_fishers_test_by_hand() -> None:
+def test_newcombes_interval_as_published_and_the_predictive_law_by_hand() -> None:
     """56 of 70 against 48 of 80 (Newcombe 1998, table II, case (a), method 10): .2000 [.0524, .3339]."""
     found = shares(Estimate(48 / 80, n=80), Estimate(56 / 70, n=70), 0.0, 0.95)
     assert (found.difference, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
     assert shares(Estimate(0.0, n=10), Estimate(0.6, n=10), 0.0, 0.95).low > 0, "0 of 10 against 6 of 10"
-    assert shares(Estimate(0.9, n=10), Estimate(0.0, n=2), 0.0, 0.95).p == pytest.approx(3 / 66)
-    assert shares(Estimate(1.0, n=10), Estimate(1.0, n=4), 0.0, 0.95).p == 1.0
+    # With none of 2 the rate is Beta(1, 3); all of 3 then have the chance B(4, 3) / B(1, 3) = 1 / 20.
+    assert shares(Estimate(1.0, n=3), Estimate(0.0, n=2), 0.0, 0.95).p == pytest.approx(2 / 20)
+    # With all of 4 it is Beta(5, 1), and all of 10 have the chance B(15, 1) / B(5, 1) = 1 / 3.
+    assert shares(Estimate(1.0, n=10), Estimate(1.0, n=4), 0.0, 0.95).p == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("ours", "published"), [(10, 10), (20, 10), (100, 10), (10, 100), (75, 151)])
+def test_the_predictive_check_keeps_its_level_and_has_the_power_that_it_states(ours: int, published: int) -> None:
+    """Every pair of counts, weighted by its chance."""
+    p = np.array([predictive(Estimate(j / ours, n=ours), published) for j in range(ours + 1)])
+    for rate in (0.01, 0.05, 0.2, 0.5, 0.9):
+        mine, theirs = binom.pmf(range(ours + 1), ours, rate), binom.pmf(range(published + 1), published, rate)
+        assert mine @ (p <= 0.05) @ theirs <= 0.05
+    found = RULES["proportion"].compare(Estimate(1.0, n=published), Estimate(1.0, n=ours), 0.0, 0.95)
+    assert found.power == pytest.approx(((p[-1] <= 0.05) * binom.pmf(range(published + 1), published, 0.5)).sum())
+
+
+def test_equal_means_agree_as_often_as_stated() -> None:
+    """With 1.5 published standard deviations .81 at n = 10 and .975 at n = 100; the power of one pair is near."""
+    rng = np.random.default_rng(0)
+    for n, stated in ((10, 0.81), (100, 0.975)):
+        pairs = [(rng.standard_normal(10), rng.standard_normal(n)) for _ in range(600)]
+        found = [RULES["mean"].compare(Estimate.mean(one), Estimate.mean(other), 0.0, 0.95) for one, other in pairs]
+        assert np.mean([one.equivalent for one in found]) == pytest.approx(stated, abs=0.04)
+        assert np.mean([one.power for one in found]) == pytest.approx(stated, abs=0.05)
+
+
+def test_a_shift_of_a_run_is_seen_with_the_power_that_is_stated() -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((500, 10))
+    found = [
+        RULES["run"].compare(Estimate(4.0 + z), Estimate.mean(one), 0.0, 0.95)
+        for one, z in zip(draws, rng.standard_normal(500), strict=True)
+    ]
+    assert np.mean([one.p <= 0.05 for one in found]) == pytest.approx(found[0].power, abs=0.04)
 
 
 @pytest.mark.parametrize("rule", [welch, one_more])
@@ -130,6 +173,7 @@ def lowered(key: str, here: Any, there: Any, method: str = "sensr") -> tuple[Red
 
 
 EQUAL, DIFFERENT, AGREES, NEITHER = "no difference shown", "differs", "agrees", "not comparable"
+CONSISTENT = "consistent"
 ALONE = entry(kind="proportion", value=1.0, std=None, n=6.0, rounding=None)
 CONSTANT = entry(kind="constant", value=1.6449, std=None, n=None, rounding=None, setting="statistic=constant")
 READING = {**CONSTANT, "kind": "reading", "rounding": 0.2}
@@ -144,12 +188,13 @@ SHORTER = (Reduction("hiring", "hiring", "given", "transport.steps", 5000, 20001
 FEWER = (Reduction("hiring", "hiring", "given", "repetitions", 3, 10, "wgan"),)
 EPOCHS = lowered("method.epochs", 3, 50)
 VERDICTS: list[tuple[dict[str, Any], pd.DataFrame, tuple[Reduction, ...], str, str]] = [
-    # Equal means show no difference, distant ones differ, and within one published deviation they agree.
-    (entry(), measured([1.01, 1.02, 1.03, 1.024]), (), EQUAL, ""),
+    # Equal means show no difference, distant ones differ, and within 1.5 published deviations they agree.
+    (entry(), measured([1.0, 1.02, 1.04, 1.024]), (), EQUAL, ""),
     (entry(), measured([1.20, 1.21, 1.22, 1.19]), (), DIFFERENT, ""),
     (entry(), measured([1.02, 1.021, 1.022]), (), AGREES, ""),
     (entry(), measured([1.01, 1.021, 1.032]), (), EQUAL, ""),
-    # One run has no margin.
+    # One run has no margin, and is consistent with enough of ours.
+    (size(), sizes([1180.0, 1230.0, 1260.0, 1200.0, 1190.0, 1240.0]), (), CONSISTENT, ""),
     (size(), sizes([1214.9, 1215.0, 1215.1]), (), EQUAL, ""),
     (size(), sizes([1180.0, 1230.0, 1260.0]), (), EQUAL, ""),
     (size(), sizes([900.0, 905.0, 910.0]), (), DIFFERENT, ""),
@@ -193,9 +238,12 @@ VERDICTS: list[tuple[dict[str, Any], pd.DataFrame, tuple[Reduction, ...], str, s
         {**CONSTANT, "setting": CHANNEL}, OF_CHANNEL, lowered("dataset.mean", (1,), (2,)), NEITHER,
         "not as published: SenSR on Adult: dataset.mean 1 (published: 2)",
     ),
-    # A share of too few is not compared.
+    # A share of too few is not compared; ten of ten say more beside a hundred than beside ten.
     (ALONE, measured([0.0]), (), NEITHER, "6 of theirs against 1 of ours: no outcome could differ"),
     (ALONE, measured([0.0] * 2), (), DIFFERENT, ""),
+    ({**ALONE, "n": 10.0}, measured([1.0] * 10), (), EQUAL, ""),
+    ({**ALONE, "n": 10.0}, measured([1.0] * 100), (), CONSISTENT, ""),
+    ({**ALONE, "n": 100.0}, measured([1.0] * 100), (), AGREES, ""),
     (ALONE, measured([0.0] * 10), (), DIFFERENT, ""),
     # Constants are equal after rounding, and readings near.
     (CONSTANT, OF_IT, (), DIFFERENT, ""),
@@ -215,9 +263,9 @@ def test_a_verdict_is_that_of_the_rule_or_says_why_there_is_none(
 
 
 def test_a_share_could_differ_where_one_of_its_values_would() -> None:
-    for k, n, m in ((0, 6, 1), (3, 6, 2), (6, 6, 2), (10, 10, 3), (621, 755, 2)):
-        by_all = any(shares(Estimate(k / n, n=n), Estimate(j / m, n=m), 0, 0.95).p <= 0.05 for j in range(m + 1))
-        assert could_differ(Estimate(k / n, n=n), Estimate(0.5, n=m), 0.95) == by_all
+    for k, n, j, m in ((0, 6, 0, 1), (3, 6, 1, 2), (6, 6, 2, 2), (1, 1, 5, 10), (621, 755, 1, 2)):
+        by_all = any(shares(Estimate(i / n, n=n), Estimate(j / m, n=m), 0, 0.95).p <= 0.05 for i in range(n + 1))
+        assert could_differ(Estimate(k / n, n=n), Estimate(j / m, n=m), 0.95) == by_all
 
 
 def test_several_tests_of_one_table_are_adjusted_together() -> None:
@@ -225,9 +273,11 @@ def test_several_tests_of_one_table_are_adjusted_together() -> None:
     far = entry(value=1.0, std=0.1)
     ours = measured(list(1.1 + 0.1 * np.linspace(-1, 1, 10)))
     assert verdict(far, ours)["verdict"] == "differs"
-    near = entry(value=float(ours["value"].mean()), std=0.04)
+    near = entry(value=float(ours["value"].mean()), std=0.02)
     compared = compare(pd.DataFrame([far] + [near] * 40), ours, ())
     assert set(compared["verdict"]) == {"no difference shown"}
+    assert list(verdicts(compared)["differs_before"]) == ["differs before adjustment"] + [""] * 40
+    assert results(compared)["before"] == 1
     elsewhere = compare(pd.DataFrame([far] + [{**near, "artefact": "table_4"}] * 40), ours, ())
     assert elsewhere["verdict"].iloc[0] == "differs"
 
@@ -289,7 +339,7 @@ def test_a_number_that_fits_but_was_made_otherwise_points_to_the_likelier_line()
     ],
 )
 def test_a_number_without_what_its_test_needs_or_of_unknown_words_is_refused(change: dict, message: str) -> None:
-    """Without them Welch's p-value is NaN and Fisher's is 1: neither may read as a verdict."""
+    """Without them Welch's p-value is NaN and a share's is 1: neither may read as a verdict."""
     with pytest.raises(ValueError, match=message):
         check_published(pd.DataFrame([entry(**change)]))
     check_published(pd.DataFrame([entry(std=None, n=None, value=None, status="published value lost")]))
@@ -301,7 +351,7 @@ def test_a_number_that_is_printed_twice_is_counted_once_by_its_gravest_verdict()
     """The same value and setting in two tables, adjusted with other numbers there; a third number apart."""
     far = entry(value=1.0, std=0.1)
     ours = measured(list(1.1 + 0.1 * np.linspace(-1, 1, 10)))
-    near = entry(value=float(ours["value"].mean()), std=0.04)
+    near = entry(value=float(ours["value"].mean()), std=0.02)
     again = {**far, "artefact": "text", "setting": "; ".join(reversed(SENSR.split("; ")))}
     compared = compare(pd.DataFrame([far] + [near] * 40 + [again]), ours, ())
     assert [compared["verdict"].iloc[0], compared["verdict"].iloc[-1]] == ["no difference shown", "differs"]
@@ -309,6 +359,13 @@ def test_a_number_that_is_printed_twice_is_counted_once_by_its_gravest_verdict()
     assert (counted["lines"], counted["numbers"]) == (42, 2)
     assert (counted["verdicts"]["differs"], counted["verdicts"]["no difference shown"]) == (1, 1)
     assert tally_in_words(counted) == "2 numbers in 42 places: 1 of 2 show no difference, 1 differs"
+
+
+def test_settings_and_results_are_counted_apart() -> None:
+    ours = pd.concat([measured([1.02, 1.021, 1.022]), OF_IT])
+    compared = compare(pd.DataFrame([entry(), {**CONSTANT, "rounding": 0.0005}]), ours, ())
+    assert [counted(compared)["numbers"] for counted in (results, settings)] == [1, 1]
+    assert list(verdicts(compared)["of"]) == ["result", "setting"]
 
 
 def test_what_was_not_run_or_is_lost_says_so() -> None:

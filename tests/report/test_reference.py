@@ -324,6 +324,20 @@ def test_the_summary_is_mean_and_deviation_over_repetitions() -> None:
     assert np.allclose(table["mean"], 10 * table["delta"] + 1)
     assert np.allclose(table["std"], 1)
     assert set(table["n"]) == {3}
+    # Student's quantile at .975 with two degrees of freedom.
+    assert np.allclose(table["high"] - table["mean"], 4.302653 / np.sqrt(3))
+
+
+def test_a_share_of_repetitions_has_wilson_s_interval() -> None:
+    frame = rows().assign(value=lambda found: (found["repetition"] < found["delta"] + 1).astype(float))
+    table = summary(frame, FIGURE).set_index("delta")
+    # z^2 = 3.8415: of three of three the lower end is 3 / (3 + z^2).
+    assert np.allclose(table.loc[2.0, "low"], 3 / (3 + 3.841459))
+    assert np.allclose(table.loc[2.0, "high"], 1.0)
+    for panel in picture_of(frame).figure.axes:
+        bands = [np.asarray(band.get_paths()[0].vertices, float)[:, 1] for band in panel.collections]
+        assert all(0 <= ends.min() <= ends.max() <= 1 for ends in bands)
+        assert len({line.get_linewidth() for line in panel.lines}) == len(panel.lines)
 
 
 def test_values_that_are_not_finite_are_left_out_and_counted() -> None:

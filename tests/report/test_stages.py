@@ -19,7 +19,16 @@ from fairness_audits.results import markup
 from pipeline import io
 from pipeline.report import environment, html, registry
 from pipeline.report.artefacts import compared, together
-from pipeline.report.claims import NOT_CONFIRMED, Decision, Found, lines
+from pipeline.report.claims import (
+    CONFIRMED,
+    NOT_CONFIRMED,
+    NOT_TESTABLE,
+    UNDECIDED,
+    Decision,
+    Found,
+    beside_reference,
+    lines,
+)
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.registry import label
 from pipeline.stages import artefacts, collect
@@ -218,7 +227,7 @@ def test_the_summary_says_what_was_made_and_how_much_agrees(study: dict[str, Any
     assert "official data" in text
     counts = study["results"]
     found = counts["verdicts"]
-    compared = found["agrees"] + found["no difference shown"] + found["differs"]
+    compared = sum(found[name] for name in ("agrees", "consistent", "no difference shown", "differs"))
     assert f"{counts['numbers']} numbers in {counts['lines']} places" in text
     assert f"{found['no difference shown']} of {compared} show no difference" in text
     assert f"{found['differs']} differ" in text
@@ -299,7 +308,7 @@ def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
     inputs: Inputs, published: pd.DataFrame, facts: dict[str, Any]
 ) -> None:
     parts = (Found("q of one", 1.25, 1.0, 1.5, 10, True), Found("q of two", 2.5, 2.0, 3.0, 10, False, decimals=1))
-    told = lines([Decision("A finding.", "Section 4", "table_1", NOT_CONFIRMED, parts)])
+    told = lines([Decision("A finding.", "Section 4", "table_1", NOT_CONFIRMED, parts=parts)])
     index = html.describe(inputs, {"table_1": build("table_1", inputs)}, compared(inputs, published), told)
     page = Page(html.page([index], {}, facts))
     first = page.text[: page.text.index("Table 1.", page.text.index("A finding."))]
@@ -307,6 +316,34 @@ def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
         assert words in first
     assert "#individual_fairness-table_1" in page.links
     assert "not confirmed:     A finding." in html.summary([index], "report.html")
+
+
+@pytest.mark.parametrize(
+    ("run", "reference", "expected"),
+    [
+        (CONFIRMED, CONFIRMED, "consistent"),
+        (UNDECIDED, CONFIRMED, "too small to tell"),
+        (NOT_CONFIRMED, CONFIRMED, "contradicts it"),
+        (NOT_TESTABLE, CONFIRMED, "not tested here"),
+        (CONFIRMED, UNDECIDED, "confirmed in this run"),
+    ],
+)
+def test_a_run_stands_beside_the_verdict_of_the_reference(
+    inputs: Inputs, published: pd.DataFrame, facts: dict[str, Any], run: str, reference: str, expected: str
+) -> None:
+    listed = pd.DataFrame({"claim": ["A finding."], "outcome": [reference]})
+    told = lines([Decision(says, "Section 4", "table_1", run) for says in ("A finding.", "A new one.")])
+    first, new = beside_reference(told, listed)
+    assert (first["reference"], first["standing"], new["standing"]) == (reference, expected, "")
+    index = html.describe(inputs, {"table_1": build("table_1", inputs)}, compared(inputs, published), [first])
+    assert f"This run: {expected}." in Page(html.page([index], {}, facts)).text
+    assert f"(this run: {expected})" in html.summary([index], "report.html").replace("\n" + " " * 21, " ")
+
+
+def test_studies_of_papers_stand_in_their_order_and_our_own_last() -> None:
+    names = ["agreement", "added", "fliptest", "individual_fairness", "robustness_bias", "permutation_tests"]
+    studies = [{"study": name, "paper": "This project" if name == "agreement" else "A paper"} for name in names]
+    assert [study["study"] for study in html.ordered(studies)] == [*html.ORDER, "added", "agreement"]
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

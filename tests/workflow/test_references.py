@@ -69,7 +69,7 @@ def test_verdicts_are_those_of_the_reference(study: str) -> None:
     listed = reference_store.load_list(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")
     listed = listed.reset_index(drop=True)
     message = COMMAND.format(study=study)
-    texts = ["artefact", "row", "column", "reading", "verdict"]
+    texts = ["artefact", "row", "column", "of", "reading", "verdict", "differs_before"]
     pd.testing.assert_frame_equal(
         found[texts].astype(object), listed[texts].astype(object), obj=message, check_dtype=False
     )

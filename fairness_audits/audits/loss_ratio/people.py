@@ -108,7 +108,7 @@ def by_people(
             f"at least {settings.least_share:g} is asked for",
             option="least_share",
             remedy="Name the indicators of each category by --one-hot, include the sensitive columns among the model's "
-            "inputs if it takes them, or lower --least-share",
+            "inputs if it takes them, or lower --least-share. fliptest and permutation need no fair metric",
         )
 
     def own_probability(z: Array, rows: Array) -> Array:

@@ -67,16 +67,16 @@ held_out_rows: The test is valid only if the audited rows played no part in maki
 metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study.
 not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, not
   those that are treated worst.
-whole_people: The model's outputs jump, so that no gradient can be followed. Comparable individuals are whole people:
-  one or two columns that the metric permits ({{permitted}}) take values of {{rows:,}} reference rows, at most
-  {{candidates}} candidates. Rejecting shows that such a change raises the loss; not rejecting shows nothing about
-  others.
+whole_people: Comparable individuals are whole people: one or two columns that the metric permits ({{permitted}}) take
+  values of {{rows:,}} reference rows, at most {{candidates}} candidates. Rejecting shows that such a change raises the
+  loss; not rejecting shows nothing about others.
 clipped: Probabilities are held within {{clip:g}} and {{most:g}} in the losses. The error-rate ratio needs no such
   bound.
 erratic: The worst candidate for each row rejects, but one candidate for each label and present value does not (mean
   ratio {{mean}}, lower bound {{bound}}): the model is erratic in the permitted columns, not systematically unfair.
-placebo: The same search along {{directions}} drawn at random has the mean ratio {{mean}} ({{interval}}). {{how}} of the
-  excess over 1 would be found without the sensitive directions: it is the model's sensitivity at large.
+placebo: The same search along {{directions}} drawn at random has the mean ratio {{mean}} ({{interval}}), beside the
+  audit's {{own}}: so sensitive is the model to changes at large. The test says that permitted changes raise the loss,
+  not that others do not.
 pinned: {{pinned:.0f}} % of the sensitive directions lie in columns that the bounds hold where they began, such as
   indicators, which cannot fall below 0 or rise above 1. Few people within the bounds are alike in this metric, so the
   ratio is small; --bounds=none shows it without them.
@@ -316,7 +316,7 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "part_of_rows": data["part"] and {"part": data["part"]},
         "held_out_rows": True,
-        "metric_of_audited_rows": metric["source"] == "learned",
+        "metric_of_audited_rows": metric["source"] == "learned" and metric["path"] == data["path"],
         "not_rejected": not test["rejected"],
         "still_growing": not whole and not test["rejected"] and growing,
         "whole_people": whole
@@ -359,7 +359,7 @@ def placebo_condition(facts: Mapping[str, Any]) -> dict[str, Any] | bool:
         "directions": f"{count} {what if count > 1 else what[:-1]}",
         "mean": factor(placebo["S_n"]),
         "interval": span((placebo["ci_low"], placebo["ci_high"]), factor),
-        "how": "All" if share >= 1 else f"{100 * share:.0f} %",
+        "own": factor(test["S_n"]),
     }
 
 

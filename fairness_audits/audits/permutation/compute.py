@@ -32,6 +32,7 @@ from fairness_audits.results.formats import plural
 from fairness_audits.results.sentences import caveats
 from fairness_audits.seeds import generators
 from fairness_audits.tables import contingency, numbers, predictions
+from fairness_audits.tables.groupings import Constant
 from fairness_audits.tables.groupings import grouping as grouping_of
 from fairness_audits.tables.levels import level_name, rest_of
 from fairness_audits.tables.table import Table
@@ -40,6 +41,8 @@ CORRELATION = "correlation"
 SEVERAL = {"equalized_odds": ("tpr", "fpr")}
 """Notions of fairness that are about more than one metric."""
 KNOWN = (*METRICS, *ALIASES, *SEVERAL, CORRELATION)
+BASE_RATE = "base_rate"
+NO_LABEL, NO_DECISION = Constant("no label"), Constant("no decision")
 DRAWS = 10_000
 FOUR_FIFTHS = 0.8
 WIDTH = 0.2
@@ -55,6 +58,7 @@ IN_MEMORY = 20_000_000
 BINS = 10_000
 REFUSED = """
 nothing: nothing to audit: give scores (--score) or decisions (--prediction)
+labels: metric {metric} needs the true class of each row: give it by --label
 threshold: --threshold cuts scores, but --score is not given
 both: --threshold makes decisions of scores, and --prediction gives them: leave one of them out
 no_group: metric {metric} is compared between groups: give them by --group
@@ -133,11 +137,13 @@ def planned(settings: Settings) -> Plan:
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
     metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
     # Metrics without the columns that they are computed of, columns without a metric, tests not made together.
-    rates = [metric.name for metric in metrics if _of_decisions(metric)]
+    rates = [metric.name for metric in metrics if _of_decisions(metric) and metric.name != BASE_RATE]
     scored = [metric.name for metric in metrics if not (_of_decisions(metric) or isinstance(metric, UserMetric))]
     score, decided = settings.score is not None, settings.prediction is not None
     found = {
-        "nothing": not score and not decided,
+        "nothing": not score and not decided and [one.name for one in metrics] != [BASE_RATE],
+        "labels": settings.label is None
+        and [{"metric": one.name} for one in metrics if one.name not in known_metrics.WITHOUT_LABEL],
         "threshold": settings.threshold is not None and not score,
         "both": settings.threshold is not None and decided,
         "no_group": not settings.group and [{"metric": metric.name} for metric in metrics],
@@ -195,7 +201,13 @@ Data: TypeAlias = tuple[Counts | Predictions, str]
 def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
     """Yield the metrics with their data, each kind of which is read once: counts of decisions, of scores, or rows."""
     settings = plan.settings
-    columns = {"group": grouping.column, "against": grouping.level, **settings.some("label", "positive", "score")}
+    undecided = settings.prediction is None and settings.threshold is None and settings.score is None
+    base_rate = any(metric.name == BASE_RATE for metric in plan.metrics)
+    for constant, needed in ((NO_LABEL, settings.label is None), (NO_DECISION, undecided or base_rate)):
+        if needed and constant.name not in table.columns:
+            table.add(constant)
+    columns = {"group": grouping.column, "against": grouping.level, **settings.some("positive", "score")}
+    columns["label"] = settings.label or NO_LABEL.name
     found: dict[Callable[..., Data], Data] = {}
     for metric in plan.metrics:
         alone = settings.cluster or isinstance(metric, UserMetric)
@@ -208,6 +220,9 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
 def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     """Count group x label x decision."""
     settings = plan.settings
+    if settings.prediction is None and settings.threshold is None:
+        made = contingency(table, **{**columns, "score": None}, prediction=NO_DECISION.name)
+        return made, "counts of labels"
     score = None if settings.prediction else settings.score
     counted = contingency(table, **{**columns, **settings.some("prediction", "threshold"), "score": score})
     return counted, f"counts of decisions ({settings.prediction or f'{settings.score} >= {settings.threshold:g}'})"
@@ -231,14 +246,19 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     """Read every row."""
     others = plan.settings.some("prediction", "threshold", "cluster")
+    if plan.settings.prediction is None and plan.settings.score is None:
+        others["prediction"] = NO_DECISION.name
     content = predictions(table, **columns, **others, bounds=plan.bounds)
     return content, f"rows, together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
 
 
 def varies(content: Counts | Predictions, metric: Metric) -> bool:
-    """Return whether the decisions or scores of a metric are not all the same."""
+    """Return whether the decisions or scores of a metric, or the labels of a base rate, are not all the same."""
+    of_label = metric.name == BASE_RATE
     if isinstance(content, Counts):
-        return int((content.table.sum(axis=(0, 1)) > 0).sum()) > 1
+        return int((content.table.sum(axis=(0, 2 if of_label else 1)) > 0).sum()) > 1
+    if of_label:
+        return bool(np.ptp(content.label) > 0)
     values = content.prediction if _of_decisions(metric) else content.score
     return values is not None and bool(np.ptp(values) > 0)
 

@@ -102,6 +102,7 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
         Rate("npv", "negative predictive value", ((1, 0), (0, 0)), REFUSED),
         Rate("accuracy", "accuracy", ((1, 0), (0, 1)), EVERYTHING),
         Rate("selection_rate", "selection rate", ACCEPTED, EVERYTHING),
+        Rate("base_rate", "base rate of the label", POSITIVE, EVERYTHING),
         # 2 TP / (2 TP + FP + FN), in which a true negative does not count.
         Mean(
             "f1",
@@ -119,6 +120,8 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
         Mean("log_loss", "log loss", log_loss, binary=True, probability=True),
     )
 }
+WITHOUT_LABEL = ("selection_rate", "mean_score")
+"""Metrics that do not look at the label."""
 HIGH_IS_WORSE = ("fnr", "fpr", "absolute_error", "squared_error", "log_loss")
 """Metrics of which the highest value is the worst."""
 RATES: Mapping[str, Rate] = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}

@@ -13,8 +13,7 @@ of the hypothesis (Chan 1998).
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
-from scipy.stats import binom
+from scipy.special import gammaln, ndtr, ndtri, xlog1py, xlogy
 
 from fairness_audits.audits.permutation.exact import Rates
 from fairness_audits.values import Array
@@ -138,9 +137,15 @@ def nuisance(at: float, comparison: Comparison) -> tuple[Array, Array]:
 def chances(outcomes: Array, f_a: Array, f_b: Array) -> Array:
     """Compute the chance of a set of outcomes (m_a + 1, m_b + 1), booleans, for pairs of rates (k,): (k,)."""
     m_a, m_b = outcomes.shape[0] - 1, outcomes.shape[1] - 1
-    p_a = binom.pmf(np.arange(m_a + 1), m_a, np.asarray(f_a)[:, None])
-    p_b = binom.pmf(np.arange(m_b + 1), m_b, np.asarray(f_b)[:, None])
+    p_a, p_b = _binomial(m_a, np.asarray(f_a)), _binomial(m_b, np.asarray(f_b))
     return ((p_a @ outcomes.astype(float)) * p_b).sum(axis=1)
+
+
+def _binomial(m: int, f: Array) -> Array:
+    """Return the chance of each number of events among m rows, for rates (k,): (k, m + 1)."""
+    x, share = np.arange(m + 1), f[:, None]
+    ways = gammaln(m + 1) - gammaln(x + 1) - gammaln(m - x + 1)
+    return np.exp(ways + xlogy(x, share) + xlog1py(m - x, -share))
 
 
 def score_interval(rates: Rates, alpha: float, comparison: Comparison = "difference") -> tuple[float, float]:

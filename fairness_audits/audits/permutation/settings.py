@@ -38,8 +38,8 @@ examples:
         --reference 'male & white,age < 40' --metric selection_rate --ratio
 
 metrics: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, selection_rate (demographic_parity), f1 of decisions,
-equalized_odds for tpr and fpr; auc, mean_score, mean_error, absolute_error, squared_error, log_loss of scores;
-correlation with --attribute.
+base_rate of the label, equalized_odds for tpr and fpr; auc, mean_score, mean_error, absolute_error, squared_error,
+log_loss of scores; correlation with --attribute.
 """
 PAGE = "docs/guide/permutation.md explains all options and the JSON."
 FILES = "audit.json, the page permutation.html, tests.csv, groups.csv and the figure"
@@ -49,7 +49,12 @@ class Data(Options, title="data"):
     predictions: str = source(
         "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size", metavar="FILE"
     )
-    label: str = source("the column with the true class, 0 or 1", metavar="COLUMN", python="y")
+    label: str | None = source(
+        "the column with the true class, 0 or 1 (not needed for selection rates, mean scores and correlations)",
+        None,
+        "COLUMN",
+        python="y",
+    )
     positive: str | None = option("the label's value that counts as 1 (where it is not 0 and 1)", None, "VALUE")
     score: str | None = source("the column with the model's score or probability of class 1", None, "COLUMN")
     prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")

@@ -20,7 +20,9 @@ SHADES = LinearSegmentedColormap.from_list("unfairness", ("#ffffff", "#e9a27c", 
 SHARE = Normalize(0, 1)
 PANEL = 1.75
 """Inches: the height of a panel."""
-UNFAIR = "unfairness of those that fail, as a share of the largest in the column"
+UNFAIR = "unfairness of those that fail: from .3 (nothing) to 1 (the largest in the column)"
+FAILING = 0.3
+"""The least shade of a model that fails, or a large ratio would make the other failures of its column look pale."""
 NOTHING = "#ececec"
 LARGE = 100.0
 """From where an effect is shown without decimals."""
@@ -70,7 +72,8 @@ def figure_agreement(inputs: Inputs) -> Picture:
             for row in shown
         ]
         bold = np.array([[v.rejected for v in row] for row in shown])
-        shade = np.where(bold | np.isnan(worst), np.clip(worst / largest, 0, 1), 0.0)
+        shade = FAILING + (1 - FAILING) * np.clip(worst / largest, 0, 1)
+        shade = np.where(bold | np.isnan(worst), shade, 0.0)
         _cells(axes, shade, texts, bold, list(map(label, names)), [SHORT.get(x, m.MEASURES[x]) for x in measures])
     every = [verdict for found in verdicts.values() for verdict in found.values()]
     grey = " ".join(f"{sentence(word)}: {why}." for word, why in m.WHY.items() if word in {v.word for v in every})

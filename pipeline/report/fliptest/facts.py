@@ -24,7 +24,16 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame."""
     rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
     derived = [*_rates(rows), *claims(inputs)]
-    return with_facts(inputs, [*configured_facts(inputs.points, _map_of), *_of_the_list(inputs)], derived)
+    facts = [*configured_facts(inputs.points, _map_of), *_of_the_list(inputs)]
+    return _with_health(with_facts(inputs, facts, derived))
+
+
+def _with_health(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with ``reaches``: whether the map of the trial reaches its target, of maps that were checked."""
+    keys = ["block", "dataset", "method", "transport", "given", "direction", "repetition"]
+    rows = rows.assign(**{name: np.nan for name in keys if name not in rows})
+    found = rows[rows["statistic"] == "healthy"].drop_duplicates(keys)[[*keys, "value"]]
+    return rows.merge(found.rename(columns={"value": "reaches"}), on=keys, how="left")
 
 
 def _map_of(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,24 +132,47 @@ def _subgroups(inputs: Inputs) -> Iterator[pd.DataFrame]:
 def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
     """What section 3.2 says of the WGAN, in each of its distributions, which take a trial's place in ``repetition``.
 
-    :data:`COMPARED` with another map, with a jackknife ``error`` over the draws that both have.
+    :data:`COMPARED` with another map, with a jackknife ``error`` over the draws in which neither map mirrors a feature;
+    and of each map ``oriented``, whether it mirrors none.
     """
     common = {"block": "stability", "dataset": w.GAUSSIAN, "method": "none", "origin": "simulated"}
     found: list[dict[str, Any]] = []
     by_distribution = which_map.stability_rows(inputs).groupby(["correlation", "dimension"])
     for number, ((correlation, dimension), rows) in enumerate(by_distribution):
         place = {"repetition": number, "correlation": correlation, "dimension": dimension, "transport": w.WGAN}
+        maps = (w.WGAN, w.EXACT, w.STOCHASTIC)
         images = {
             (name, point): which_map.images(rows[rows["transport"] == name], point)
-            for name in (w.WGAN, w.EXACT, w.STOCHASTIC)
+            for name in maps
             for point in which_map.POINTS
         }
+        kept = {name: oriented(images[name, which_map.ZEROS], images[name, which_map.ONES]) for name in maps}
+        # The exact map sends people to other people, so two of them do not tell its direction; it cannot mirror.
+        kept[w.EXACT] = np.ones_like(kept[w.EXACT])
+        for name, keeps in kept.items():
+            found += [
+                {**place, "transport": name, "repetition": draw, "statistic": "oriented", "value": float(keep)}
+                for draw, keep in enumerate(keeps)
+            ]
         for statistic, other, point, gap in COMPARED:
             both = images[w.WGAN, point], images[other, point]
-            if min(map(len, both)) > 1:
+            if len(both[0]) != len(both[1]):
+                continue
+            # Maps that mirror a feature are counted (``oriented``), not averaged.
+            keep = kept[w.WGAN] & kept[other]
+            both = both[0][keep], both[1][keep]
+            if keep.sum() > 1:
                 value, error = gap(*both), jackknife(gap, *both)
-                found.append({**place, "statistic": statistic, "value": value, "error": error, "draws": len(both[0])})
+                own = {"point": point, "statistic": statistic, "value": value, "error": error, "draws": int(keep.sum())}
+                found.append({**place, **own})
     yield pd.DataFrame(found).assign(**common)
+
+
+def oriented(zeros: Array, ones: Array) -> Array:
+    """Whether each of n maps (n,) keeps the direction of every feature: its images (n, d) of 1 lie above those of 0."""
+    if zeros.shape != ones.shape:
+        return np.zeros(len(zeros), bool)
+    return np.asarray((ones > zeros).all(axis=1), bool)
 
 
 def jackknife(gap: Callable[[Array, Array], float], one: Array, other: Array) -> float:
@@ -165,8 +197,11 @@ def further_from_1(one: Array, other: Array) -> float:
 
 
 COMPARED = (
-    ("log_variance_over_exact", w.EXACT, which_map.ZEROS, log_variance_ratio),
-    ("log_variance_over_stochastic", w.STOCHASTIC, which_map.ZEROS, log_variance_ratio),
+    *(
+        (f"log_variance_over_{name}", other, point, log_variance_ratio)
+        for name, other in (("exact", w.EXACT), ("stochastic", w.STOCHASTIC))
+        for point in which_map.POINTS
+    ),
     ("distance_beyond_exact", w.EXACT, which_map.ONES, further_from_1),
 )
 """The number that is below 0 where the WGAN is better, than which map, at which point."""

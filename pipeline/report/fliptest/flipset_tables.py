@@ -24,8 +24,8 @@ SEARCH = "FairTest's search"
 SHOWN = 7
 """Contexts that are shown: those with the largest effects, and whatever else is reported."""
 IN_BRACKETS = (
-    "Mean \u00b1 standard deviation over the trials, each with its own map. In brackets: the interval of one trial, "
-    "for other people (Clopper and Pearson's of a count, Tango's of the net size); means of the ends."
+    "Mean \u00b1 standard deviation over the trials, each with its own map. The file of the table has the interval of "
+    "one trial, for other people (Clopper and Pearson's of a count, Tango's of the net size); means of the ends."
 )
 
 
@@ -36,7 +36,7 @@ def size_columns() -> list[Column]:
     for key, statistic, flipset in names:
         of = partial(AuditedMap.estimate, statistic=statistic, flipset=flipset)
         columns.append(Column(key, "spread", of, decimals=0, name=w.FLIPSETS.get(key, key)))
-        columns.append(Column(f"{key} interval", "interval", of, decimals=0, name="in one trial"))
+        columns.append(Column(f"{key} interval", "interval", of, decimals=0, name="in one trial", printed=False))
     return columns
 
 

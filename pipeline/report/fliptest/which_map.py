@@ -71,11 +71,13 @@ def stability_rows(inputs: Inputs) -> pd.DataFrame:
     "figure_2_mean",
     point=ONES,
     summary=means,
-    label="mean image of $1$",
-    title="Regression to the mean: where each map sends a person with every feature at one.",
-    alternative="Points: mean images of each map by the number of features, one panel for each correlation.",
-    note="Both groups have the same distribution, so a map that moves nobody would stay on the dashed line. A point is "
-    "one feature, a line their mean, over {draws} draws; maps stand beside each other at each number of features.",
+    label="image of $1$",
+    title="Where each map sends a person with every feature at one.",
+    alternative="Points: the images under each map by the number of features, and their medians, one panel for each "
+    "correlation.",
+    note="Both groups have the same distribution, so a map that moves nobody would stay on the dashed line. A small "
+    "point is one feature in one of {draws} draws, a line their median; maps stand beside each other at each number of "
+    "features. Images near \u22121 are those of maps that mirror the feature.",
 )
 def figure_of_images(
     inputs: Inputs, point: str, summary: Callable[[Array], Array], label: str, title: str, alternative: str, note: str
@@ -94,9 +96,16 @@ def figure_of_images(
             line = []
             for place, dimension in zip(places, dimensions, strict=True):
                 of_one = part[part["dimension"] == dimension]
-                values = summary(images(of_one, point)) if len(of_one) else np.full(1, np.nan)
-                line.append(float(np.nanmean(values)) if len(of_one) else np.nan)
-                axes.plot(np.full(len(values), place), values, alpha=0.55, markeredgewidth=0, **look)
+                here_images = images(of_one, point) if len(of_one) else np.full((1, 1), np.nan)
+                values = summary(here_images)
+                # A mean of maps that keep and that mirror the feature is where neither sends anybody.
+                middle = np.nanmedian(here_images) if point == ONES else np.nanmean(values)
+                line.append(float(middle) if len(of_one) else np.nan)
+                dots = here_images.ravel() if point == ONES else values
+                width = WIDTH_OF_A_GROUP / len(maps) / 3
+                spread_out = place + width * np.sin(np.arange(len(dots)) * 2.4) * (point == ONES)
+                look["markersize"] = 1.1 if point == ONES else 3.2
+                axes.plot(spread_out, dots, alpha=0.35 if point == ONES else 0.55, markeredgewidth=0, **look)
             curve(axes, places, line, style, markersize=3.2)
         axes.set_xticks(range(len(dimensions)), [f"{d:g}" for d in dimensions])
         if point == ZEROS:

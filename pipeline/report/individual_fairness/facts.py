@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
+from scipy.stats import spearmanr
 
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.table import Column, Kind
@@ -189,6 +190,33 @@ def _heatmap_readings(inputs: Inputs) -> Iterator[dict[str, Any]]:
         for side, sign in BOUNDARY_SIDES.items():
             value = boundary(middle["theta_1"].to_numpy(float), middle["value"].to_numpy(float), delta, sign)
             yield {**place, "statistic": f"boundary_{side}", "value": value}
+        yield from _accepted(panel, place, delta)
+
+
+def _accepted(panel: pd.DataFrame, place: Mapping[str, Any], delta: float) -> Iterator[dict[str, Any]]:
+    """What each fair weight theta_2 does to the range of unfair weights theta_1 that are accepted, T_n <= delta.
+
+    ``accepted_low`` and ``accepted_high``: its ends less those at theta_2 = 0. ``trend``: Spearman's correlation of T_n
+    with |theta_1|. ``at_zero``: T_n at theta_1 = 0. ``tilt``: how far the middles of the ranges at theta_2 and -theta_2
+    are apart. ``repetition`` numbers the weights.
+    """
+    wide = panel.pivot(index="theta_2", columns="theta_1", values="value")
+    theta, values = wide.columns.to_numpy(float), wide.to_numpy(float)
+    accepted = values <= delta
+    ends = np.array([[theta[row].min(), theta[row].max()] if row.any() else [np.nan] * 2 for row in accepted])
+    middle = int(np.argmin(np.abs(wide.index.to_numpy(float))))
+    nearest = int(np.argmin(np.abs(theta)))
+    for number, (row, (low, high)) in enumerate(zip(values, ends, strict=True)):
+        found = {
+            "accepted_low": low - ends[middle, 0],
+            "accepted_high": high - ends[middle, 1],
+            "trend": spearmanr(np.abs(theta), row).statistic,
+            "at_zero": row[nearest],
+        }
+        if number > middle:
+            found["tilt"] = abs(ends[number].mean() - ends[2 * middle - number].mean())
+        for statistic, value in found.items():
+            yield {**place, "repetition": number, "statistic": statistic, "value": round(float(value), 9)}
 
 
 def _ever_rejected(inputs: Inputs) -> Iterator[dict[str, Any]]:

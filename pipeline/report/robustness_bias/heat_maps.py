@@ -33,12 +33,12 @@ ANNOTATED = 12
 LONG = 11
 """Letters of a name beyond which names are turned."""
 EXTREME = 0.98
-"""Quantile of |sigma| at which the colours end, if it is between ``LITTLE`` and ``LEAST``."""
-LITTLE = 0.25
-"""The colours end no earlier: what is small looks small."""
-LEAST = 1.0
-"""-sigma of a group without any robust point, the least that there is; above 0 sigma has no end."""
-CELL, TITLE = (0.3, 0.145, 0.1), (0.3, 0.3, 0.24)
+"""Quantile of |log(1 + sigma)| at which the colours end, if it is between ``LITTLE`` and ``MOST_COLOURED``."""
+LITTLE, MOST_COLOURED = 0.25, float(np.log(5.0))
+"""The colours end no earlier: what is small looks small; and at sigma = 4 and -.8 at the latest."""
+SCALE = (-0.8, -0.5, -0.2, 0.0, 0.25, 1.0, 2.0, 4.0)
+"""sigma that the scale of colours is marked at."""
+CELL, TITLE = (0.36, 0.145, 0.1), (0.3, 0.3, 0.24)
 """Heights, inches, of a network's row and of a panel's title: with numbers, in one strip, in two."""
 LABELS = 0.55
 """Height of the names of the groups."""
@@ -117,7 +117,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     groups = made[0].groups
     parts = [groups[start : start + MOST] for start in range(0, len(groups), MOST)]
     end = color_end(np.concatenate([strip.sigma.ravel() for strip in made]))
-    figure = _drawn(made, parts, Normalize(-end, end))
+    figure = _drawn(made, parts, end)
     legible = len(groups) <= ANNOTATED
     mark = "Bold, with *" if legible else "Dots"
     below = " Below it its 95 % interval; none where all points of the group have one distance, such as no radius."
@@ -129,8 +129,9 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(
             f"{mark}: sigma differs from 0 (permutation test, p below {LEVEL:g} after Holm's adjustment over the "
-            f"groups of the data set).{below if legible else ''} Colours end at "
-            f"\u00b1{number(end, 2)}; sigma cannot be below \u22121. Light: fewer than {study.TOO_FEW} correctly "
+            f"groups of the data set).{below if legible else ''} Colours show log(1 + sigma) and "
+            f"end at sigma {number(float(np.expm1(-end)), 2)} and {number(float(np.expm1(end)), 2)}; sigma cannot be "
+            f"below \u22121. Light: fewer than {study.TOO_FEW} correctly "
             "classified points, too few. Grey: not defined, as nothing outside the group is safe from any "
             "perturbation, or the group is empty. Shares of all members, so accuracy has a part in it.",
             *not_yet(study.run(found)),
@@ -150,13 +151,22 @@ def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
     return (f"Without a first epoch, as {why}: {', '.join(names)}.",) if names else ()
 
 
+def shade(sigma: Array) -> Array:
+    """log(1 + sigma), which the colours show: twice as far from the boundary is as strong as half as far."""
+    with np.errstate(divide="ignore"):
+        found: Array = np.log1p(np.maximum(sigma, -1.0))
+    return found
+
+
 def color_end(sigma: Array) -> float:
-    """Where the colours end on either side: a high quantile of |sigma|, .25 to 1, for sigma >= -1 has no upper end."""
-    largest = np.abs(sigma[np.isfinite(sigma)])
-    return float(np.clip(np.quantile(largest, EXTREME), LITTLE, LEAST)) if largest.any() else LEAST
+    """Where the colours end on either side: a high quantile of |log(1 + sigma)|."""
+    size = np.abs(shade(sigma[np.isfinite(sigma)]))
+    size = size[np.isfinite(size)]
+    return float(np.clip(np.quantile(size, EXTREME), LITTLE, MOST_COLOURED)) if size.any() else MOST_COLOURED
 
 
-def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], scale: Normalize) -> Figure:
+def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], end: float) -> Figure:
+    scale = Normalize(-end, end)
     rows = [len(strip.networks) for strip in made] * len(parts)
     dense = (len(made[0].groups) > ANNOTATED) + (len(parts) > 1)
     height = CELL[dense] * sum(rows) + TITLE[dense] * len(rows) + len(parts) * LABELS + 0.15
@@ -170,10 +180,12 @@ def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], sc
             if turn == 0:
                 panel_letter(axes, "abcdefgh"[place])
     sigma = np.concatenate([strip.sigma.ravel() for strip in made])
-    beyond = bool((sigma < scale.vmin).any()), bool((sigma > scale.vmax).any())
+    beyond = bool((shade(sigma) < -end).any()), bool((shade(sigma) > end).any())
     extend = {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[beyond]
     shown = ScalarMappable(scale, COLORS)
     bar = figure.colorbar(shown, ax=list(grid.flat), extend=extend, fraction=0.03, pad=0.01, aspect=40)
+    marked = [value for value in SCALE if abs(np.log1p(value)) <= end + 1e-9]
+    bar.set_ticks(list(shade(np.array(marked))), labels=[f"{value:g}".replace("-", "\u2212") for value in marked])
     ends = r": less robust $\leftarrow$ 0 $\rightarrow$ more robust" if height > TALL else ""
     bar.set_label(rf"$\sigma(P)${ends}")
     return figure
@@ -188,7 +200,8 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
     axes.set_facecolor(UNDEFINED)
     edges: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.4}
     axes.pcolormesh(np.ma.masked_where(~few, few), cmap=ListedColormap([FEW]), **edges)
-    axes.pcolormesh(np.ma.masked_invalid(sigma), cmap=COLORS, norm=scale, **edges)
+    shades = np.where(np.isfinite(sigma), np.maximum(shade(sigma), -2 * MOST_COLOURED), np.nan)
+    axes.pcolormesh(np.ma.masked_invalid(shades), cmap=COLORS, norm=scale, **edges)
     axes.invert_yaxis()
     axes.set_yticks(np.arange(len(strip.networks)) + 0.5, strip.networks, fontsize=size)
     axes.set_title(strip.title, fontsize=title, pad=3)
@@ -198,14 +211,14 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
     centred: dict[str, Any] = {"ha": "center", "va": "center"}
     for row, column in np.argwhere(np.isfinite(sigma)):
         value, stands = sigma[row, column], bool(significant[row, column])
-        ink = ink_on(COLORS(scale(value)))
+        ink = ink_on(COLORS(scale(shades[row, column])))
         if legible:
             weight, text = "bold" if stands else "normal", number(value, 2) + "*" * stands
             axes.text(column + 0.5, row + 0.34, text, fontsize=5.6, fontweight=weight, color=ink, **centred)
             ends = (low[row, column], high[row, column])
             if np.isfinite(ends).all():
                 text = f"{number(ends[0], 2)}, {number(ends[1], 2)}"
-                axes.text(column + 0.5, row + 0.74, text, fontsize=4, color=ink, **centred)
+                axes.text(column + 0.5, row + 0.74, text, fontsize=5, color=ink, **centred)
         elif stands:
             axes.plot(column + 0.5, row + 0.5, marker="o", markersize=1.6, color=ink, linestyle="none")
     for row, column in np.argwhere(few) if legible else ():

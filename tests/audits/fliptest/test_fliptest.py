@@ -11,6 +11,7 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 from fairness_audits.seeds import generators
+from fairness_audits.transport import quality
 from fairness_audits.transport.quality import nearest_values
 from fairness_audits.values import Array, Classifier, Dataset, TransportMap
 from pipeline.audits import map_quality, map_stability
@@ -380,12 +381,21 @@ def stability(dataset: Dataset, by: Array) -> pd.DataFrame:
 def test_each_trial_says_where_its_map_sends_the_two(fixed: Dataset) -> None:
     rows = stability(fixed, GAP * np.array([[0.0], [1.0], [2.0]]))
     found = rows[rows["statistic"] == "image"].set_index(["repetition", "point", "feature"])["value"]
-    assert set(rows["statistic"]) == {"image", "ks"}
+    assert set(rows["statistic"]) == {"image", "ks", "orientation"}
+    assert rows.loc[rows["statistic"] == "orientation", "value"].to_numpy() == pytest.approx(np.ones(3 * 2))
     assert len(found) == 3 * 2 * 2
     for trial in range(3):
         for j, name in enumerate(("1", "2")):
             assert found[trial, "ones", name] == pytest.approx(1 + trial * GAP[j])
             assert found[trial, "zeros", name] == pytest.approx(trial * GAP[j])
+
+
+def test_a_mirrored_feature_has_the_marginals_of_the_group_and_the_opposite_orientation() -> None:
+    rows = np.random.default_rng(0).normal(size=(4000, 2))
+    images = rows * np.array([1.0, -1.0])
+    assert quality.healthy(quality.ks(rows, images))
+    assert quality.orientation(rows, images) == pytest.approx([1.0, -1.0])
+    assert np.isnan(quality.orientation(np.ones((3, 1)), np.ones((3, 1)))).all()
 
 
 def test_a_map_that_misses_the_group_says_so_however_surely_it_does(fixed: Dataset) -> None:

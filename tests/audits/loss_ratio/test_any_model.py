@@ -167,7 +167,7 @@ def test_a_tuned_threshold_decides_about_errors() -> None:
     assert errors["wrong_before"] == round((1 - found.facts["results"]["accuracy"]) * audited)
 
 
-@pytest.mark.parametrize("width", [1e-3, 1.0])
+@pytest.mark.parametrize("width", [0.5, 2.0])
 def test_a_jump_is_told_from_a_slope(width: float) -> None:
     rng = np.random.default_rng(0)
     x, u = rng.normal(size=(2000, 3)), np.array([[1.0, 0, 0]])

@@ -125,7 +125,7 @@ def test_a_setting_beyond_the_stability_limit_leaves_a_gap() -> None:
     assert set(chosen(there, statistic="rejected")["value"]) <= {0.0, 1.0}
     alone = chosen(audit(data, classifier).rows, step_size=0.01)
     pd.testing.assert_frame_equal(there, alone.reset_index(drop=True))
-    with pytest.raises(ValueError, match=r"step size 0\.03 is unstable for regularization 50: .* = 0\.02;"):
+    with pytest.raises(ValueError, match=r"step size 0\.03 is unstable for regularization 50: .* = 0\.02"):
         audit(data, classifier, step_size=[0.03, 0.04])
 
 

@@ -266,6 +266,9 @@ def test_newcombes_interval_covers_the_difference_of_unequal_rates() -> None:
     low, high = newcombe_interval(TABLES[0], 0.05, "two-sided")
     assert newcombe_interval(TABLES[0], 0.025, "greater") == (low, 1.0)
     assert newcombe_interval(TABLES[0], 0.025, "less") == (-1.0, high)
+    # Newcombe 1998, table II, method 10.
+    published = newcombe_interval(Rates(56, 70, 48, 80), 0.05, "two-sided")
+    assert published == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
 def test_newcombes_interval_by_itself_leaves_out_all_zeros_that_the_exact_test_rejects() -> None:

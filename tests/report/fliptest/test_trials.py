@@ -217,10 +217,29 @@ def test_stability_is_compared_in_each_distribution(inputs: Inputs) -> None:
     rows.loc[exact, "value"] = (start - 0.01 * dimension * start + 0.1 * wave)[exact]
     rows.loc[gan, "value"] = (start + np.where(dimension == 20, 0.5, 0.01) * wave)[gan]
     found = pd.concat(claims(replace(inputs, rows=rows)), ignore_index=True)
-    steadier = found.loc[found["statistic"] == "log_variance_over_exact", "value"] < 0
-    assert steadier.tolist() == [True, True, False, True, False]
+    compared = found[found["statistic"] == "log_variance_over_exact"]
+    for _, at_point in compared.groupby("point"):
+        assert (at_point["value"] < 0).tolist() == [True, True, False, True, False]
     # Half a wave against a tenth: twenty-five times the variance.
-    widest = found[(found["statistic"] == "log_variance_over_exact") & (found["dimension"] == 20)]
+    widest = compared[compared["dimension"] == 20]
     assert widest["value"].to_numpy() == pytest.approx(np.log(25.0))
     nearer = found[found["statistic"] == "distance_beyond_exact"]
     assert nearer["value"].to_numpy() == pytest.approx(-0.01 * nearer["dimension"].to_numpy(float), abs=1e-9)
+    assert set(found.loc[(found["statistic"] == "oriented") & (found["transport"] != w.STOCHASTIC), "value"]) == {1.0}
+
+
+def test_maps_that_mirror_a_feature_are_counted_and_not_averaged(inputs: Inputs) -> None:
+    rows = inputs.rows.copy()
+    images = rows["statistic"] == "image"
+    start = (rows["point"] == which_map.ONES).astype(float)
+    draws = rows.loc[images, "repetition"].unique()
+    exact, gan = images & (rows["transport"] == w.EXACT), images & (rows["transport"] == w.WGAN)
+    rows.loc[exact | gan, "value"] = (start + 0.1 * rows["repetition"])[exact | gan]
+    mirrored = gan & (rows["repetition"] == draws[0]) & (rows["feature"] == "1")
+    rows.loc[mirrored, "value"] = -start[mirrored]
+    found = pd.concat(claims(replace(inputs, rows=rows)), ignore_index=True)
+    of_gan = found[(found["statistic"] == "oriented") & (found["transport"] == w.WGAN)]
+    assert (of_gan["value"] == (of_gan["repetition"] != 0)).all()
+    ratios = found[found["statistic"] == "log_variance_over_exact"].dropna(subset="value")
+    assert ratios["value"].to_numpy() == pytest.approx(0.0, abs=1e-9)
+    assert (ratios["draws"] == len(draws) - 1).all()

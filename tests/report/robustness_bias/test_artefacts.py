@@ -10,7 +10,7 @@ import pytest
 from pipeline.report import registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
-from pipeline.report.robustness_bias.heat_maps import color_end
+from pipeline.report.robustness_bias.heat_maps import color_end, shade
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable
 from tests.report.studies import build
@@ -73,11 +73,15 @@ def test_a_network_costs_its_passes_times_its_size(made_alone: Mapping[str, Any]
 
 @pytest.mark.parametrize(
     ("sigma", "end"),
-    [([-1.0, 0.2, 11.7, np.nan], 1.0), ([-0.4, 0.4], 0.4), ([-0.03, 0.02], 0.25), ([0.0, 0.0], 1.0), ([np.nan], 1.0)],
-)
-def test_colours_end_no_further_than_sigma_can_fall(sigma: list[float], end: float) -> None:
-    """One group that is many times as robust must not make the worst one pale."""
+    [
+        ([-1.0, 0.2, 11.7, np.nan], np.log(5)), ([-0.5, 1.0], np.log(2)), ([-0.03, 0.02], 0.25),
+        ([0.0, 0.0], np.log(5)), ([np.nan], np.log(5)),
+    ],
+)  # fmt: skip
+def test_colours_show_the_logarithm_and_end_where_the_worst_group_is_not_pale(sigma: list[float], end: float) -> None:
+    """Half and twice as far are equally strong, and one far more robust group leaves the others their colours."""
     assert color_end(np.array(sigma)) == pytest.approx(end)
+    assert shade(np.array([-0.5, 1.0])).sum() == pytest.approx(0.0)
 
 
 def test_the_penalty_s_table_has_every_form_of_the_distance_and_one_row_of_a_network_of_two_blocks(

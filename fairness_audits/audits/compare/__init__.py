@@ -1,0 +1,1 @@
+"""The same rows under two versions of a model."""

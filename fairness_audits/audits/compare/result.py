@@ -1,0 +1,227 @@
+"""From the settings of a comparison of two versions to its result."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.audits.compare.settings import Settings
+from fairness_audits.audits.inference import adjusted_p
+from fairness_audits.audits.permutation.metrics import METRICS, WITHOUT_LABEL, Auc, Mean, Rate, metric_named
+from fairness_audits.audits.permutation.outcomes import Predictions
+from fairness_audits.audits.permutation.paired import change, values
+from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.table import Attribute, attribute
+from fairness_audits.messages import check_columns
+from fairness_audits.results import sentences as words
+from fairness_audits.results.formats import decimal, level, p_text, plain, plural, span
+from fairness_audits.results.result import Column, Result, Section, Table, Verdict, rows_of, under
+from fairness_audits.seeds import generators
+from fairness_audits.tables import opened
+from fairness_audits.tables import table as tables
+from fairness_audits.tables.groupings import grouping as grouping_of
+from fairness_audits.tables.levels import rest_of
+from fairness_audits.tables.rows import grouped, outcomes
+from fairness_audits.values import Array
+
+CAVEATS = """
+same_rows: The tests are about the same rows under both versions, which neither version was made from.
+independent_rows: Rows count as independent.
+gaps: A gap is the metric of the first group minus that of the second; its change is tested by permutations of the rows'
+  changes between groups.
+"""
+LIMITS = """
+varied >= 1: Both versions say the same of everybody.
+small <= 0 unless rejected: {value} of {tests} tests are not exact and of a group with fewer than {least} rows, and hold
+  only in the limit of large groups.
+"""
+NAMED, SHOWN, LEAST = 3, 40, 20
+
+
+def from_files(settings: Settings) -> Result:
+    """Return the comparison in files. Raises ValueError for everything that the user can mend."""
+    with opened(settings.predictions, "duckdb", **settings.some("missing", "separator")) as table:
+        return audited(settings, table)
+
+
+def audited(settings: Settings, table: tables.Table) -> Result:
+    """Compare the versions in the rows of a table."""
+    entries = list(_entries(settings, table))
+    adjusted = adjusted_p([entry["p_value"] for entry in entries], range(len(entries)), settings.correct)
+    results = [
+        plain({**one, "adjusted_p_value": p, "rejected": p is not None and p <= settings.alpha})
+        for one, p in zip(entries, adjusted, strict=True)
+    ]
+    return Result(
+        audit="compare",
+        title="Comparison of two versions",
+        subject=settings.predictions,
+        verdict=_verdict(results, settings),
+        caveats=(
+            *words.caveats(CAVEATS, {"same_rows": True, "independent_rows": True, "gaps": True}),
+            *words.caveats(words.READING, table.notes),
+        ),
+        sections=(Section("Changes from the first version to the second", (_table(results, settings),)),),
+        facts={"rows": table.size(), "versions_compared": list(settings.versions), "results": results},
+        tables={"changes": _frame(results)},
+        settings=settings,
+    )
+
+
+def _metrics(settings: Settings) -> list[Rate | Mean]:
+    """Return the metrics. Raises InvalidInput for one that has no pairs of rows, or lacks what it needs."""
+    found: list[Rate | Mean] = []
+    for name in dict.fromkeys(settings.metric):
+        metric = metric_named(name)
+        if isinstance(metric, Auc):
+            raise InvalidInput(
+                "Metric auc has no value of each row", option="metric", remedy=f"There are {', '.join(METRICS)}"
+            )
+        if settings.label is None and metric.name not in WITHOUT_LABEL:
+            raise InvalidInput(f"Metric {name} needs the true class", option="label", remedy="Give it by --label")
+        found.append(metric)
+    return found
+
+
+def _entries(settings: Settings, table: tables.Table) -> Iterator[dict[str, Any]]:
+    """Yield the change of each group's metric, then those of the gaps, for each grouping and metric."""
+    metrics, groupings = _metrics(settings), [_grouping(text, table) for text in dict.fromkeys(settings.group)]
+    columns = [*([settings.label] if settings.label else []), *settings.versions, *(one.column for one in groupings)]
+    check_columns(table, columns, "label, versions or group", table.name)
+    frame = pd.DataFrame(table.arrays(list(dict.fromkeys(columns))))
+    for grouping in groupings:
+        codes, names = grouped(table, grouping.column, frame[grouping.column], grouping.level)
+        for metric in metrics:
+            label, first, second = _versions(settings, table, frame, metric)
+            (old, among), (new, _) = values(metric, label, first), values(metric, label, second)
+            pair = np.stack([old, new])[:, among]
+            yield from _changes(settings, grouping.name, metric, pair, codes[among], names)
+
+
+def _grouping(text: str, table: tables.Table) -> Attribute:
+    made = grouping_of(text, table.columns)
+    if made is None:
+        return attribute(text, table.columns)
+    table.add(made)
+    return Attribute(made.name)
+
+
+def _versions(
+    settings: Settings, table: tables.Table, frame: pd.DataFrame, metric: Rate | Mean
+) -> tuple[Array, Array, Array]:
+    """Return the label, and the decisions or scores of both versions."""
+    decided = isinstance(metric, Rate) or metric.decisions
+    label: Array | None = None
+    each = []
+    for version in settings.versions:
+        scored = not decided or settings.threshold is not None
+        label, score, decision = outcomes(
+            table,
+            frame,
+            label=settings.label,
+            positive=settings.positive,
+            threshold=settings.threshold if decided else None,
+            score=version if scored else None,
+            prediction=None if scored else version,
+        )
+        output = decision if decided else score
+        assert output is not None
+        each.append(output)
+    return np.zeros(len(frame), dtype=np.int64) if label is None else label, each[0], each[1]
+
+
+def _changes(
+    settings: Settings, grouping: str, metric: Rate | Mean, pair: Array, codes: Array, names: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """Yield the entries of one grouping and metric; ``pair`` (2, n) are the values of both versions."""
+    (rng,) = generators("audit", "compare", str(settings.seed), grouping, metric.name, repetitions=1)
+    delta = pair[1] - pair[0]
+    common = {"grouping": grouping, "metric": metric.name, "title": metric.title, "varied": bool(delta.any())}
+    for code, name in enumerate(names):
+        own = codes == code
+        if not own.any():
+            yield {**common, "what": name, **_nothing(0)}
+            continue
+        found = change(delta[own], alpha=settings.alpha, draws=settings.draws, rng=rng)
+        yield {
+            **common,
+            **{"what": name, "n": int(own.sum()), "first": pair[0, own].mean(), "second": pair[1, own].mean()},
+            **{"change": found.estimate, "interval": [found.low, found.high]},
+            **{"p_value": found.p_value, "exact": found.exact},
+        }
+    places = range(1 if len(names) == 2 else len(names))
+    for code in places:
+        own = codes == code
+        rest = names[1] if len(names) == 2 else rest_of(names[code], names)
+        what, least = f"gap {names[code]} - {rest}", int(min(own.sum(), (~own).sum()))
+        if least < 2 or not delta.any():
+            yield {**common, "what": what, **_nothing(least)}
+            continue
+        data = Predictions(np.zeros(len(delta), dtype=np.int64), delta, (~own).astype(np.int64), (names[code], rest))
+        asked: dict[str, Any] = {"alpha": settings.alpha, "draws": settings.draws, "alternative": "equal-tailed"}
+        test = permutation_test(data, "mean_score", rng=rng, **asked)
+        gaps = pair[:, own].mean(axis=1) - pair[:, ~own].mean(axis=1)
+        yield {
+            **common,
+            **{"what": what, "n": least, "first": gaps[0], "second": gaps[1], "change": test.difference},
+            **{"interval": [test.ci_low, test.ci_high], "p_value": test.p_value, "exact": False},
+        }
+
+
+def _nothing(n: int) -> dict[str, Any]:
+    """Return an entry of what cannot be tested."""
+    return {"n": n, **dict.fromkeys(("first", "second", "change", "p_value")), "interval": [None, None], "exact": True}
+
+
+def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdict:
+    """Say what changes."""
+    known = [one for one in results if one["p_value"] is not None]
+    found = [one for one in known if one["rejected"]]
+    told = [
+        f"{one['title']}, {one['grouping']} {one['what']}: {decimal(one['first'])} to {decimal(one['second'])}"
+        for one in sorted(found, key=lambda one: one["adjusted_p_value"])[:NAMED]
+    ]
+    more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    first, second = settings.versions
+    text = f"{len(found)} of {plural(len(known), 'change')} from {first} to {second} are shown"
+    text += f" at level {settings.alpha:g}: {'; '.join(told)}{more}." if told else f" at level {settings.alpha:g}."
+    quantities = {
+        "varied": int(any(one["varied"] for one in results)),
+        "small": sum(not one["exact"] and one["n"] < LEAST for one in known),
+        **{"tests": len(known), "least": LEAST},
+    }
+    facts = {"tests": len(known), "changed": len(found)}
+    headlines = ("CHANGED", "NO CHANGE SHOWN")
+    return words.concluded(bool(found), headlines, text, LIMITS, quantities, "rejected", facts)
+
+
+def _table(results: Sequence[Mapping[str, Any]], settings: Settings) -> Table:
+    """Return a line for each group and gap."""
+    columns = (
+        Column("", cell=under("what")),
+        Column(settings.versions[0], cell=under("first", decimal)),
+        Column(settings.versions[1], cell=under("second", decimal)),
+        Column("change", cell=under("change", lambda value: f"{'+' * (value > 0)}{decimal(value)}")),
+        Column(f"{level(settings.alpha)} interval", cell=under("interval", lambda ends: span(ends, without_ends="-"))),
+        Column("n", cell=under("n", "{:,}".format)),
+        Column("adjusted p", cell=under("adjusted_p_value", p_text)),
+    )
+    titles = dict.fromkeys(f"{one['title']}, {one['grouping']}" for one in results)
+    rows = [
+        row
+        for title in titles
+        for row in rows_of(columns, [one for one in results if f"{one['title']}, {one['grouping']}" == title], title)
+    ]
+    return Table(columns, tuple(rows), SHOWN, "changes.csv")
+
+
+def _frame(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    keys = ("grouping", "metric", "what", "n", "first", "second", "change", "p_value", "adjusted_p_value", "rejected")
+    return pd.DataFrame(
+        [
+            {key: one[key] for key in keys} | dict(zip(("ci_low", "ci_high"), one["interval"], strict=True))
+            for one in results
+        ]
+    )

@@ -1,0 +1,99 @@
+r"""The same rows under two versions of a model: how much a metric changes in each group, and how much its gap does.
+
+With delta_i the value of row i under the second version minus that under the first, the metric of group g changes by
+the mean of delta over its rows, and the gap between two groups by the difference of two such means. If the versions are
+exchangeable in each row, the sign of delta_i is random: McNemar's exact test for rates, random signs for other means.
+The change of the gap is tested as any difference of two means, by permutations of delta between groups.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import binomtest
+from scipy.stats import t as student
+
+from fairness_audits.audits.permutation.draws import BLOCK
+from fairness_audits.audits.permutation.metrics import Mean, Rate
+from fairness_audits.audits.permutation.monte_carlo import ROUNDING, monte_carlo_p
+from fairness_audits.errors import InvalidInput
+from fairness_audits.values import Array
+
+
+@dataclass(frozen=True)
+class Change:
+    """The mean of delta, its interval of level 1 - alpha and two-sided p-value; ``exact``: whether it is enumerated."""
+
+    estimate: float
+    low: float
+    high: float
+    p_value: float
+    exact: bool
+
+
+def values(metric: Rate | Mean, label: Array, output: Array) -> tuple[Array, Array]:
+    """Return the value of each row (n,), and whether the metric is computed on it (n,).
+
+    Raises
+    ------
+    InvalidInput
+        For a metric whose rows depend on the model, such as precision: there a row has no pair.
+    """
+    if isinstance(metric, Rate):
+        among, event = np.array(metric.among, dtype=bool), np.array(metric.event, dtype=float)
+        if (among[:, 0] == among[:, 1]).all():
+            return event[label, output.astype(np.int64)], among[label, 0]
+    elif (metric.base(label, output) == 1).all():
+        return np.asarray(metric.value(label, output), dtype=float), np.ones(len(output), dtype=bool)
+    raise InvalidInput(
+        f"Metric {metric.name} has other rows under each version",
+        option="metric",
+        remedy="Take a rate within the true class, accuracy, selection_rate, or a mean of scores or errors",
+    )
+
+
+def change(delta: Array, *, alpha: float, draws: int, rng: np.random.Generator) -> Change:
+    """Test whether the mean of paired differences (n,) is 0.
+
+    Parameters
+    ----------
+    delta : array (n,)
+        Second version minus first: -1, 0 and 1 of a rate.
+    alpha : float
+        Level of the test.
+    draws : int
+        Random signs, where the test is not McNemar's.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Change
+        The interval is that of Agresti and Min for a rate, else Student's.
+
+    References
+    ----------
+    McNemar 1947; Agresti and Min 2005.
+
+    Examples
+    --------
+    >>> delta = np.r_[np.ones(12), -np.ones(3), np.zeros(85)]
+    >>> found = change(delta, alpha=0.05, draws=99, rng=np.random.default_rng(0))
+    >>> round(found.estimate, 2), round(found.p_value, 4)
+    (0.09, 0.0352)
+    """
+    n, estimate = len(delta), float(delta.mean())
+    up, down = int((delta == 1).sum()), int((delta == -1).sum())
+    if up + down == np.count_nonzero(delta):
+        p = binomtest(up, up + down).pvalue if up + down else 1.0
+        # Half a pair more of each kind.
+        rate = (up - down) / (n + 2)
+        error = np.sqrt(((up + down + 1) / (n + 2) - rate**2) / (n + 2))
+        reach = float(ndtri(1 - alpha / 2)) * float(error)
+        return Change(estimate, max(-1.0, rate - reach), min(1.0, rate + reach), float(p), exact=True)
+    observed, extremes = abs(delta.sum()) * (1 - ROUNDING), 0
+    for first in range(0, draws, BLOCK):
+        signs = 2.0 * rng.integers(0, 2, (min(BLOCK, draws - first), n)) - 1
+        extremes += int((np.abs(signs @ delta) >= observed).sum())
+    reach = float(student.ppf(1 - alpha / 2, n - 1) * delta.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+    p = float(monte_carlo_p(extremes, draws))
+    return Change(estimate, estimate - reach, estimate + reach, p, exact=False)

@@ -1,0 +1,149 @@
+"""From the settings of a plan to its result."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from fairness_audits.audits.permutation.planning import Planned, auc_variance, detectable_gap, rows_needed
+from fairness_audits.audits.plan.settings import Settings
+from fairness_audits.errors import InvalidInput
+from fairness_audits.results.formats import decimal, percent, plain
+from fairness_audits.results.result import Column, Facts, Result, Section, Table, Verdict, rows_of, under
+from fairness_audits.results.sentences import caveats
+
+CAVEATS = """
+one_comparison: The plan is of one comparison of two groups. More tests at once need more rows.
+expected_rows: The rows that a metric is computed on are taken to be exactly their expected share.
+saw_tooth: The power of an exact test goes up and down a little as rows are added: plan for a few rows more.
+normal: These rows take the normal law, which holds for many rows of each group.
+auc_formula: The variance of the AUC is that of Hanley and McNeil (1982).
+"""
+
+
+def from_files(settings: Settings) -> Result:
+    """Return the plan. A plan reads no file."""
+    return planned(settings)
+
+
+def planned(settings: Settings) -> Result:
+    """Compute what the settings leave open: rows, power or gap. Raises InvalidInput where they do not fit together."""
+    plan = _plan(settings)
+    found = _answers(settings, plan)
+    rows, value = found["rows"], settings.value
+    units = (None, None) if rows is None else plan.units(rows)
+    exact = rows is not None and plan.is_exact(rows)
+    facts = plain({"metric": settings.metric, "value": value, **found, "units": list(units), "exact": exact})
+    of = {
+        "one_comparison": True,
+        "expected_rows": set(plan.of_rows) != {1.0} and settings.metric != "auc",
+        "saw_tooth": exact,
+        "normal": not exact,
+        "auc_formula": settings.metric == "auc",
+    }
+    columns = (
+        Column("", cell=under("what")),
+        Column("first group", cell=under("first")),
+        Column("second group", cell=under("second")),
+    )
+    shown = [
+        {"what": "share of rows", "first": percent(plan.shares[0]), "second": percent(plan.shares[1])},
+        {"what": "rows of the metric", **dict(zip(("first", "second"), map(_count, units), strict=True))},
+    ]
+    table = Table(columns, rows_of(columns, shown), file="plan.csv")
+    lines = tuple((name, str(text)) for name, text in facts.items() if name not in ("units",))
+    return Result(
+        audit="plan",
+        title="Plan of a comparison",
+        subject=settings.metric,
+        verdict=Verdict("not rejected", _headline(found), _sentence(settings, found), {}),
+        caveats=tuple(caveats(CAVEATS, of)),
+        sections=(Section("Plan", (Facts(lines),)), Section("Groups", (table,))),
+        facts=facts,
+        tables={"plan": pd.DataFrame([{k: v for k, v in facts.items() if k != "units"}])},
+        settings=settings,
+    )
+
+
+def _count(rows: int | None) -> str | None:
+    return None if rows is None else f"{rows:,}"
+
+
+def _plan(settings: Settings) -> Planned:
+    """Return the two groups."""
+    of = tuple(settings.of_rows) * (2 if len(settings.of_rows) == 1 else 1)
+    shares = settings.shares or (0.5, 0.5)
+    if len(of) != 2:
+        raise InvalidInput(f"--of-rows has {len(of)} shares", option="of_rows", remedy="Give one or two")
+    if sum(shares) > 1 + 1e-9:
+        raise InvalidInput(f"--shares add up to {sum(shares):g}", option="shares", remedy="Give at most 1 in all")
+    if (settings.metric == "mean") != (settings.sd is not None):
+        raise InvalidInput("--sd goes with --metric=mean", option="sd", remedy="Give both or neither")
+    if settings.metric != "mean" and not 0 <= settings.value <= 1:
+        raise InvalidInput(f"--value={settings.value:g} is outside [0, 1]", option="value", remedy="Give a rate or AUC")
+    variance = None
+    if settings.metric == "mean":
+        sd = settings.sd or 1.0
+        variance = lambda _: sd**2  # noqa: E731
+    elif settings.metric == "auc":
+        positives = of[0]
+        if positives >= 1 or of[0] != of[1]:
+            raise InvalidInput(
+                "--of-rows is the share of positives of an AUC", option="of_rows", remedy="Give one below 1"
+            )
+        variance = lambda auc: auc_variance(auc, positives)  # noqa: E731
+        of = (1.0, 1.0)
+    return Planned((shares[0], shares[1]), (of[0], of[1]), settings.alpha, variance, settings.margin)
+
+
+def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
+    """Return rows, gap and power, with what was left open filled in."""
+    gap = settings.gap if settings.gap is not None or settings.margin is None else 0.0
+    first = settings.value + (gap or 0.0)
+    if settings.metric != "mean" and not 0 <= first <= 1:
+        raise InvalidInput(f"--gap={gap:g} leads outside [0, 1]", option="gap", remedy="Give a smaller gap")
+    if settings.margin is not None and gap is not None and abs(gap) >= settings.margin:
+        raise InvalidInput("--gap is not within --margin", option="gap", remedy="Give a gap below the margin")
+    if settings.margin is None and gap == 0:
+        raise InvalidInput("--gap=0 is no gap", option="gap", remedy="Give another one, or a --margin")
+    if settings.rows is None:
+        if gap is None:
+            raise InvalidInput("The plan has no --gap, --margin or --rows", option="gap", remedy="Give one of them")
+        rows = rows_needed(plan, first, settings.value, settings.power)
+        power = None if rows is None else plan.power(rows, first, settings.value)
+        return {"rows": rows, "gap": gap, "power": power, "margin": settings.margin}
+    if gap is not None:
+        power = plan.power(settings.rows, first, settings.value)
+        return {"rows": settings.rows, "gap": gap, "power": power, "margin": settings.margin}
+    gaps = {}
+    for name, side in (("gap_below", -1), ("gap_above", 1)):
+        limit = settings.value if side < 0 else 1 - settings.value
+        most = 100 * (settings.sd or 1.0) if settings.metric == "mean" else limit
+        gaps[name] = detectable_gap(plan, settings.value, settings.rows, settings.power, side, most)
+    return {"rows": settings.rows, **gaps, "power": settings.power, "margin": None}
+
+
+def _headline(found: Mapping[str, Any]) -> str:
+    return "NO SUCH NUMBER OF ROWS" if found["rows"] is None else f"{found['rows']:,} ROWS"
+
+
+def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:
+    """Say rows, gap and power."""
+    aim = f"show a difference of at most {settings.margin:g}" if settings.margin else "reject equality"
+    if found["rows"] is None:
+        return f"No number of rows gives a power of {percent(settings.power)} to {aim}."
+    rows = f"{found['rows']:,} rows of both groups together"
+    if "gap" in found:
+        values = (
+            f"{decimal(settings.value + found['gap'])} in the first group and {decimal(settings.value)} in the other"
+        )
+        return f"With {rows}, a {settings.metric} of {values} gives a power of {percent(found['power'])} to {aim}."
+    each = [
+        f"{decimal(found[name])} {side}"
+        for name, side in (("gap_below", "below"), ("gap_above", "above"))
+        if found[name] is not None
+    ]
+    if not each:
+        return f"With {rows}, no gap is detected with a power of {percent(settings.power)}."
+    of = f"the {settings.metric} of the second group, {decimal(settings.value)}"
+    return f"{rows} detect a gap of {' or '.join(each)} {of}, with a power of {percent(settings.power)}."

@@ -1,0 +1,200 @@
+"""From the settings of the search for the worst subgroup to its result."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.audits.permutation.metrics import RATES, WITHOUT_LABEL
+from fairness_audits.audits.permutation.subgroups import (
+    Coded,
+    Subgroups,
+    Tested,
+    binned,
+    intersections,
+    worst_subgroups,
+)
+from fairness_audits.audits.subgroups.settings import Settings
+from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import check_columns
+from fairness_audits.results import sentences as words
+from fairness_audits.results.formats import decimal, level, p_text, plain, plural, span
+from fairness_audits.results.result import Column, Result, Section, Table, Verdict, rows_of, under
+from fairness_audits.seeds import generators
+from fairness_audits.tables import opened
+from fairness_audits.tables import table as tables
+from fairness_audits.tables.levels import in_order, level_name
+from fairness_audits.tables.rows import Values, doubles, outcomes
+from fairness_audits.tables.table import Score
+from fairness_audits.values import Array
+
+CAVEATS = """
+held_out_rows: The tests are about predictions for rows that the model was not made from.
+independent_rows: Rows count as independent.
+with_the_rest: Each subgroup is compared with all other rows. One bad subgroup therefore moves those that contain it.
+small: {number} crosses have fewer than {least} rows and are not searched.
+together: The p-values and intervals allow for all subgroups searched, whatever their number and overlap.
+"""
+LIMITS = """
+varied >= 1: The rate is the same for everybody, so that nothing can differ between subgroups.
+"""
+DISTINCT = 12
+NAMED, SHOWN = 3, 20
+
+
+def from_files(settings: Settings) -> Result:
+    """Return the search in files. Raises ValueError for everything that the user can mend."""
+    with opened(settings.predictions, "duckdb", **settings.some("missing", "separator")) as table:
+        return audited(settings, table)
+
+
+def audited(settings: Settings, table: tables.Table) -> Result:
+    """Search the rows of a table."""
+    event, among, columns = _read(settings, table)
+    found = intersections(
+        {name: Coded(one.codes[among], one.levels) for name, one in columns.items()}, settings.depth, settings.least
+    )
+    (rng,) = generators("audit", "subgroups", str(settings.seed), settings.metric, repetitions=1)
+    tested = worst_subgroups(event[among], found, draws=settings.draws, alpha=settings.alpha, rng=rng)
+    entries = _entries(found, tested, settings.alpha)
+    rejected = [entry for entry in entries if entry["rejected"]]
+    facts = {"rows": table.size(), "rows_of_the_rate": int(among.sum()), "subgroups": len(entries)}
+    of = {
+        "held_out_rows": True,
+        "independent_rows": True,
+        "with_the_rest": True,
+        "small": found.too_small > 0 and {"number": f"{found.too_small:,}", "least": settings.least},
+        "together": True,
+    }
+    return Result(
+        audit="subgroups",
+        title="Search for the worst subgroup",
+        subject=settings.predictions,
+        verdict=_verdict(entries, settings, bool(np.ptp(event[among]) > 0)),
+        caveats=(*words.caveats(CAVEATS, of), *words.caveats(words.READING, table.notes)),
+        sections=(Section("Subgroups, the strongest evidence first", (_table(entries, settings),)),),
+        facts={
+            **facts,
+            "results": (rejected + [one for one in entries if not one["rejected"]])[: max(SHOWN, len(rejected))],
+        },
+        tables={"subgroups": _frame(entries)},
+        settings=settings,
+    )
+
+
+def _read(settings: Settings, table: tables.Table) -> tuple[Array, Array, dict[str, Coded]]:
+    """Return the events, the rows that the rate is a share of, and the columns as codes."""
+    rate = RATES[settings.metric]
+    if settings.label is None and settings.metric not in WITHOUT_LABEL:
+        raise InvalidInput(f"Rate {settings.metric} needs the true class", option="label", remedy="Give it by --label")
+    decided = settings.prediction is not None or (settings.score is not None and settings.threshold is not None)
+    if not decided and settings.metric != "base_rate":
+        raise InvalidInput(
+            f"Rate {settings.metric} needs decisions",
+            option="prediction",
+            remedy="Give them by --prediction, or cut a --score by --threshold",
+        )
+    own = [name for name in (settings.label, settings.score, settings.prediction) if name is not None]
+    check_columns(table, own, "label, score or prediction", table.name)
+    check_columns(table, settings.columns, "--columns", table.name)
+    frame = pd.DataFrame(table.arrays(list(dict.fromkeys([*own, *settings.columns]))))
+    roles = settings.some("label", "score", "prediction", "threshold", "positive")
+    label, _, decision = outcomes(table, frame, **roles)
+    n = len(frame)
+    y = np.zeros(n, dtype=np.int64) if label is None else label
+    d = np.zeros(n, dtype=np.int64) if decision is None else decision
+    event, among = (np.array(mask, dtype=bool)[y, d] for mask in (rate.event, rate.among))
+    return (
+        event.astype(np.int64),
+        among,
+        {name: _coded(table, name, frame[name], settings) for name in settings.columns},
+    )
+
+
+def _coded(table: tables.Table, name: str, column: pd.Series, settings: Settings) -> Coded:
+    """Return a column as codes: numbers with many values cut into groups, other values as they are."""
+    values = Values.of(table, name, "columns", column)
+    if len(values.distinct) > DISTINCT:
+        numbers, faults = doubles(column, Score(name))
+        if not faults.any() and (cut := binned(numbers, settings.bins, DISTINCT)) is not None:
+            return cut
+    levels = in_order({level_name(value) for value in values.distinct})
+    codes = values.coded({value: levels.index(level_name(value)) for value in values.distinct})
+    return Coded(codes, tuple(levels))
+
+
+def _entries(found: Subgroups, tested: Tested, alpha: float) -> list[dict[str, Any]]:
+    """Return an entry for each subgroup, the strongest evidence first."""
+    order = np.lexsort((-np.abs(tested.statistic), tested.p))
+    return [
+        plain(
+            {
+                "subgroup": dict(found.names[place]),
+                "n": tested.sizes[place],
+                "events": tested.events[place],
+                "estimate": tested.rate[place],
+                "rest": tested.rest[place],
+                "difference": tested.rate[place] - tested.rest[place],
+                "interval": [tested.low[place], tested.high[place]],
+                "adjusted_p_value": tested.p[place],
+                "rejected": bool(tested.p[place] <= alpha),
+            }
+        )
+        for place in order.tolist()
+    ]
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    """``age 25 to 34, sex female``."""
+    return ", ".join(f"{column} {value}" for column, value in entry["subgroup"].items())
+
+
+def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) -> Verdict:
+    """Say how many subgroups differ, and name those with the strongest evidence."""
+    rejected = [entry for entry in entries if entry["rejected"]]
+    told = [
+        f"{_name(entry)}: {decimal(entry['estimate'])} ({entry['events']:,} of {entry['n']:,}) against "
+        f"{decimal(entry['rest'])} of the others"
+        for entry in (rejected or entries)[:NAMED]
+    ]
+    more = f"; and {len(rejected) - NAMED:,} more" if len(rejected) > NAMED else ""
+    title = RATES[settings.metric].title
+    text = (
+        f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs from that of all others at "
+        f"level {settings.alpha:g} for all together. {'Strongest' if rejected else 'Nearest'}: {'; '.join(told)}{more}."
+    )
+    facts = {"subgroups": len(entries), "different": len(rejected)}
+    quantities = {"varied": int(varied)}
+    return words.concluded(bool(rejected), ("UNEQUAL", "NOT REJECTED"), text, LIMITS, quantities, "rejected", facts)
+
+
+def _table(entries: list[dict[str, Any]], settings: Settings) -> Table:
+    """Return a line for each of the subgroups with the strongest evidence."""
+    columns = (
+        Column("", cell=_name),
+        Column("rate", cell=under("estimate", decimal)),
+        Column("others", cell=under("rest", decimal)),
+        Column("n", cell=under("n", "{:,}".format)),
+        Column("events", cell=under("events", "{:,}".format)),
+        Column(f"{level(settings.alpha)} interval", cell=under("interval", partial(span))),
+        Column("adjusted p", cell=under("adjusted_p_value", p_text)),
+    )
+    rows = [
+        row
+        for group, rejected in (("rejected", True), ("not rejected", False))
+        for row in rows_of(columns, [one for one in entries[:500] if one["rejected"] == rejected], group)
+    ]
+    return Table(columns, tuple(rows), SHOWN, "subgroups.csv")
+
+
+def _frame(entries: list[dict[str, Any]]) -> pd.DataFrame:
+    keys = ("n", "events", "estimate", "rest", "difference", "adjusted_p_value", "rejected")
+    return pd.DataFrame(
+        [
+            {"subgroup": _name(one), **{key: one[key] for key in keys}}
+            | dict(zip(("ci_low", "ci_high"), one["interval"], strict=True))
+            for one in entries
+        ]
+    )

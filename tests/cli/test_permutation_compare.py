@@ -1,0 +1,69 @@
+"""Two versions of a model on the same rows, by command and by call."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairness_audits as fa
+from fairness_audits.errors import InvalidInput
+from tests.cli.places import json_of, run
+
+N = 2000
+
+
+def versions() -> pd.DataFrame:
+    """The new version recognises more of women's positives, and the same of men's; races are alike."""
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(
+        {"sex": rng.choice(["f", "m"], N), "race": rng.choice(["a", "b"], N), "y": rng.integers(0, 2, N)}
+    )
+    old, gained = rng.random(N) < 0.6, rng.random(N) < 0.4
+    new = old | (gained & (frame["sex"] == "f") & (frame["y"] == 1))
+    scores = rng.random(N)
+    return frame.assign(old=old.astype(int), new=new.astype(int), p1=scores, p2=scores + 0.1 * rng.normal(size=N))
+
+
+ROWS = versions()
+
+
+def test_the_command_finds_the_change_and_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ROWS.to_csv("rows.csv", index=False)
+    asked = "--predictions rows.csv --label y --versions old,new --group sex,race --metric tpr --draws 999"
+    made = json_of("compare", *asked.split())
+    results = {(one["grouping"], one["what"]): one for one in made["results"]}
+    assert {key for key, one in results.items() if one["rejected"]} >= {("sex", "f"), ("sex", "gap f - m")}
+    assert results["sex", "m"]["change"] == 0
+    assert not results["race", "gap a - b"]["rejected"]
+    own = ROWS[(ROWS["sex"] == "f") & (ROWS["y"] == 1)]
+    one = results["sex", "f"]
+    assert (one["n"], one["first"], one["second"]) == (len(own), own["old"].mean(), own["new"].mean())
+    gap = results["sex", "gap f - m"]
+    assert gap["change"] == pytest.approx(results["sex", "f"]["change"] - results["sex", "m"]["change"])
+    assert gap["change"] == pytest.approx(gap["second"] - gap["first"])
+    call: dict[str, Any] = {"group": ROWS[["sex", "race"]], "metric": "tpr", "draws": 999}
+    called = fa.compare(ROWS["old"], ROWS["new"], ROWS["y"], **call)
+    assert called.facts["results"] == made["results"]
+    assert run("compare", *asked.split(), "--output", "out", "--gate")[0] == 3
+    assert "gap f - m" in Path("out/compare.html").read_text()
+
+
+def test_scores_are_compared_as_they_are_or_cut() -> None:
+    call: dict[str, Any] = {"group": ROWS["sex"], "draws": 199}
+    (f, *_) = fa.compare(ROWS["p1"], ROWS["p2"], ROWS["y"], metric="squared_error", **call).facts["results"]
+    own = ROWS[ROWS["sex"] == "f"]
+    assert f["second"] == pytest.approx(((own["p2"] - own["y"]) ** 2).mean())
+    cut = fa.compare(ROWS["p1"], ROWS["p2"], metric="selection_rate", threshold=0.5, **call).facts["results"][0]
+    assert cut["first"] == pytest.approx((own["p1"] >= 0.5).mean())
+
+
+def test_the_same_version_twice_is_inconclusive_and_auc_is_refused() -> None:
+    call: dict[str, Any] = {"group": ROWS["sex"], "draws": 199}
+    same = fa.compare(ROWS["old"], ROWS["old"], ROWS["y"], metric="tpr", **call)
+    assert same.outcome == "inconclusive"
+    for metric in ("auc", "precision"):
+        with pytest.raises(InvalidInput):
+            fa.compare(ROWS["old"], ROWS["new"], ROWS["y"], metric=metric, **call)

@@ -1,0 +1,53 @@
+"""The search for the worst subgroup, by command and by call."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairness_audits as fa
+from fairness_audits.errors import InvalidInput
+from tests.cli.places import json_of, run
+
+N = 3000
+
+
+def people() -> pd.DataFrame:
+    """Young women's positives are recognised more rarely than others'."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], N), "race": rng.choice(["a", "b", "c"], N)})
+    frame = frame.assign(age=rng.integers(18, 80, N), y=rng.integers(0, 2, N))
+    missed = (frame["sex"] == "f") & (frame["age"] < 30)
+    return frame.assign(d=((rng.random(N) < np.where(missed, 0.35, 0.75)) & (frame["y"] == 1)).astype(int))
+
+
+PEOPLE = people()
+
+
+def test_the_command_finds_the_planted_group_and_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    PEOPLE.to_csv("rows.csv", index=False)
+    asked = "--predictions rows.csv --label y --prediction d --columns age,race,sex --metric tpr --draws 199"
+    made = json_of("subgroups", *asked.split())
+    first = made["results"][0]
+    assert set(first["subgroup"]) == {"age", "sex"}
+    assert first["subgroup"]["sex"] == "f"
+    assert first["rejected"]
+    assert first["interval"][1] < 0
+    call: dict[str, Any] = {"prediction": PEOPLE["d"], "metric": "tpr", "draws": 199}
+    called = fa.worst_subgroups(PEOPLE[["age", "race", "sex"]], PEOPLE["y"], **call)
+    assert called.facts["results"] == made["results"]
+    assert made["verdict"]["outcome"] == "rejected"
+    assert run("subgroups", *asked.split(), "--output", "out", "--gate")[0] == 3
+    assert "age 18 to" in Path("out/subgroups.html").read_text()
+    own = PEOPLE[(PEOPLE["sex"] == "f") & (PEOPLE["y"] == 1)]
+    row = called.to_frame().set_index("subgroup").loc["sex f"]
+    assert (row["n"], row["events"]) == (len(own), own["d"].sum())
+
+
+def test_what_a_rate_needs_is_asked_for() -> None:
+    for call in ({"metric": "tpr", "prediction": PEOPLE["d"]}, {"metric": "selection_rate"}):
+        with pytest.raises(InvalidInput):
+            fa.worst_subgroups(PEOPLE[["sex"]], **call)  # type: ignore[arg-type]
