@@ -114,10 +114,13 @@ class Workflow:
     def sweep(self, sweep: str) -> dict[str, Any]:
         """What a sweep's summary and figure depend on, besides the rows.
 
-        Raises ValueError for a figure of what the grid does not have.
+        Raises ValueError for a figure of what the grid does not have, and for a key that the files do not have: where
+        the rows are there already, Snakemake takes no notice of audits that cannot be planned.
         """
         declaration = composition.experiment(self.conf, sweep)
         Figure.of(sweep, declaration)
+        for point in self.points(sweep):
+            self._resolver.sections(point)
         return {"sweep": declaration}
 
     def artefacts(self, study: str) -> dict[str, Any]:
