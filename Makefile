@@ -35,7 +35,7 @@ UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce unlock sweep report reference figures gallery fetch test slow soak test-cluster lint types docs check resume clean lock dist test-lowest
+.PHONY: help reproduce unlock sweep report reference figures gallery fetch test slow soak test-cluster test-cluster-short lint types docs check resume clean lock dist test-lowest
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
@@ -53,6 +53,7 @@ help:
 	@echo 'make soak        smoke runs that are killed at random: the same bytes each time? (KILLS=50 SEED=0 STUDY=name)'
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
+	@echo 'make test-cluster-short  the one of these that cancels jobs, in some three minutes; where there is no Slurm it says so'
 	@echo 'make test-gpu    whatever changes with the device, on a GPU and on the processor; without a GPU it says so'
 	@echo 'make check       before a release: all tests, a short soak, lint and types'
 	@echo 'make lint        ruff: rules and formatting'
@@ -112,20 +113,21 @@ sweep: $(READY)
 	  exit 1; }
 	@$(UNLOCK)
 	@$(KNOW_DATA)
-	@$(SNAKEMAKE) sweep_$(NAME)
+	@$(SNAKEMAKE) results/sweeps/$(SCALE)/$(NAME)/summary.csv
 
 fetch: $(READY)
 	@$(UNLOCK)
 	@$(SNAKEMAKE) --until fetch
 
 report: $(READY)
-	@$(SNAKEMAKE) --report results/workflow.html
+	@$(SNAKEMAKE) artefacts
+	@$(SNAKEMAKE) --report results/workflow.html artefacts
 
 # What has been run is not run again: a reference is made of files that are up to date.
 reference: $(READY)
 	@test "$(STUDY)" != all || { echo 'Name a study: make reference STUDY=fliptest'; exit 1; }
 	@$(UNLOCK)
-	@$(SNAKEMAKE) reference_$(STUDY)
+	@$(SNAKEMAKE) results/reference/$(SCALE)/$(STUDY).recorded
 
 figures: $(READY)
 	@$(SNAKEMAKE) $(if $(NAME),results/reference/$(if $(findstring /figure_,$(NAME)),figures/$(NAME).pdf,tables/$(NAME).csv),figures)
@@ -151,6 +153,12 @@ soak: $(READY)
 test-cluster: $(READY)
 	@tests/cluster/slurm.sh up
 	@$(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster; status=$$?; tests/cluster/slurm.sh down; exit $$status
+
+# One job cancelled, one out of time, the others done. Where Slurm cannot be installed or started, it says so and goes on.
+test-cluster-short: $(READY)
+	@if tests/cluster/slurm.sh up; then \
+	  $(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster/test_slurm.py -k what_slurm_ends; status=$$?; tests/cluster/slurm.sh down; exit $$status; \
+	else tests/cluster/slurm.sh down; echo 'SKIPPED: the tests of running on Slurm, which cannot be started here (see above).'; fi
 
 .PHONY: test-gpu
 test-gpu: $(READY)

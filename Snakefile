@@ -1,30 +1,43 @@
 # Every table and figure of every study, from raw data: `snakemake --cores N`.
 #   SCALE=smoke|laptop|workstation|paper   STUDY=individual_fairness   DATASETS="adult compas"   FINISHED=yes   TRACKER=offline|online|disabled
+#
+#   fetch -> prepare -> train -> audit -> collect -> draw -> report
+#               └-> transport -┘   └-> sweep  └-> reference -> draw_reference -> figures
+#
+# Each job makes one file. What it computes with, and what it asks a cluster for, is looked up in the plan (pipeline/workflow/plan.py).
 from snakemake.utils import min_version
 
 from pipeline.workflow.config import Workflow, encoded
 
 min_version("9.0")
 
-workflow_config = Workflow.of(config, os.environ)
+run = Workflow.of(config, os.environ)
 if workflow.is_main_process and not workflow.output_settings.dryrun:
-    workflow_config.announce()
+    run.announce()
 if workflow.is_main_process:
-    workflow_config.decide_absent(os.environ)
-workflow_config.export_tracker(os.environ, workflow_config.sweeps_among(sys.argv[1:]))
+    run.decide_absent(os.environ)
+run.export_tracker(os.environ, sys.argv[1:])
+
+# The cores of drawing are for artefacts side by side; each sums on one, so that no digit depends on how many there are.
+one_thread = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1"
 
 
 wildcard_constraints:
-    scale=workflow_config.scale,
+    scale=run.scale,
     study=r"\w+",
+    block=r"\w+",
     dataset="[^/]+",
+    method="[^/]+",
+    transport="[^/]+",
+    audit="[^/]+",
+    sweep=r"\w+",
 
 
 include: "pipeline/rules/data.smk"
 include: "pipeline/rules/models.smk"
 include: "pipeline/rules/artefacts.smk"
-include: "pipeline/rules/report.smk"
-include: "pipeline/rules/sweeps.smk"
+include: "pipeline/rules/study.smk"
+include: "pipeline/rules/reference.smk"
 
 
 rule all:
@@ -32,12 +45,18 @@ rule all:
     input:
         "results/report.html",
         "results/summary.txt",
-        [workflow_config.artefact_files(study) for study in workflow_config.studies],
+
+
+onstart:
+    if workflow.local_exec:
+        # The limit of starts a second costs a look at all waiting jobs for each that has ended (docs/snakemake-scheduler.md).
+        workflow.scheduler.job_rate_limiter = None
+    run.warm_up(workflow)
 
 
 onsuccess:
-    workflow_config.forget_failures()
+    run.forget_failures()
 
 
 onerror:
-    logger.error(workflow_config.account_for(workflow.dag, workflow.scheduler.failed))
+    logger.error(run.account_for(workflow.dag, workflow.scheduler.failed))

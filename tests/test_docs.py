@@ -20,6 +20,7 @@ from pipeline import io
 from pipeline.report import registry
 from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
 from pipeline.workflow.config import CONF, Workflow
+from pipeline.workflow.paths import place
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
@@ -64,7 +65,7 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
             section = json.dumps(workflow.asked("transport", dataset, point.name("transport")))
             transport.main(["--config", section, "--dataset", str(prepared), "--output", "maps.npz"])
             inputs += ["--transport", "maps.npz"]
-        section = json.dumps(workflow.asked("audit", *workflow.place(point)))
+        section = json.dumps(workflow.asked("audit", *place(point)))
         audit.main(["--config", section, *inputs, "--output", workflow.audit_file(point)])
     entries = [entry for entry in workflow.collect("mine") if Path(entry["path"]).exists()]
     collect.main(["--study", "mine", "--scale", "smoke", "--audits", json.dumps(entries), "--output", "rows.parquet"])

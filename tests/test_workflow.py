@@ -33,7 +33,6 @@ from tests.files import environment, project_copy
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = "individual_fairness"
-STAGES = ("prepare_", "train_", "transport_", "audit_")
 # One worker runs them all: they share the finished project.
 pytestmark = [pytest.mark.slow, pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 
@@ -46,15 +45,12 @@ def snakemake(
 
 
 def planned(project: Path, *arguments: str, study: str = "") -> tuple[Counter[str], str]:
-    """How many jobs of each stage, or of another rule, a dry run lists; and all that it says."""
+    """How many jobs of each rule a dry run lists; and all that it says."""
     run = snakemake(project, "-n", *arguments, study=study)
     assert run.returncode == 0, run.stdout + run.stderr
     table = re.search(r"^job\s+count\n-+\s+-+\n(.*?)^total", run.stdout, flags=re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^(\w+)\s+(\d+)$", table[1], flags=re.MULTILINE) if table else []
-    counts = Counter[str]()
-    for rule, count in rows:
-        counts[rule.split("_")[0] if rule.startswith(STAGES) else rule] += int(count)
-    return counts, run.stdout
+    return Counter({rule: int(count) for rule, count in rows}), run.stdout
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +117,7 @@ def test_a_second_run_has_nothing_to_do_whatever_comments_were_added(finished: P
 
 def test_a_methods_parameter_runs_its_training_and_its_audits_again(finished: Path) -> None:
     jobs, said = planned(finished, "--config", "set=method.sensr.learning_rate=0.004", study=STUDY)
-    assert (jobs["train"], jobs["audit"], jobs["prepare"], jobs["fetch"]) == (2, 2, 0, 0)
+    assert (jobs["train"], jobs["audit"], jobs["prepare"], jobs["fetch"]) == (2, 4, 0, 0), "two blocks audit each"
     assert set(re.findall(r"audit .*sensr.* on (\w+)", said)) == {"adult", "compas"}
 
 
@@ -209,7 +205,7 @@ def test_an_audits_parameter_and_a_report_module_train_nothing_again(finished: P
     finally:
         path.write_text(before)
     # That audit is of another study: what is made again is made for the module alone.
-    assert (jobs[STUDY], jobs["report"], jobs["train"], jobs["audit"], jobs["prepare"]) == (1, 1, 0, 0, 0)
+    assert (jobs["draw"], jobs["report"], jobs["train"], jobs["audit"], jobs["prepare"]) == (1, 1, 0, 0, 0)
     assert audits["train"] == audits["prepare"] == 0 < audits["audit"]
 
 
@@ -223,9 +219,10 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
         "figure: {statistic: rejected, x: audit.delta, lines: method, where: {steps: 1000}}\n"
     )
     try:
-        run = snakemake(finished, "sweep_Tiny_2")
+        summary = "results/sweeps/smoke/Tiny_2/summary.csv"
+        run = snakemake(finished, summary)
         assert run.returncode == 0, run.stdout + run.stderr
-        assert "3 of 3 steps (100%) done" in run.stderr, "an audit, its rows and the sweep: nothing is trained for it"
+        assert "6 of 6 steps (100%) done" in run.stderr, "audits, their rows and the sweep: nothing is trained for it"
         made = finished / "results" / "sweeps" / "smoke" / "Tiny_2"
         with (made / "summary.csv").open(newline="") as file:
             lines = list(csv.DictReader(file))
@@ -233,7 +230,7 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
         assert {(line["delta"], line["method"]) for line in lines} == every
         assert (made / "figure.pdf").stat().st_size > 5_000
         path.write_text(path.read_text().replace("audit.delta", "audit.dleta"))
-        run = snakemake(finished, "-n", "sweep_Tiny_2")
+        run = snakemake(finished, "-n", summary)
         assert run.returncode != 0
         assert "no key 'audit.dleta' (did you mean 'audit.delta'?)" in run.stdout + run.stderr
     finally:
@@ -265,21 +262,14 @@ def jobs(log: str, line: str) -> set[str]:
 
 
 def at_work(project: Path) -> list[psutil.Process]:
-    """The processes that train in ``project``."""
+    """The processes that run stages in ``project``."""
     found = []
     for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            trains = process.cmdline()[1:4] == ["-m", "pipeline.workflow.batch", "train"]
-            if trains and Path(process.cwd()) == project.resolve():
+        with suppress(psutil.Error, OSError):  # A zombie has no folder.
+            runs = any(word in process.cmdline() for word in ("pipeline.workflow.launch", "pipeline.workflow.warm"))
+            if runs and Path(process.cwd()) == project.resolve():
                 found.append(process)
     return found
-
-
-def kept(project: Path) -> dict[Path, Path]:
-    """The models that are made and wait for those that are trained with them, each with where it waits."""
-    models = project / "results" / "models" / "smoke"
-    names = {path: re.fullmatch(r"\.(.+)\.[0-9a-f]{16}\.kept\.npz", path.name) for path in models.rglob(".*.kept.npz")}
-    return {path.with_name(f"{match[1]}.npz"): path for path, match in names.items() if match}
 
 
 @pytest.fixture
@@ -293,7 +283,7 @@ def trained(finished: Path, tmp_path: Path) -> Iterator[dict[str, bytes]]:
     shutil.move(tmp_path / "models", models)
 
 
-def test_a_training_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_bytes(
+def test_a_run_killed_in_a_training_resumes_on_one_core_and_gives_the_same_bytes(
     finished: Path, trained: dict[str, bytes], tmp_path: Path
 ) -> None:
     # The finished run had two cores: neither the interruption nor the order of the jobs leaves a trace.
@@ -302,7 +292,7 @@ def test_a_training_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_b
         command, twins = ["snakemake", "--cores", "2", *trained], environment(project, STUDY=STUDY)
         told: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": stream, "start_new_session": True}
         process = subprocess.Popen(command, cwd=project, env=twins, **told)
-    while process.poll() is None and not kept(project):
+    while process.poll() is None and not jobs(log.read_text(), "Finished jobid:"):
         time.sleep(0.05)
     was_alive, inside = process.poll() is None, at_work(project)
     os.killpg(process.pid, signal.SIGKILL)
@@ -310,22 +300,73 @@ def test_a_training_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_b
     psutil.wait_procs(inside, timeout=3)
     assert was_alive, f"the run ended before it could be killed:\n{log.read_text()}"
     assert not at_work(project)
-    before = {model: place.read_bytes() for model, place in kept(project).items()}
-    assert before
-    assert not any(model.exists() for model in before)
+    before = {target: (project / target).stat().st_mtime_ns for target in trained if (project / target).exists()}
+    assert 0 < len(before) < len(trained)
     done = jobs(log.read_text(), "Finished jobid:")
     resume = ["make", "--no-print-directory", "-f", str(ROOT / "Makefile"), "resume", "CORES=1"]
     resume += [f"BIN={Path(sys.executable).parent}", f"TARGETS={' '.join(trained)}"]
     run = subprocess.run(resume, cwd=project, env=twins, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
     assert not jobs(run.stderr, "Job") & done
-    said = "".join(path.read_text() for path in (project / "results" / "logs" / "smoke" / "train").glob("*.log"))
-    for model, content in before.items():
-        assert model.read_bytes() == content
-        assert f"{model.relative_to(project)} was made before" in said
-    assert not kept(project)
     for target, content in trained.items():
         assert (project / target).read_bytes() == content, target
+
+
+def test_a_failed_point_takes_nothing_with_it(finished: Path) -> None:
+    """Of a training that fails only what is made of it is missing, and it is said why."""
+    broken = finished / "pipeline" / "methods" / "broken.py"
+    broken.write_text((finished / "pipeline" / "methods" / "baseline.py").read_text() + BROKEN)
+    method = finished / "conf" / "method" / "broken.yaml"
+    method.write_text((finished / "conf" / "method" / "baseline.yaml").read_text())
+    sweep = finished / "conf" / "sweep" / "partly.yaml"
+    sweep.write_text(
+        "title: Partly\n"
+        "grid: {tried: {dataset: compas, method: [baseline, broken, project], audit: loss_ratio}}\n"
+        "figure: {statistic: rejected, x: method}\n"
+    )
+    try:
+        run = snakemake(finished, "--keep-going", "results/sweeps/smoke/partly/summary.csv")
+        assert run.returncode == 1
+        audits = finished / "results" / "audits" / "smoke" / "partly" / "tried" / "compas"
+        assert {path.parent.name for path in audits.rglob("*.npz")} == {"baseline", "project"}
+        account = json.loads((finished / "results" / "failures.json").read_text())
+        assert [job["title"] for job in account["failed"]] == ["train broken on compas"]
+        assert "it cannot" in "\n".join(account["failed"][0]["logs"][0]["lines"])
+        assert {job["rule"] for job in account["not_run"]} == {"audit", "collect", "sweep"}
+        assert all(job["because"] == ["train broken on compas"] for job in account["not_run"])
+    finally:
+        for path in (broken, method, sweep, finished / "results" / "failures.json"):
+            path.unlink(missing_ok=True)
+
+
+BROKEN = """
+
+def fit(*_):
+    raise ValueError("it cannot")
+"""
+
+
+def test_a_figure_that_was_removed_is_drawn_again_and_can_be_asked_for_alone(finished: Path) -> None:
+    name = f"results/figures/{STUDY}/figure_1.pdf"
+    before = (finished / name).read_bytes()
+    (finished / name).unlink()
+    assert planned(finished, study=STUDY)[0] == Counter(draw=1, report=1, all=1)
+    assert planned(finished, name, study=STUDY)[0] == Counter(draw=1, figure=1)
+    run = snakemake(finished, name, study=STUDY)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert (finished / name).read_bytes() == before
+    assert planned(finished, name, study=STUDY)[0] == Counter()
+    run = snakemake(finished)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_rules_are_forced_and_stopped_at_by_their_names(finished: Path) -> None:
+    forced, _ = planned(finished, "--forcerun", "train", study=STUDY)
+    assert min(forced[rule] for rule in ("train", "audit", "draw")) > 0
+    assert not forced["prepare"]
+    until, _ = planned(finished, "--forcerun", "train", "--until", "audit", study=STUDY)
+    assert set(until) == {"train", "audit"}
+    assert until["train"] == forced["train"]
 
 
 def test_a_corrupted_raw_file_is_caught_and_named(tmp_path: Path) -> None:

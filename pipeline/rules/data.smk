@@ -1,4 +1,4 @@
-# raw files of a dataset, and a manifest of where they came from
+# raw files of a data set, with a manifest of where they came from -> prepared arrays
 
 
 # On a cluster, where the workflow itself runs: nodes may have no network.
@@ -7,10 +7,10 @@ localrules:
 
 
 def twin(wildcards):
-    """Return the files of a dataset's twin. Plan to fetch again what published files have superseded."""
-    if workflow.is_main_process and workflow_config.superseded(wildcards.dataset):
+    """Return the files of a data set's twin. Plan to fetch again what published files have superseded."""
+    if workflow.is_main_process and run.superseded(wildcards.dataset):
         workflow.dag.forcefiles.add(f"data/raw/{wildcards.dataset}/manifest.json")
-    return workflow_config.twin(wildcards.dataset)
+    return run.twin(wildcards.dataset)
 
 
 rule fetch:
@@ -21,8 +21,8 @@ rule fetch:
     output:
         manifest="data/raw/{dataset}/manifest.json",
     params:
-        source=workflow_config.source,
-        code=lambda w: workflow_config.code("fetch", dataset=w.dataset),
+        source=run.source,
+        code=lambda w: run.code("fetch", dataset=w.dataset),
     log:
         "results/logs/fetch/{dataset}.log",
     benchmark:
@@ -32,3 +32,26 @@ rule fetch:
     shell:
         "python -m pipeline.stages.fetch --dataset {wildcards.dataset} --source {params.source}"
         " --raw data/raw/{wildcards.dataset} --output {output.manifest} > {log} 2>&1"
+
+
+rule prepare:
+    message:
+        "prepare {wildcards.dataset}"
+    input:
+        manifest=lambda w: run.job("prepare", w).inputs["manifest"],
+    output:
+        dataset="data/prepared/{scale}/{dataset}.npz",
+    params:
+        config=lambda w: run.job("prepare", w).config,
+        code=lambda w: run.job("prepare", w).code,
+        manifest=lambda w, input: f"--manifest {input.manifest}" if input else "",
+        benchmark="results/benchmarks/{scale}/prepare/{dataset}.tsv",
+    log:
+        "results/logs/{scale}/prepare/{dataset}.log",
+    threads: lambda w: run.job("prepare", w).threads
+    resources:
+        **run.requests("prepare"),
+    priority: lambda w: run.job("prepare", w).priority
+    shell:
+        "python -m pipeline.workflow.launch {params.benchmark} prepare --config {params.config:q} {params.manifest}"
+        " --output {output.dataset} > {log} 2>&1"

@@ -1,62 +1,94 @@
-# What is computed: one rule for each job of these stages, each a program in pipeline/stages/.
-#
-#   prepare     raw files -> prepared dataset                                  data/prepared/<scale>/<dataset>.npz
-#   train       prepared dataset -> a method's classifiers                     results/models/<scale>/<dataset>/<method>.npz
-#   transport   prepared dataset -> transport maps                             results/transports/<scale>/<dataset>/<map>.npz
-#   audit       dataset, classifiers[, maps] -> audit result                   results/audits/<scale>/<study>/<block>/...npz
-#
-# A job makes one of these files, or several that conf/resources.yaml puts together; pipeline/workflow/batch.py then runs the stage
-# for one after the other.
-
-for job in workflow_config.plan.jobs:
-
-    rule:
-        name:
-            job.rule
-        message:
-            job.title
-        input:
-            workflow_config.plan.inputs(job),
-        output:
-            workflow_config.plan.outputs(job),
-        params:
-            stage=job.stage,
-            code=lambda w, job=job: workflow_config.plan.code(job),
-            arguments=lambda w, job=job: encoded(workflow_config.plan.arguments(job)),
-        log:
-            f"results/logs/{workflow_config.scale}/{job.stage}/{job.name}.log",
-        benchmark:
-            workflow_config.plan.benchmark(job)
-        threads: lambda w, job=job: workflow_config.plan.threads(job)
-        resources:
-            **workflow_config.plan.asked(job),
-        # The longest comes first, so that no core waits at the end.
-        priority: workflow_config.plan.priority(job)
-        shell:
-            # Through a pipe: one argument of a command may not be longer than 128 KB.
-            "printf %s {params.arguments:q} | python -m pipeline.workflow.batch {params.stage} --code {params.code} > {log} 2>&1"
+# prepared arrays -> trained classifiers, transport maps -> audits
 
 
-# Audits of data that cannot be had: each says so, with how to get them.
-for study in workflow_config.plan.studies:
-    if workflow_config.plan.not_run(study):
+rule train:
+    message:
+        "train {wildcards.method} on {wildcards.dataset}"
+    input:
+        dataset="data/prepared/{scale}/{dataset}.npz",
+    output:
+        classifiers="results/models/{scale}/{dataset}/{method}.npz",
+    params:
+        config=lambda w: run.job("train", w).config,
+        code=lambda w: run.job("train", w).code,
+        benchmark="results/benchmarks/{scale}/train/{dataset}.{method}.tsv",
+    log:
+        "results/logs/{scale}/train/{dataset}.{method}.log",
+    threads: lambda w: run.job("train", w).threads
+    resources:
+        **run.requests("train"),
+    # The longest comes first, so that no core waits at the end.
+    priority: lambda w: run.job("train", w).priority
+    shell:
+        "python -m pipeline.workflow.launch {params.benchmark} train --config {params.config:q}"
+        " --dataset {input.dataset} --output {output.classifiers} > {log} 2>&1"
 
-        rule:
-            name:
-                f"not_run_{study}"
-            message:
-                f"what {study} has no data for"
-            input:
-                manifests=sorted({entry["manifest"] for entry in workflow_config.plan.not_run(study)}),
-            output:
-                [entry["output"] for entry in workflow_config.plan.not_run(study)],
-            params:
-                audits=encoded(workflow_config.plan.not_run(study)),
-                code=workflow_config.code("absent"),
-            log:
-                f"results/logs/{workflow_config.scale}/not_run/{study}.log",
-            benchmark:
-                f"results/benchmarks/{workflow_config.scale}/not_run/{study}.tsv"
-            localrule: True
-            shell:
-                "printf %s {params.audits:q} | python -m pipeline.stages.absent --audits - > {log} 2>&1"
+
+rule transport:
+    message:
+        "map {wildcards.dataset} by {wildcards.transport}"
+    input:
+        dataset="data/prepared/{scale}/{dataset}.npz",
+    output:
+        maps="results/transports/{scale}/{dataset}/{transport}.npz",
+    params:
+        config=lambda w: run.job("transport", w).config,
+        code=lambda w: run.job("transport", w).code,
+        benchmark="results/benchmarks/{scale}/transport/{dataset}.{transport}.tsv",
+    log:
+        "results/logs/{scale}/transport/{dataset}.{transport}.log",
+    threads: lambda w: run.job("transport", w).threads
+    resources:
+        **run.requests("transport"),
+    priority: lambda w: run.job("transport", w).priority
+    shell:
+        "python -m pipeline.workflow.launch {params.benchmark} transport --config {params.config:q}"
+        " --dataset {input.dataset} --output {output.maps} > {log} 2>&1"
+
+
+rule audit:
+    message:
+        "audit {wildcards.method} on {wildcards.dataset} ({wildcards.block}: {wildcards.audit})"
+    input:
+        dataset="data/prepared/{scale}/{dataset}.npz",
+        classifiers="results/models/{scale}/{dataset}/{method}.npz",
+        maps=lambda w: run.job("audit", w).inputs["transport"],
+    output:
+        result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
+    wildcard_constraints:
+        dataset=run.to_be_had(),
+    params:
+        config=lambda w: run.job("audit", w).config,
+        code=lambda w: run.job("audit", w).code,
+        benchmark="results/benchmarks/{scale}/audit/{study}.{block}.{dataset}.{method}.{audit}.tsv",
+    log:
+        "results/logs/{scale}/audit/{study}.{block}.{dataset}.{method}.{audit}.log",
+    threads: lambda w: run.job("audit", w).threads
+    resources:
+        **run.requests("audit"),
+    priority: lambda w: run.job("audit", w).priority
+    shell:
+        "python -m pipeline.workflow.launch {params.benchmark} audit --config {params.config:q} --dataset {input.dataset}"
+        " --classifier {input.classifiers} --transport {input.maps} --output {output.result} > {log} 2>&1"
+
+
+# An audit of data that cannot be had says so, with how to get them.
+rule not_run:
+    message:
+        "no data for {wildcards.method} on {wildcards.dataset} ({wildcards.block}: {wildcards.audit})"
+    input:
+        manifest=lambda w: run.plan.manifest(w.dataset),
+    output:
+        result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
+    wildcard_constraints:
+        dataset=run.not_to_be_had(),
+    params:
+        point=lambda w: encoded(run.not_run(w)),
+        code=run.code("absent"),
+        benchmark="results/benchmarks/{scale}/not_run/{study}.{block}.{dataset}.{method}.{audit}.tsv",
+    log:
+        "results/logs/{scale}/not_run/{study}.{block}.{dataset}.{method}.{audit}.log",
+    localrule: True
+    shell:
+        "python -m pipeline.workflow.launch {params.benchmark} absent --manifest {input.manifest} --point {params.point:q}"
+        " --output {output.result} > {log} 2>&1"

@@ -1,7 +1,4 @@
-"""Write down of every audit of a dataset that cannot be had that it was not run, and why:
-
-``manifest -> MissingData``.
-"""
+"""Write down of an audit of a data set that cannot be had that it was not run, and why: ``manifest -> MissingData``."""
 
 import json
 import sys
@@ -13,14 +10,13 @@ from pipeline.workflow import stage
 
 
 def main(arguments: list[str] | None = None) -> None:
-    told = {"help": "JSON: a list of {manifest, dataset, method, audit, output}; -: standard input"}
-    options = stage.options(__doc__, arguments, audits=told)
-    for entry in json.loads(sys.stdin.read() if options.audits == "-" else options.audits):
-        manifest = load_json(entry["manifest"])
-        if manifest["origin"] != "absent":
-            sys.exit(f"{entry['dataset']} has come to hand since this run was planned: give the same command again")
-        io.save(MissingData(entry["dataset"], manifest["reason"], entry["method"], entry["audit"]), entry["output"])
-        print(f"not run: {entry['method']} on {entry['dataset']}")
+    told = {"type": json.loads, "help": "JSON: the names of dataset, method and audit"}
+    options = stage.options(__doc__, arguments, "manifest", "output", point=told)
+    manifest, point = load_json(options.manifest), options.point
+    if manifest["origin"] != "absent":
+        sys.exit(f"{point['dataset']} has come to hand since this run was planned: give the same command again")
+    io.save(MissingData(point["dataset"], manifest["reason"], point["method"], point["audit"]), options.output)
+    print(f"not run: {point['method']} on {point['dataset']}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,6 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import RangeSweep
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from fairness_audits.messages import check_keys, nearest
 
@@ -215,12 +214,15 @@ def several(value: Any, where: str) -> Any:
         ) from error
 
 
-def update(config: DictConfig, key: str, value: Any, where: str) -> None:
-    """Set an existing key; a key that is not there is an error that names the nearest one."""
-    try:
-        OmegaConf.update(config, key, list(value) if isinstance(value, tuple) else value, merge=False)
-    except OmegaConfBaseException as error:
-        raise ValueError(f"{where}: there is no key {key!r}{nearest(key, sorted(_keys(config)))}") from error
+def update(config: dict[str, Any], key: str, value: Any, where: str) -> None:
+    """Set an existing key, such as ``method.epochs``; one that is not there is an error that names the nearest."""
+    *path, last = key.split(".")
+    section: Any = config
+    for name in path:
+        section = section.get(name) if isinstance(section, dict) else None
+    if not isinstance(section, dict) or last not in section:
+        raise ValueError(f"{where}: there is no key {key!r}{nearest(key, sorted(_keys(config)))}")
+    section[last] = list(value) if isinstance(value, tuple) else value
 
 
 def plain(config: Any) -> dict[str, Any]:
@@ -249,11 +251,10 @@ def _missing(conf: Path, choices: Iterable[str]) -> str:
     return f"cannot compose {list(choices)}"
 
 
-def _keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
-    for name, value in config.items():
-        key = str(name)
+def _keys(config: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in config.items():
         yield f"{prefix}{key}"
-        if isinstance(value, DictConfig):
+        if isinstance(value, dict):
             yield from _keys(value, f"{prefix}{key}.")
 
 

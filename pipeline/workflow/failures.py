@@ -46,12 +46,12 @@ def account(dag: Any, failed: Iterable[Any], artefacts: Mapping[str, Sequence[st
         "not_run": [{**_named(job), "because": because[job]} for job in sorted(because, key=_title)],
         "missing": [
             {
-                "study": job.rule.name,
-                "artefacts": list(artefacts[job.rule.name]),
+                "study": job.wildcards.study,
+                "artefacts": list(artefacts[job.wildcards.study]),
                 "because": because.get(job, [_title(job)]),
             }
             for job in sorted(missing, key=_title)
-            if job.rule.name in artefacts
+            if job.rule.name == "draw"
         ],
     }
 

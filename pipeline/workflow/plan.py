@@ -1,128 +1,189 @@
-"""What is made by which job: the files of each stage, their jobs, and what is left out for want of data."""
+"""What is made by which job: one job for each file, with all that it depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from pipeline.workflow import availability, composition
-from pipeline.workflow.code_hash import digest
-from pipeline.workflow.composition import Point, encoded
-from pipeline.workflow.jobs import STAGES, Job, jobs
-
-if TYPE_CHECKING:
-    from pipeline.workflow.config import Workflow
+from pipeline.workflow import availability, paths
+from pipeline.workflow.composition import REPETITIONS, Point, encoded, place_of
+from pipeline.workflow.paths import STAGES
+from pipeline.workflow.resolution import Resolver
+from pipeline.workflow.resources import Resources
 
 PREPARING = 1000
 """Seconds by which data, which much waits for, come before all but the longest jobs."""
 
 
+@dataclass(frozen=True)
+class Job:
+    """The job that makes one file.
+
+    ``inputs`` holds the files that it reads, by the stage's option for them. ``config`` is the section that it computes
+    with, as JSON, and ``code`` the hash of its code. ``names`` are those of its point's parts, and ``resources`` says
+    what it asks a scheduler for.
+    """
+
+    stage: str
+    names: Mapping[str, str]
+    inputs: Mapping[str, tuple[str, ...]]
+    output: str
+    config: str
+    code: str
+    threads: int
+    resources: Resources
+
+    def asks(self, attempt: int = 1) -> dict[str, Any]:
+        """Return what the job asks a scheduler for at an attempt."""
+        return self.resources.of(self.stage, self.names, attempt)
+
+    @property
+    def priority(self) -> int:
+        """What starts first, in seconds: data, which all else waits for, and then the job that takes longest."""
+        own = int(self.asks().get("seconds", 1))
+        return own + PREPARING if self.stage == "prepare" else own
+
+
 class Plan:
     """The jobs of every study and sweep that ``conf/`` declares; Snakemake runs those that an invocation asks for.
 
-    ``absent`` names the datasets (modules of ``pipeline.datasets``) that cannot be had. What would be made of them has
-    no job; their audits say that they were not run.
+    ``points`` are those of all studies and sweeps, ``kind`` returns the module behind a name in a path, and ``code``
+    the hash of the code of a stage with a plug-in. ``absent`` names the data sets (modules of ``pipeline.datasets``)
+    that cannot be had. Nothing is made of them; their audits say that they were not run.
     """
 
-    def __init__(self, workflow: Workflow, absent: frozenset[str]) -> None:
-        self.workflow = workflow
+    def __init__(
+        self,
+        scale: str,
+        points: Sequence[Point],
+        resolver: Resolver,
+        resources: Resources,
+        kind: Callable[[str, str], str],
+        code: Callable[..., str],
+        absent: frozenset[str] = frozenset(),
+    ) -> None:
+        self.scale = scale
         self.absent = absent
-        self.studies = (*composition.declared(workflow.conf, "experiment"), *workflow.sweeps)
-
-    def can_be_made(self, point: Point) -> bool:
-        """Whether a point's data can be had."""
-        return self._kind(point) not in self.absent
+        self._points = points
+        self._resolver = resolver
+        self._resources = resources
+        self._kind = kind
+        self._code = code
+        self.placed = {stage: _placed(resolver.conf, stage, points) for stage in STAGES}
+        self._jobs: dict[tuple[str, ...], Job] = {}
 
     @cached_property
     def jobs(self) -> list[Job]:
         """Every job, after those that it waits for."""
-        flow = self.workflow
-        points = [point for study in self.studies for point in flow.planned[study] if self.can_be_made(point)]
-        places = list(map(self._names, points))
-        return [job for stage in STAGES for job in jobs(stage, places, flow.resources, flow.sweeps)]
+        made = [(stage, names) for stage in STAGES for names, point in self.placed[stage].items()]
+        return [self.job(*one) for one in made if self.can_be_made(self.placed[one[0]][one[1]])]
 
-    def outputs(self, job: Job) -> list[str]:
-        """The files that a job makes."""
-        return [self.workflow.file(job.stage, *place) for place in job.places]
+    def job(self, stage: str, names: tuple[str, ...]) -> Job:
+        """Return the job that makes a file of a stage, by the names in its path.
 
-    def inputs(self, job: Job) -> list[str]:
-        """The files that a job is made from, besides the code."""
-        return list(dict.fromkeys(path for place in job.places for _, path in self._inputs(job.stage, place)))
+        Raises ValueError for a file that no study and no sweep asks for.
+        """
+        if (stage, *names) not in self._jobs:
+            if names not in self.placed[stage] and stage != "prepare":
+                path = paths.file(self.scale, stage, names)
+                raise ValueError(f"{path}: no study and no sweep asks for it at the {self.scale} scale")
+            self._jobs[stage, *names] = self._made(stage, names)
+        return self._jobs[stage, *names]
 
-    def benchmark(self, job: Job) -> str:
-        """Where the time that a job took is written down."""
-        return f"results/benchmarks/{self.workflow.scale}/{job.stage}/{job.name}.tsv"
+    def can_be_made(self, point: Point) -> bool:
+        """Return whether a point's data can be had."""
+        return self._kind("dataset", point.dataset) not in self.absent
 
-    def benchmarks(self, study: str) -> dict[str, str]:
-        """Where the times stand of all jobs behind a study's classifiers, maps and audits, by what a job makes."""
-        flow = self.workflow
-        wanted = {path for stage in ("train", "transport", "audit") for path in flow.files(stage, study)}
-        return {self._made(job): self.benchmark(job) for job in self.jobs if wanted & set(self.outputs(job))}
+    def names_absent(self) -> list[str]:
+        """Return the data sets that cannot be had, by the names in the paths of their files."""
+        return sorted({paths.place(p, "prepare")[0] for p in self._points if not self.can_be_made(p)})
 
-    def _made(self, job: Job) -> str:
-        """``paper/train/adult/sensr``, with how many more files if there are."""
-        first, *others = job.places
-        more = f" and {len(others)} more" if others else ""
-        return f"{self.workflow.scale}/{job.stage}/{'/'.join(first)}{more}"
-
-    def arguments(self, job: Job) -> list[list[str]]:
-        """What :mod:`pipeline.workflow.batch` hands to the stage, for each file that the job makes."""
-        found = []
-        for place in job.places:
-            section = self.workflow.asked(job.stage, *place)
-            inputs = [word for flag, path in self._inputs(job.stage, place) for word in (flag, path)]
-            found.append(["--config", encoded(section), *inputs, "--output", self.workflow.file(job.stage, *place)])
-        return found
-
-    def code(self, job: Job) -> str:
-        """Return the hash of the code that a job computes with."""
-        group = STAGES[job.stage].group
-        names = dict.fromkeys(member[group] for member in job.members)
-        return digest(sorted({self.workflow.code(job.stage, **{group: name}) for name in names}))
-
-    def threads(self, job: Job) -> int:
-        """The processors that a job computes on: ``threads`` in conf/method, conf/transport and conf/audit."""
-        sections = [self.workflow.asked(job.stage, *place)[STAGES[job.stage].group] for place in job.places]
-        return max(section.get("threads", 1) for section in sections)
-
-    def asked(self, job: Job) -> dict[str, Callable[[Any, int], Any]]:
-        """The ``resources:`` of a job's rule: of each a function of wildcards and attempt; None asks for nothing."""
-        return self.workflow.resources.functions(lambda _, attempt: job.asks(self.workflow.resources, attempt))
-
-    def priority(self, job: Job) -> int:
-        """What starts first, in seconds: data, which all else waits for, and then the job that takes longest."""
-        own = int(job.asks(self.workflow.resources).get("seconds", 1))
-        return own + PREPARING if job.stage == "prepare" else own
-
-    def not_run(self, study: str) -> list[dict[str, str]]:
-        """For each audit of a study whose data cannot be had what stands for it, as the stage ``absent`` reads it."""
-        found = []
-        for point in self.workflow.points(study):
-            if (kind := self._kind(point)) in self.absent:
-                manifest = f"{availability.RAW}/{kind}/{availability.RECORD}"
-                names = {"dataset": point.dataset, "method": point.method, "audit": point.audit}
-                found.append({"manifest": manifest, **names, "output": self.workflow.audit_file(point)})
-        return found
-
-    def _kind(self, point: Point) -> str:
-        return self.workflow.kind("dataset", point.dataset)
-
-    def _names(self, point: Point) -> dict[str, str]:
-        """The names of a point's parts as they stand in paths, and the module of its dataset."""
-        names = dict(zip(STAGES["audit"].parts, self.workflow.place(point), strict=True))
-        return {**names, "transport": point.transport and point.name("transport"), "kind": self._kind(point)}
-
-    def _inputs(self, stage: str, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """The files that one file of a stage is made from, each with the stage's option for it."""
-        if stage == "prepare":
-            kind = self.workflow.kind("dataset", place[0])
-            if availability.needs_files(kind):
-                yield "--manifest", f"{availability.RAW}/{kind}/{availability.RECORD}"
-            return
-        dataset, method = place[2:4] if stage == "audit" else place
-        yield "--dataset", self.workflow.file("prepare", dataset)
+    def asked(self, stage: str, *names: str) -> dict[str, Any]:
+        """Return what a file of a stage depends on, besides the files that it is made from."""
+        groups, known = STAGES[stage].groups, self.placed[stage]
+        # A data set that no study names is as its own file says.
+        point = known[names] if stage != "prepare" or names in known else Point("", "", names[0], "", "", ())
         if stage == "audit":
-            yield "--classifier", self.workflow.file("train", dataset, method)
-            for path in self.workflow.maps_of(*place):
-                yield "--transport", path
+            return {"audit": self._resolver.sections(point)["audit"]}
+        # The file is shared by whatever study asks for it; how often a model is fitted is no matter of its data.
+        settings = tuple(
+            (key, value)
+            for key, value in point.settings
+            if key.split(".")[0] in groups or (key == REPETITIONS and stage != "prepare")
+        )
+        shared = Point("", "", point.dataset, "", "", settings)
+        resolved = self._resolver.sections(replace(shared, **{group: getattr(point, group) for group in groups}))
+        return {key: resolved[key] for key in (STAGES[stage].group, REPETITIONS)}
+
+    def maps_of(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the transport maps that an audit needs: one file or none."""
+        point = self.placed["audit"][names]
+        return (paths.file(self.scale, "transport", paths.place(point, "transport")),) if point.transport else ()
+
+    def manifest(self, dataset: str) -> str:
+        """Return the record of where the raw files of a data set come from, by the name in its path."""
+        return f"{availability.RAW}/{self._kind('dataset', dataset)}/{availability.RECORD}"
+
+    def benchmarks(self, points: Iterable[Point]) -> dict[str, str]:
+        """Return where the times stand of all jobs behind these points, by ``paper/train/adult/sensr``."""
+        found = [(stage, paths.place(p, stage)) for stage in ("train", "transport", "audit") for p in points]
+        return {
+            f"{self.scale}/{stage}/{'/'.join(names)}": paths.benchmark(self.scale, stage, names)
+            for stage, names in dict.fromkeys(found)
+            if all(names) and self.can_be_made(self.placed[stage][names])
+        }
+
+    def _made(self, stage: str, names: tuple[str, ...]) -> Job:
+        group, parts = STAGES[stage].group, dict(zip(STAGES[stage].parts, names, strict=True))
+        kind = self._kind("dataset", parts["dataset"])
+        section = self.asked(stage, *names)
+        # What several studies share is of the first that asks for it.
+        point = self.placed[stage].get(names)
+        owner = {"study": point.study, "block": point.block} if point else {}
+        return Job(
+            stage,
+            {**owner, **parts, "kind": kind},
+            self._inputs(stage, names, kind),
+            paths.file(self.scale, stage, names),
+            encoded(section),
+            self._code(stage, **{group: parts[group]}),
+            section[group].get("threads", 1),
+            self._resources,
+        )
+
+    def _inputs(self, stage: str, names: tuple[str, ...], kind: str) -> dict[str, tuple[str, ...]]:
+        if stage == "prepare":
+            return {"manifest": (self.manifest(names[0]),) if availability.needs_files(kind) else ()}
+        dataset, method = names[2:4] if stage == "audit" else names
+        data: dict[str, tuple[str, ...]] = {"dataset": (paths.file(self.scale, "prepare", (dataset,)),)}
+        if stage != "audit":
+            return data
+        return {
+            **data,
+            "classifier": (paths.file(self.scale, "train", (dataset, method)),),
+            "transport": self.maps_of(names),
+        }
+
+
+def _placed(conf: Path, stage: str, points: Iterable[Point]) -> dict[tuple[str, ...], Point]:
+    """Return the points by the place of what a stage makes for them.
+
+    Points share what is made of the same values; an audit is each point's own. Raises ValueError where two points
+    would be one file.
+    """
+    placed: dict[tuple[str, ...], Point] = {}
+    for point in points:
+        names = paths.place(point, stage)
+        if not all(names):
+            continue
+        first = placed.setdefault(names, point)
+        one, other = ([s for s in p.settings if s[0].split(".")[0] in STAGES[stage].groups] for p in (first, point))
+        if one != other or (stage == "audit" and first is not point):
+            raise ValueError(
+                f"{place_of(conf, point.study, point.block)}: {dict(first.settings)} and {dict(point.settings)} would "
+                f"be one file, {'/'.join(names)}: give values that differ in a letter, a digit or one of . + - _"
+            )
+    return placed

@@ -15,10 +15,9 @@ A key that the files do not have is refused with the nearest one that they do.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
-
-from omegaconf import DictConfig, OmegaConf
 
 from fairness_audits.messages import enumerated
 from pipeline.workflow.composition import (
@@ -51,7 +50,7 @@ class Resolver:
         self._resolved: dict[Point, dict[str, Any]] = {}
         for setting in of_user:
             ((group, (name,)),) = setting.where.items()
-            config = _fixed({REPETITIONS: 1, group: self._file(group, name)[0]})
+            config = deepcopy({REPETITIONS: 1, group: self._file(group, name)[0]})
             for key, value in setting.values.items():
                 update(config, key, value, "set")
 
@@ -77,7 +76,7 @@ class Resolver:
         named = {group: getattr(point, group) for group in GROUPS if getattr(point, group)}
         files = {group: self._file(group, name) for group, name in named.items()}
         of_files = {group: values for group, (values, _) in files.items()}
-        config = _fixed({REPETITIONS: composed(self.conf).repetitions, **of_files})
+        config = deepcopy({REPETITIONS: composed(self.conf).repetitions, **of_files})
         # What a condition may name: the point's parts, and the values that stand in their files or in the grid.
         parts = {
             **{f"{group}.{key}": value for group, values in of_files.items() for key, value in values.items()},
@@ -98,16 +97,8 @@ class Resolver:
             for key, value in values.items():
                 if key == REPETITIONS or key.split(".")[0] not in GROUPS or key.split(".")[0] in named:
                     update(config, key, value, source)
-        resolved = plain(config)
-        sections = {group: {"kind": name, **resolved[group], "name": name} for group, name in named.items()}
-        return {REPETITIONS: int(resolved[REPETITIONS]), **sections}
-
-
-def _fixed(values: dict[str, Any]) -> DictConfig:
-    """A configuration that takes no keys but its own."""
-    config = OmegaConf.create(values)
-    OmegaConf.set_struct(config, True)
-    return config
+        sections = {group: {"kind": name, **config[group], "name": name} for group, name in named.items()}
+        return {REPETITIONS: int(config[REPETITIONS]), **sections}
 
 
 def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:

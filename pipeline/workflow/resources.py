@@ -1,4 +1,4 @@
-"""What a job asks a scheduler for, which files it makes, and about how long it takes.
+"""What a job asks a scheduler for, and about how long it takes.
 
 ``conf/resources.yaml`` holds ``settings``, each a ``where`` and a ``set`` (:mod:`pipeline.workflow.settings`). The n-th
 attempt at a job asks for n times the memory and n times the time. On a single machine, where nobody is asked, nothing
@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from omegaconf import OmegaConf
 
 from fairness_audits.messages import enumerated
-from fairness_audits.validation import Checked, Size, made, one_of
+from fairness_audits.validation import Checked, Size, made
 from pipeline.workflow.composition import declared, plain
 from pipeline.workflow.settings import Setting, laid_over, read
 
-RULES = ("prepare", "train", "transport", "audit", "collect", "artefacts", "sweep", "report")
+RULES = ("prepare", "train", "transport", "audit", "collect", "draw", "sweep", "report")
 """The rules whose jobs may be sent to another machine; ``fetch`` stays where the network is."""
-PARTS = ("block", "kind", "dataset", "method", "transport", "audit")
-"""What files may have in common that one job makes; ``kind`` is the module of a dataset."""
 GROWING = ("mem_mb", "runtime")
 """MB and minutes: what a job that died of it needs more of."""
 ASKED = (*GROWING, "gpu", "slurm_partition", "slurm_extra")
@@ -38,7 +36,6 @@ class Request(Checked):
     slurm_partition: str | None = None
     slurm_extra: str | None = None
     seconds: Size | None = None
-    together: Sequence[Annotated[str, one_of(PARTS)]] | None = None
 
 
 @dataclass(frozen=True)

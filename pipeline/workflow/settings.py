@@ -5,6 +5,7 @@ the user (``SET=``) all speak so. A condition names a study, a block, a part (``
 key (``method.model: alexnet``), and of jobs the rule and the scale; several names in a list, or a pattern.
 """
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -62,7 +63,8 @@ def read(
     return found
 
 
-def known_names(conf: Path, condition: str) -> list[str]:
+@functools.cache
+def known_names(conf: Path, condition: str) -> Sequence[str]:
     """What a condition may name; nothing where it is none."""
     studies = [*declared(conf, "experiment"), *declared(conf, "sweep")]
     if condition == "study":

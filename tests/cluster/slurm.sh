@@ -31,8 +31,10 @@ install_packages() {
   command -v apt-get >/dev/null || { say "no apt-get here: install slurmctld, slurmd and munge yourself"; exit 1; }
   say "installing slurm-wlm and munge (about 20 s)"
   export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq
-  apt-get install -y -qq --no-install-recommends slurm-wlm munge >/dev/null
+  if ! { timeout 120 apt-get update -qq && timeout 300 apt-get install -y -qq --no-install-recommends slurm-wlm munge >/dev/null; }; then
+    say "the packages cannot be installed: is there a network, and a mirror of the distribution?"
+    exit 1
+  fi
 }
 
 configure() {

@@ -69,7 +69,6 @@ def test_a_cluster_and_one_machine_give_the_same_bytes(project: Callable[..., Pr
 def test_what_slurm_ends_is_accounted_for_and_continues_with_the_same_command(project: Callable[..., Project]) -> None:
     """One job is cancelled, one takes too long, one takes too much memory; a fourth is done all the same."""
     work = project("plain", "cancelled", "slow", "hungry")
-    work.apart()
     work.method("plain", LITTLE)
     work.method("cancelled", LITTLE, seconds=600)
     work.method("slow", "mem_mb: 2000, runtime: 1", seconds=600)

@@ -14,7 +14,9 @@ from pipeline.stages import absent, audit, prepare, train
 from pipeline.stages.report import benchmarks
 from pipeline.workflow import multirun, plugins
 from pipeline.workflow.availability import standing
+from pipeline.workflow.composition import Point
 from pipeline.workflow.config import Workflow
+from pipeline.workflow.paths import STAGES, place
 from pipeline.workflow.preparation import prepared
 
 
@@ -80,8 +82,13 @@ def test_times_are_those_of_the_scale_and_of_what_belongs_to_none(tmp_path: Path
     assert sorted(found) == [("audit", "small/audit/a"), ("fetch", "fetch/adult"), ("study", "small/study/all")]
 
 
-def entry(workflow: Workflow) -> dict[str, str]:
-    return workflow.plan.not_run("robustness_bias")[0]
+def not_run(workflow: Workflow) -> tuple[Point, list[str]]:
+    """The first audit of a data set that cannot be had, and what its rule passes to the stage."""
+    point = next(p for p in workflow.points("robustness_bias") if not workflow.plan.can_be_made(p))
+    names = place(point)
+    told = json.dumps(workflow.not_run(dict(zip(STAGES["audit"].parts, names, strict=True))))
+    manifest = workflow.plan.manifest(names[2])
+    return point, ["--manifest", manifest, "--point", told, "--output", workflow.audit_file(point)]
 
 
 def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
@@ -90,27 +97,27 @@ def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_ABSENT", "utkface")
     workflow = Workflow(scale="smoke", studies=["robustness_bias"])
-    said = entry(workflow)
-    save_json({"dataset": "utkface", "origin": "absent", "files": [], "reason": "get it there"}, said["manifest"])
-    absent.main(["--audits", json.dumps([said])])
-    point = next(p for p in workflow.points("robustness_bias") if workflow.audit_file(p) == said["output"])
-    section = json.dumps(workflow.asked("prepare", *workflow.place(point, "prepare")))
-    prepare.main(["--config", section, "--manifest", said["manifest"], "--output", "d.npz"])
-    section = json.dumps(workflow.asked("train", *workflow.place(point, "train")))
+    point, arguments = not_run(workflow)
+    manifest, output = arguments[1], arguments[-1]
+    save_json({"dataset": "utkface", "origin": "absent", "files": [], "reason": "get it there"}, manifest)
+    absent.main(arguments)
+    section = json.dumps(workflow.asked("prepare", *place(point, "prepare")))
+    prepare.main(["--config", section, "--manifest", manifest, "--output", "d.npz"])
+    section = json.dumps(workflow.asked("train", *place(point, "train")))
     train.main(["--config", section, "--dataset", "d.npz", "--output", "c.npz"])
-    section = json.dumps(workflow.asked("audit", *workflow.place(point)))
+    section = json.dumps(workflow.asked("audit", *place(point)))
     audit.main(["--config", section, "--dataset", "d.npz", "--classifier", "c.npz", "--output", "a.npz"])
-    assert io.load_if_present(said["output"]) == io.load_if_present("a.npz")
+    assert io.load_if_present(output) == io.load_if_present("a.npz")
 
 
 def test_data_that_came_to_hand_are_not_called_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_ABSENT", "utkface")
-    said = entry(Workflow(scale="smoke", studies=["robustness_bias"]))
-    save_json({"dataset": "utkface", "origin": "official", "files": [], "reason": None}, said["manifest"])
+    _, arguments = not_run(Workflow(scale="smoke", studies=["robustness_bias"]))
+    save_json({"dataset": "utkface", "origin": "official", "files": [], "reason": None}, arguments[1])
     with pytest.raises(SystemExit, match="utkface has come to hand since this run was planned: give the same command"):
-        absent.main(["--audits", json.dumps([said])])
-    assert not Path(said["output"]).exists()
+        absent.main(arguments)
+    assert not Path(arguments[-1]).exists()
 
 
 # A run of Hydra's own trains one repetition of the workflow, alone.

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from pipeline.counterparts import parted
-from pipeline.workflow import config, plugins
+from pipeline.workflow import config, paths, plugins
 from pipeline.workflow.code_hash import modules_behind
 from pipeline.workflow.composition import Point, composed, points, several
 from pipeline.workflow.config import CONF, ROOT, Workflow
+from pipeline.workflow.invocation import sweeps_among
 from pipeline.workflow.resolution import of_scale
 from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure, column
@@ -111,7 +112,7 @@ def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(co
     audits = [path.removeprefix("results/audits/few/").removesuffix(".npz") for path in workflow.files("audit", "maps")]
     assert audits[0] == "maps/main/d/m/a+t@source=x"
     maps = [[file] for file in workflow.files("transport", "maps") * 2]
-    assert [workflow.maps_of(*path.split("/")) for path in audits] == maps
+    assert [list(workflow.plan.maps_of(tuple(path.split("/")))) for path in audits] == maps
     assert workflow.asked("train", "d", "m")["repetitions"] == 10
     assert workflow.kind("audit", "a+t@source=x") == "a"
 
@@ -198,7 +199,7 @@ def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
     )
 
     def made(stage: str, point: Point) -> Path:
-        return tmp_path / whole.file(stage, *whole.place(point, stage))
+        return tmp_path / paths.file(whole.scale, stage, paths.place(point, stage))
 
     for path in (*(made(stage, p) for p in (*done, half) for stage in ("train", "audit")), made("audit", absent)):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +210,8 @@ def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
     some = Workflow.of({"scale": "workstation"}, {"FINISHED": "yes"})
     assert (some.studies, list(some.points(study))) == ((study,), done)
     assert [some.files("train", study), some.files("audit", study)] == [
-        [some.file("train", *some.place(point, "train")) for point in done], list(map(some.audit_file, done))
+        [paths.file("workstation", "train", paths.place(point, "train")) for point in done],
+        list(map(some.audit_file, done)),
     ]  # fmt: skip
     assert some.beside(study)
     told = some.artefacts(study)
@@ -366,9 +368,9 @@ def test_labels_are_found_by_key_by_column_and_otherwise_spelled_out() -> None:
 def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
     workflow = small(sweep, studies=["s"])
     environment: dict[str, str] = {}
-    workflow.export_tracker(environment, workflow.sweeps_among(["--cores", "2", "sweep_w"]))
+    workflow.export_tracker(environment, ["--cores", "2", "results/sweeps/small/w/summary.csv"])
     assert '"group": "w"' in environment["PIPELINE_TRACKER"]
-    workflow.export_tracker(environment, workflow.sweeps_among(["all", "results/sweeps/small/w/summary.csv"]))
+    workflow.export_tracker(environment, ["all", "results/rows/small/w.parquet"])
     assert '"group": "s"' in environment["PIPELINE_TRACKER"]
 
 
@@ -472,7 +474,14 @@ def sweep_called(sweep: Path, name: str) -> object:
             r"'main': there is no key 'metod\.rate' .*mean 'method'",
         ),
         (lambda c: small(c, studies=["w"]), "'w' is a sweep, not a study: run `sn"),
-        (lambda c: Workflow(scale="smoke").sweeps_among(["sweep_atack"]), "no sweep 'atack' .* 'attack'.*: attack"),
+        (
+            lambda c: sweeps_among(["results/sweeps/smoke/atack/summary.csv"], ["attack"], "smoke"),
+            "no sweep 'atack' .* 'attack'.*: attack",
+        ),
+        (
+            lambda c: sweeps_among(["sweep_attack"], ["attack"], "smoke"),
+            "no rule sweep_attack: ask for results/sweeps/smoke/attack/summary.csv",
+        ),
         # Names of files lead nowhere else, and are no part of a command.
         *(
             (lambda c, wrong=wrong: study_of(c, f"grid: {{'{wrong}': {{audit: a}}}}"), "names files: expected letters")

@@ -39,26 +39,23 @@ rule audit:
     input: "m.npz"
     output: "a.npz"
     shell: "touch {output}"
-rule first:
-    input: "a.npz"
-    output: "t.csv"
-    shell: "touch {output}"
 rule collect:
     output: "rows.csv"
     log: "logs/collect.log"
     shell: "exit 1"
-rule second:
-    input: "rows.csv"
-    output: "s.csv"
+rule draw:
+    message: "{wildcards.study}"
+    input: lambda w: {"first": "a.npz", "second": "rows.csv"}[w.study]
+    output: "{study}.json"
     shell: "touch {output}"
 rule report:
-    input: "t.csv", "s.csv"
+    input: "first.json", "second.json"
     output: "r.html"
     shell: "touch {output}"
 
 onerror:
     # The executor of a cluster hands over groups.
-    jobs = {job.rule.name: job for job in workflow.dag.jobs}
+    jobs = {job.message or job.rule.name: job for job in workflow.dag.jobs}
     together = [jobs["collect"], jobs["second"]]
     group = workflow.dag.group_job_factory.new("together", together, workflow.global_resources)
     failed = [group if job in together else job for job in workflow.scheduler.failed]

@@ -2,23 +2,25 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
+import psutil
 import pytest
 
 from fairness_audits import process
 from fairness_audits.files import written
 from fairness_audits.process import Process
 from pipeline.stages import __path__ as stages
-from pipeline.workflow import batch, resume
+from pipeline.workflow import launch, paths, resume, warm
 from pipeline.workflow.code_hash import code_hash, modules_behind
 from pipeline.workflow.config import CONF, Workflow
-from pipeline.workflow.jobs import Job, jobs
+from pipeline.workflow.paths import STAGES
 from pipeline.workflow.resources import RULES, Resources
 from pipeline.workflow.resume import HALF, LOCKS, OWNERS, Owner, at_work, is_snakemake, main
 
@@ -31,106 +33,67 @@ def read(conf: Path, text: str = "", scale: str = "small") -> Resources:
     return Resources.read(conf, scale)
 
 
-def points(*named: str) -> list[dict[str, str]]:
-    """Points given as ``study/block/dataset/method``."""
-    parts = ("study", "block", "dataset", "method")
-    return [
-        dict(zip(parts, one.split("/"), strict=True)) | {"kind": "d", "transport": "", "audit": "a"} for one in named
-    ]
-
-
-def made(found: list[Job]) -> dict[str, list[str]]:
-    return {job.rule: ["/".join(place) for place in job.places] for job in found}
-
-
-def test_files_that_agree_in_the_named_parts_are_one_job_and_others_go_by_themselves(conf: Path) -> None:
-    resources = read(
-        conf,
-        "  - {where: {rule: train}, set: {together: [dataset]}}\n"
-        "  - {where: {rule: train, method: other}, set: {together: []}}\n",
-    )
-    found = jobs("train", points("s/b/d/m", "s/b/d/m@rate=2", "s/b/e/m", "s/b/d/other"), resources)
-    assert made(found) == {"train_s_d": ["d/m", "d/m@rate=2"], "train_s_e": ["e/m"], "train_d_other": ["d/other"]}
-    assert [job.title for job in found] == ["train m on d, 2 together", "train m on e", "train other on d"]
-
-
-def test_what_several_studies_ask_for_is_made_once_and_what_one_asks_for_alone_not_with_it(conf: Path) -> None:
-    resources = read(conf, "  - {where: {rule: train}, set: {together: [dataset]}}\n")
-    asked = points("s/b/d/m", "s/b/d/own", "t/b/d/m", "t/b/d/other", "w/b/d/own", "w/b/d/third")
-    found = jobs("train", asked, resources, sweeps=["w"])
-    shared, own, others, of_sweep = ["d/m"], ["d/own"], ["d/other"], ["d/third"]
-    assert made(found) == {"train_s_t_d": shared, "train_s_d": own, "train_t_d": others, "train_w_d": of_sweep}
-
-
-def test_points_without_a_map_ask_for_none_and_a_part_that_is_not_there_and_two_jobs_of_one_name_are_refused(
-    conf: Path,
-) -> None:
-    assert jobs("transport", points("s/b/d/m"), read(conf, "")) == []
-    resources = read(conf, "  - {where: {rule: prepare}, set: {together: [method]}}\n")
-    with pytest.raises(ValueError, match="files of prepare have no method in common"):
-        jobs("prepare", points("s/b/d/m"), resources)
-    with pytest.raises(ValueError, match="two jobs have the name 'd_m_rate_2'"):
-        jobs("train", points("s/b/d/m@rate=2", "s/b/d/m_rate_2"), read(conf, ""))
-
-
-def test_a_job_asks_for_the_time_of_all_its_files_and_the_memory_of_the_largest(conf: Path) -> None:
-    resources = read(
-        conf,
-        "  - {where: {rule: train}, set: {together: [dataset], seconds: 3}}\n"
-        "  - {where: {rule: train, method: other}, set: {mem_mb: 5000, seconds: 7}}\n",
-    )
-    (job,) = jobs("train", points("s/b/d/m", "s/b/d/other", "s/b/d/m@rate=1"), resources)
-    asked = job.asks(resources, attempt=2)
-    assert (asked["mem_mb"], asked["runtime"], asked["seconds"]) == (10_000, 60, 13)
-
-
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_jobs_are_the_same_whatever_studies_are_asked_for(scale: str) -> None:
+def test_jobs_are_the_same_whatever_studies_are_asked_for_and_each_makes_one_file(scale: str) -> None:
     every, one = Workflow(scale=scale), Workflow(scale=scale, studies=["permutation_tests"])
-    assert made(every.plan.jobs) == made(one.plan.jobs)
-    files = [path for job in every.plan.jobs for path in every.plan.outputs(job)]
+    assert every.plan.jobs == one.plan.jobs
+    files = [job.output for job in every.plan.jobs]
     assert len(files) == len(set(files))
-    audits = {path for study in every.plan.studies for path in every.files("audit", study)}
+    audits = {path for study in every.selection.planned for path in every.files("audit", study)}
     assert audits <= set(files)
 
 
-def test_sensr_starts_before_any_other_training_and_all_studies_are_at_most_200_jobs() -> None:
-    workflow = Workflow(scale="laptop")
-    trainings = {job.rule: workflow.plan.priority(job) for job in workflow.plan.jobs if job.stage == "train"}
-    others = [priority for rule, priority in trainings.items() if "sensr" not in rule]
-    assert min(trainings["train_adult_sensr"], trainings["train_compas_sensr"]) > max(others)
-    makers = {path: job for job in workflow.plan.jobs for path in workflow.plan.outputs(job)}
-    pending = [path for study in workflow.studies for path in workflow.files("audit", study)]
-    needed = dict[str, Job]()
-    while pending:
-        job = makers.get(pending.pop())
-        if job is not None and job.rule not in needed:
-            needed[job.rule] = job
-            pending += workflow.plan.inputs(job)
-    fetched = {path for job in needed.values() for path in workflow.plan.inputs(job) if path.startswith("data/raw")}
-    assert len(needed) + len(fetched) + 2 * len(workflow.studies) + 2 <= 200
+def test_a_job_comes_after_those_that_make_what_it_reads() -> None:
+    made = set[str]()
+    for job in Workflow(scale="smoke").plan.jobs:
+        needed = {path for paths in job.inputs.values() for path in paths if not path.startswith("data/raw/")}
+        assert needed <= made, job.output
+        made.add(job.output)
+
+
+def test_a_file_that_nothing_asks_for_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"results/models/smoke/adult/unknown\.npz"):
+        Workflow(scale="smoke").job("train", {"scale": "smoke", "dataset": "adult", "method": "unknown"})
+
+
+def test_sensr_starts_before_any_other_training_and_data_before_all_others() -> None:
+    plan = Workflow(scale="laptop").plan
+    trainings = {job.output: job.priority for job in plan.jobs if job.stage == "train"}
+    sensr = [f"results/models/laptop/{dataset}/sensr.npz" for dataset in ("adult", "compas")]
+    others = [priority for path, priority in trainings.items() if "sensr" not in path]
+    first = min(trainings[path] for path in sensr)
+    assert first > max(others)
+    assert min(job.priority for job in plan.jobs if job.stage == "prepare") > first
+
+
+def test_the_time_of_a_training_that_a_study_shares_is_that_of_the_first_to_ask(conf: Path) -> None:
+    """A condition may name the study and the block of what several points share."""
+    jobs = Workflow(scale="workstation").plan.jobs
+    network = next(job for job in jobs if job.stage == "train" and job.names["study"] == "robustness_bias")
+    asked = network.asks(attempt=2)
+    assert (asked["mem_mb"], asked["runtime"]) == (12_000, 960)
 
 
 def test_without_data_nothing_is_made_of_them_and_each_audit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIPELINE_ABSENT", "cifar100")
     workflow = Workflow(scale="laptop", studies=["robustness_bias"])
-    made = {path for job in workflow.plan.jobs for path in workflow.plan.outputs(job)}
-    assert not any("cifar100" in path for path in made)
-    said = {entry["output"] for entry in workflow.plan.not_run("robustness_bias")}
-    assert said | made >= set(workflow.files("audit", "robustness_bias"))
-    assert all("/cifar100" in path for path in said)
+    assert not any("cifar100" in job.output for job in workflow.plan.jobs)
+    runs, says_so = (re.compile(pattern + "/") for pattern in (workflow.to_be_had(), workflow.not_to_be_had()))
+    for path in workflow.files("audit", "robustness_bias"):
+        dataset = path.split("/")[5] + "/"
+        assert bool(runs.fullmatch(dataset)) != bool(says_so.fullmatch(dataset)) == ("cifar100" in dataset)
     files = [path for stage in ("train", "prepare") for path in workflow.files(stage, "robustness_bias")]
     assert not any("cifar100" in path for path in files)
 
 
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_stochastic_maps_do_not_come_after_others_in_a_process(scale: str) -> None:
-    """They need torch imported before POT, which exact and entropic maps import without it."""
-    plan = Workflow(scale=scale).plan
-    maps = [job.members for job in plan.jobs if job.stage == "transport"]
-    kinds = [{member["transport"].split("@")[0] for member in members} for members in maps]
-    assert all(kind == {"stochastic"} for kind in kinds if "stochastic" in kind)
-    assert any("stochastic" in kind for kind in kinds)
+def test_a_benchmark_lies_where_the_rules_put_it() -> None:
+    workflow = Workflow(scale="smoke", studies=["fliptest"])
+    found = workflow.plan.benchmarks(workflow.points("fliptest"))
+    assert found["smoke/train/hiring/given"] == "results/benchmarks/smoke/train/hiring.given.tsv"
+    rules = (CONF.parent / "pipeline" / "rules" / "models.smk").read_text()
+    for stage in ("train", "transport", "audit"):
+        parts = [f"{{{part}}}" for part in STAGES[stage].parts]
+        assert f'"{paths.benchmark("{scale}", stage, tuple(parts))}"' in rules
 
 
 # What jobs ask a scheduler for follows from conf/resources.yaml, and a mistake in it is named.
@@ -189,7 +152,6 @@ def test_without_a_file_jobs_ask_for_nothing_and_with_one_for_memory_and_time(co
             r"resources\.yaml: expected mem_mb to be .* at least 0; found '4 GB'",
         ),
         ("  - {where: {}, set: {gpu: true}}\n", r"expected gpu to be .*; found True"),
-        ("  - {where: {}, set: {together: [datset]}}\n", r"to be .* among block, kind, .*; found \['datset'\]"),
     ],
 )
 def test_a_mistake_is_named(text: str, message: str, conf: Path) -> None:
@@ -200,8 +162,8 @@ def test_a_mistake_is_named(text: str, message: str, conf: Path) -> None:
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
 def test_the_projects_own_file_is_read_at_every_scale(scale: str) -> None:
     found = Resources.read(CONF, scale)
-    stage_names = {path.stem for path in Path(stages[0]).glob("*.py")} - {"__init__", "fetch", "absent"}
-    assert stage_names == set(RULES), "each stage but fetch and what is not run is a rule that asks"
+    stage_names = {path.stem for path in Path(stages[0]).glob("*.py")} - {"__init__", "fetch", "absent", "artefacts"}
+    assert {*stage_names, "draw"} == set(RULES), "each stage but fetch and what is not run is a rule that asks"
     for rule in RULES:
         asked = found.of(rule, {"study": "robustness_bias", "method": "standard", "audit": "robustness_bias"})
         assert asked["mem_mb"] > 0
@@ -209,83 +171,95 @@ def test_the_projects_own_file_is_read_at_every_scale(scale: str) -> None:
         assert bool(asked.get("gpu")) == (scale == "paper" and rule in ("train", "audit"))
 
 
-# Jobs of one process, the code behind them, and runs that are resumed.
+# Where a job runs, the code behind it, and runs that are resumed.
 
 
-class Stage(ModuleType):
-    """A stage that copies its input, and fails where that is "bad"."""
+def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A folder in which a stage prints, waits or fails, and the environment of its jobs."""
+    monkeypatch.chdir(folder)
+    stage = folder / "pipeline" / "stages" / "echo.py"
+    stage.parent.mkdir(parents=True)
+    stage.write_text(ECHO)
+    for package in ("pipeline", "pipeline/stages"):
+        (folder / package / "__init__.py").write_text(f"__path__.append({str(CONF.parent / package)!r})\n")
+    return {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{CONF.parent}", "OMP_NUM_THREADS": "1"}
 
-    def __init__(self) -> None:
-        super().__init__("pipeline.stages.copying")
-        self.made: list[str] = []
 
-    def main(self, arguments: list[str]) -> None:
-        _, source, _, output = arguments
-        text = Path(source).read_text()
-        if text == "bad":
-            sys.exit("cannot be copied")
-        Path(output).write_text(text)
-        self.made.append(output)
+ECHO = """
+import os, sys, time
+def main(arguments):
+    print(os.getppid(), "torch" in sys.modules, os.environ["OMP_NUM_THREADS"], flush=True)
+    if arguments == ["fail"]:
+        sys.exit("no")
+    if arguments == ["wait"]:
+        open("waiting", "w").write(str(os.getpid()))
+        time.sleep(600)
+"""
+
+
+def launched(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pipeline.workflow.launch", "times/echo.tsv", "echo", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
-    stage = Stage()
-    monkeypatch.setitem(sys.modules, stage.__name__, stage)
-    monkeypatch.chdir(tmp_path)
-    for name in "abc":
-        Path(name).write_text(name)
-    return stage
+def warmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """The environment of jobs where a process with the libraries imported is at work; it ends with the test."""
+    environment = project(tmp_path, monkeypatch)
+    monkeypatch.setattr(warm, "_started", [])
+    warm.start(environment)
+    (server,) = warm._started
+    until((tmp_path / environment[launch.ADDRESS]).exists)
+    yield environment
+    assert server.stdin
+    server.stdin.close()
+    server.wait(20)
+    assert not list((tmp_path / warm.FOLDER).iterdir())
 
 
-JOBS = [["--input", name, "--output", f"{name}@x=[1].txt"] for name in "abc"]
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
-def outputs() -> dict[str, str]:
-    return {path.name: path.read_text() for path in Path().iterdir() if path.suffix == ".txt"}
+def test_a_job_runs_where_the_libraries_are_and_says_how_it_ended(warmed: dict[str, str]) -> None:
+    """What it prints and its status are those of its own process, and its time is written down."""
+    (server,) = warm._started
+    done, failed = launched(warmed), launched(warmed, "fail")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{server.pid} True 1\n", "")
+    assert (failed.returncode, failed.stderr) == (1, "no\n")
+    header, row = Path("times/echo.tsv").read_text().splitlines()
+    times = dict(zip(header.split("\t"), row.split("\t"), strict=True))
+    assert 0 <= float(times["cpu_time"]) < 5
+    # A library that is imported already does not learn of more threads.
+    assert launched({**warmed, "OMP_NUM_THREADS": "2"}).stdout == f"{os.getpid()} False 2\n"
 
 
-def test_all_outputs_are_put_in_their_places_and_nothing_else_is_left(stage: Stage) -> None:
-    batch.run("copying", JOBS)
-    assert outputs() == {f"{name}@x=[1].txt": name for name in "abc"}
+@pytest.mark.parametrize("whose", ["client", "run"])
+def test_a_job_ends_with_its_process_and_with_the_run(warmed: dict[str, str], whose: str) -> None:
+    command = [sys.executable, "-m", "pipeline.workflow.launch", "times/echo.tsv", "echo", "wait"]
+    with subprocess.Popen(command, env=warmed, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as client:
+        until(lambda: Path("waiting").exists() and bool(Path("waiting").read_text()))
+        job = psutil.Process(int(Path("waiting").read_text()))
+        assert job.is_running()
+        if whose == "client":
+            client.kill()
+        else:
+            (server,) = warm._started
+            server.kill()
+            assert client.wait(20) == 1
+            Path(warmed[launch.ADDRESS]).unlink()
+        job.wait(20)
+    assert not Path("times/echo.tsv").exists()
 
 
-def test_after_a_failure_what_was_made_is_kept_and_not_made_again(stage: Stage) -> None:
-    Path("c").write_text("bad")
-    with pytest.raises(SystemExit, match="cannot be copied"):
-        batch.run("copying", JOBS)
-    assert not [name for name in outputs() if not name.startswith(".")]
-    assert len(stage.made) == 2
-    Path("c").write_text("c")
-    batch.run("copying", JOBS)
-    assert stage.made[2:] == ["c@x=[1].txt"]
-    assert outputs() == {f"{name}@x=[1].txt": name for name in "abc"}
-
-
-@pytest.mark.parametrize("changed", ["input", "code", "arguments"])
-def test_what_would_be_made_of_something_else_now_is_made_again(stage: Stage, changed: str) -> None:
-    jobs = [[*job] for job in JOBS]
-    Path("c").write_text("bad")
-    with pytest.raises(SystemExit):
-        batch.run("copying", jobs, "1")
-    Path("c").write_text("c")
-    if changed == "input":
-        Path("a").write_text("another")
-    elif changed == "arguments":
-        Path("a2").write_text("a")
-        jobs[0][1] = "a2"
-    batch.run("copying", jobs, "2" if changed == "code" else "1")
-    assert stage.made[2:].count("a@x=[1].txt") == 1
-    assert ("b@x=[1].txt" in stage.made[2:]) == (changed == "code")
-    assert set(outputs()) == {f"{name}@x=[1].txt" for name in "abc"}
-
-
-def test_jobs_are_read_from_standard_input(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    Path("jobs.json").write_text(json.dumps(JOBS[:1]))
-    with Path("jobs.json").open() as file:
-        monkeypatch.setattr(sys, "stdin", file)
-        batch.main(["copying", "--code", "a"])
-    assert stage.made == ["a@x=[1].txt"]
+def test_without_such_a_process_a_job_runs_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = project(tmp_path, monkeypatch)
+    for address in ({}, {launch.ADDRESS: "gone.socket"}):
+        done = launched({**environment, **address})
+        assert (done.returncode, done.stdout) == (0, f"{os.getpid()} False 1\n"), done.stderr
 
 
 # The code behind a job is what its modules import, at any depth; its hash changes with what it computes, and only then.

@@ -1,0 +1,89 @@
+# a finished run -> data/reference/<study>, which is committed -> the same tables, figures and report, without data
+
+
+# Of a run of a part of the study, the rest stays as it is in the reference.
+rule reference:
+    message:
+        "reference of {wildcards.study}"
+    input:
+        rows="results/rows/{scale}/{study}.parquet",
+        datasets=lambda w: run.files("prepare", w.study),
+        audits=lambda w: run.files("audit", w.study),
+        classifiers=lambda w: run.files("train", w.study),
+        published=published,
+    output:
+        touch("results/reference/{scale}/{study}.recorded"),
+    params:
+        config=lambda w: encoded(run.artefacts(w.study)),
+        beside=lambda w: run.beside(w.study),
+        folder="results/reference/{scale}/{study}",
+        # Not an input: how long a job took is no reason to do anything again.
+        benchmarks=lambda w: encoded(run.plan.benchmarks(run.points(w.study))),
+    log:
+        "results/logs/{scale}/reference/{study}.log",
+    shell:
+        "printf %s {params.config:q} | {one_thread} python -m pipeline.stages.artefacts --study {wildcards.study}"
+        " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
+        " --classifiers {input.classifiers:q} --published {input.published} {params.beside}"
+        " --record data/reference/{wildcards.study} --verdicts data/reference --benchmarks {params.benchmarks:q}"
+        " --tables {params.folder} --figures {params.folder} > {log} 2>&1"
+
+
+rule draw_reference:
+    message:
+        "tables and figures of {wildcards.study} from its reference"
+    input:
+        reference=drawn_from("results/reference/"),
+        published=published,
+    output:
+        index="results/reference/tables/{study}/index.json",
+    params:
+        code=lambda w: run.code("artefacts", study=w.study),
+    log:
+        "results/logs/reference/{study}.log",
+    threads: 2
+    shell:
+        "{one_thread} python -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
+        " --drawn-from data/reference/{wildcards.study} --tables results/reference/tables/{wildcards.study}"
+        " --figures results/reference/figures/{wildcards.study} --index {output.index} --processes {threads} > {log} 2>&1"
+
+
+# After a change of the rules by which claims are decided.
+rule verdicts:
+    message:
+        "verdicts and claims of {wildcards.study} from its reference"
+    input:
+        reference=lambda w: run.reference_files(w.study),
+        published=published,
+    output:
+        touch("results/reference/{study}.decided"),
+    params:
+        code=lambda w: run.code("artefacts", study=w.study),
+    log:
+        "results/logs/reference/{study}_verdicts.log",
+    # All studies write to the same two lists.
+    threads: workflow.resource_settings.cores or 1
+    shell:
+        "{one_thread} python -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
+        " --drawn-from data/reference/{wildcards.study} --verdicts data/reference --tables results/reference"
+        " --figures results/reference > {log} 2>&1"
+
+
+rule figures:
+    message:
+        "page of the references"
+    input:
+        index=expand("results/reference/tables/{study}/index.json", study=run.referenced),
+    output:
+        html="results/reference/report.html",
+        summary="results/reference/summary.txt",
+    params:
+        code=run.code("report"),
+    log:
+        "results/logs/reference/report.log",
+    benchmark:
+        "results/reference/benchmarks/reference/report/all.tsv"
+    shell:
+        "python -m pipeline.stages.report --index {input.index} --figures results/reference/figures"
+        " --benchmarks results/reference/benchmarks --scale reference --output {output.html}"
+        " --summary {output.summary} > {log} 2>&1"

@@ -1,0 +1,104 @@
+# audits -> tidy rows -> tables and figures -> report; rows of a sweep -> its summary and figure
+
+
+rule collect:
+    message:
+        "collect {wildcards.study}"
+    input:
+        audits=lambda w: run.files("audit", w.study),
+    output:
+        rows="results/rows/{scale}/{study}.parquet",
+    params:
+        config=lambda w: encoded(run.collect(w.study)),
+        code=run.code("collect"),
+    log:
+        "results/logs/{scale}/collect/{study}.log",
+    benchmark:
+        "results/benchmarks/{scale}/collect/{study}.tsv"
+    resources:
+        **run.resources.asked("collect"),
+    priority: 100000
+    shell:
+        "python -m pipeline.stages.collect --study {wildcards.study} --scale {wildcards.scale} --audits {params.config:q}"
+        " --output {output.rows} > {log} 2>&1"
+
+
+# The index lists every table and figure; `table` and `figure` below ask for a single one.
+rule draw:
+    message:
+        "tables and figures of {wildcards.study}"
+    input:
+        rows=f"results/rows/{run.scale}/{{study}}.parquet",
+        datasets=lambda w: run.files("prepare", w.study),
+        audits=lambda w: run.files("audit", w.study),
+        classifiers=lambda w: run.files("train", w.study),
+        published=published,
+        reference=drawn_from("results/"),
+    output:
+        index="results/tables/{study}/index.json",
+    params:
+        config=lambda w: encoded(run.artefacts(w.study)),
+        code=lambda w: run.code("artefacts", study=w.study),
+        beside=lambda w: run.beside(w.study),
+        against=lambda w: run.against(w.study),
+    log:
+        f"results/logs/{run.scale}/draw/{{study}}.log",
+    benchmark:
+        f"results/benchmarks/{run.scale}/draw/{{study}}.tsv"
+    # Half of the processors, so that it is drawn as soon as its rows are there, beside what is still computed.
+    threads: max(1, min(4, (workflow.resource_settings.cores or 8) // 2))
+    priority: 100000
+    resources:
+        **run.resources.asked("draw"),
+    shell:
+        # Through a pipe: one argument of a command may not be longer than 128 KB.
+        "printf %s {params.config:q} | {one_thread} python -m pipeline.stages.artefacts --study {wildcards.study}"
+        " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
+        " --classifiers {input.classifiers:q} --published {input.published} {params.beside} {params.against}"
+        " --tables results/tables/{wildcards.study} --figures results/figures/{wildcards.study}"
+        " --captions results/captions/{wildcards.study} --index {output.index} --processes {threads} > {log} 2>&1"
+
+
+rule report:
+    message:
+        "report"
+    input:
+        index=expand("results/tables/{study}/index.json", study=run.studies),
+    output:
+        html="results/report.html",
+        summary="results/summary.txt",
+    params:
+        scale=run.scale,
+        code=run.code("report"),
+    log:
+        f"results/logs/{run.scale}/report.log",
+    benchmark:
+        f"results/benchmarks/{run.scale}/report/all.tsv"
+    resources:
+        **run.resources.asked("report"),
+    shell:
+        "python -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
+        " --scale {params.scale} --output {output.html} --summary {output.summary} > {log} 2>&1"
+
+
+rule sweep:
+    message:
+        "sweep {wildcards.sweep}"
+    input:
+        rows="results/rows/{scale}/{sweep}.parquet",
+    output:
+        summary="results/sweeps/{scale}/{sweep}/summary.csv",
+        figure=multiext("results/sweeps/{scale}/{sweep}/figure", ".pdf", ".png"),
+    params:
+        config=lambda w: encoded(run.sweep(w.sweep)),
+        code=run.code("sweep"),
+        stem="results/sweeps/{scale}/{sweep}/figure",
+    log:
+        "results/logs/{scale}/sweep/{sweep}.log",
+    benchmark:
+        "results/benchmarks/{scale}/sweep/{sweep}.tsv"
+    resources:
+        **run.resources.asked("sweep"),
+    shell:
+        "python -m pipeline.stages.sweep --config {params.config:q} --rows {input.rows} --summary {output.summary}"
+        " --figure {params.stem} > {log} 2>&1"
