@@ -40,8 +40,7 @@ class Bounds:
 
     @classmethod
     def at_least(cls, ratio: float, one_sided: bool) -> "Bounds":
-        """Return the bounds of a ratio of at least ``ratio``: of the first group to the second, or both ways.
-        """
+        """Return the bounds of a ratio of at least ``ratio``: of the first group to the second, or both ways."""
         return cls(ratio, inf if one_sided else 1 / ratio, "ratio")
 
 

@@ -195,7 +195,7 @@ class MonteCarlo:
         return min(1.0, tails(alternative) * float(monte_carlo_p(self.extremes(alternative), len(self.reference))))
 
     def extremes(self, alternative: Alternative) -> int:
-        """Return S, the number of draws at least as extreme as the observed one; if equal-tailed, on the nearer side."""
+        """Return S, the number of draws at least as extreme as the observed one (equal-tailed: on the nearer side)."""
         sides: tuple[Alternative, ...] = ("greater", "less") if alternative == "equal-tailed" else (alternative,)
         return min(int(extreme(self.reference, self.statistic, side).sum()) for side in sides)
 
@@ -205,7 +205,7 @@ class MonteCarlo:
         return int(np.isnan(self.reference).sum())
 
     def interval(self, alpha: float, alternative: Alternative) -> tuple[float, float]:
-        """Return the interval of differences not rejected at level alpha, ends included; 0 is inside exactly if p > alpha."""
+        """Return the interval of differences not rejected at level alpha, ends included: it holds 0 iff p > alpha."""
         up, down = self.reference, -self.reference
         if alternative == "two-sided":
             up = down = np.abs(self.reference)
@@ -215,8 +215,7 @@ class MonteCarlo:
         return low, high
 
     def p_interval(self, settings: Settings) -> tuple[float, float]:
-        """Return an interval for the p-value of infinitely many draws: Wilson's, or one for every stopping time.
-        """
+        """Return an interval for the p-value of infinitely many draws: Wilson's, or one for every stopping time."""
         extremes, draws = self.extremes(settings.alternative), len(self.reference)
         low, high = (
             settings.stop.interval(extremes, draws)
@@ -248,8 +247,7 @@ def monte_carlo(source: Resampler, method: Method, settings: Settings, doubt: fl
 
 
 def until_safe(block: Callable[[int, int], Array], statistic: float, settings: Settings) -> tuple[Array, bool]:
-    """Return the draws of successive ``block(number, size)``, and whether they ended early with a safe decision.
-    """
+    """Return the draws of successive ``block(number, size)``, and whether they ended early with a safe decision."""
     parts: list[Array] = []
     drawn = earlier = 0
     alternative, stop = settings.alternative, settings.stop
