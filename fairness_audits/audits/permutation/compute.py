@@ -114,7 +114,7 @@ class Plan:
         return monte_carlo.Settings(**same, alternative=self.alternative(metric), draws=self.draws)
 
     def drawn(self, metric: Metric) -> bool:
-        """Return whether random permutations test the metric: it is not a rate, or rows are clustered."""
+        """Return whether random permutations test the metric: no rate, clustered or weighted rows, or a sampling method."""
         clustered = self.settings.cluster is not None or self.settings.weight is not None
         return not isinstance(metric, Rate) or clustered or self.settings.method not in ("auto", "exact")
 
@@ -524,11 +524,11 @@ class References:
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
-    """Return the plan with as many draws as the correction needs for one test to be rejected by itself.
+    """Return the plan with enough draws for a single rejection to be possible after the correction.
 
-    B draws give no p-value below 1 / (B + 1), with equal tails 2 / (B + 1), which the correction multiplies: by the
+    The smallest p-value of B draws is 1 / (B + 1), or 2 / (B + 1) with equal tails. The correction multiplies it by the
     number m of hypotheses (Holm, Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or
-    not at all. Raises ValueError where the user gave fewer.
+    by 1. Raises ValueError if the user sets fewer draws.
     """
     if not any(job.drawn for job in jobs):
         return plan
@@ -549,12 +549,12 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
 def _group_jobs(
     plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str, reference: bool
 ) -> Iterator[Job]:
-    """Yield one job for each group against the others, or for each pair; with max-T, one for all pairs.
+    """Yield one job per group against the other groups, or per pair of groups; with max-T, one job for all pairs.
 
-    With a ``reference``, the last group, each of the others is compared with it alone.
+    With a ``reference``, the last group, each other group is compared only with the reference.
     """
     settings, known = plan.settings, content.groups
-    # One-sided, the hypotheses of complementary rates are opposite ones.
+    # The one-sided hypotheses of complementary rates are opposite.
     what = metric.name if settings.alternative in SIDED else known_metrics.hypothesis(metric)
     places = list(combinations(range(len(known)), 2))
 
@@ -588,7 +588,7 @@ def _group_jobs(
 
 
 def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
-    """Return the data with one group as group 0 and all the others together as group 1."""
+    """Return the data with one group as group 0 and all other groups pooled as group 1."""
     names = (content.groups[place], rest_of(content.groups[place], content.groups))
     if isinstance(content, Predictions):
         return replace(content, group=(content.group != place).astype(np.int64), groups=names)
@@ -597,7 +597,7 @@ def against_rest(content: Counts | Predictions, place: int) -> Counts | Predicti
 
 
 def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list[Finding]]:
-    """Return the test of the score and an attribute of each row."""
+    """Return the correlation test of the score and an attribute of each row."""
     score = str(plan.settings.score)
     found = numbers(table, [score, column])
 

@@ -85,7 +85,7 @@ Metric = Rate | Mean | Auc | UserMetric
 
 
 def log_loss(label: Array, score: Array) -> Array:
-    """-y log s - (1 - y) log(1 - s), infinite where a certain prediction is wrong."""
+    """-y log s - (1 - y) log(1 - s), infinite if a certain prediction is wrong."""
     return -xlogy(label, score) - xlogy(1 - label, 1 - score)
 
 
@@ -124,7 +124,7 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
 WITHOUT_LABEL = ("selection_rate", "mean_score")
 """Metrics that do not use the label."""
 HIGH_IS_WORSE = ("fnr", "fpr", "absolute_error", "squared_error", "log_loss")
-"""Metrics whose highest value is the worst."""
+"""Metrics for which high values are bad."""
 RATES: Mapping[str, Rate] = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
 ALIASES = {"recall": "tpr", "sensitivity": "tpr", "specificity": "tnr", "ppv": "precision"}
 ALIASES |= {"demographic_parity": "selection_rate", "equal_opportunity": "tpr"}

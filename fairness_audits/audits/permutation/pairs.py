@@ -56,7 +56,7 @@ def largest_t(
     tests = [tested(data.pair(a, b), metric, settings, rng, bounds) for a, b in pairs]
     p = np.array([np.nan if test.p_value is None else test.p_value for test in tests])
     if len(pairs) > 1:
-        # Rates are permuted within their denominator.
+        # Rates are permuted among the rows of their denominator.
         within = isinstance(metric, Rate) and countable(data)
         if isinstance(metric, Mean) and metric.moves:
             data, _ = near_zero(data)

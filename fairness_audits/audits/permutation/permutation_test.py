@@ -302,7 +302,7 @@ class Blur:
     error: float
 
     def of(self, found: MonteCarlo) -> list[MonteCarlo]:
-        """Return the test with each of two statistics that bracket the one of the exact scores."""
+        """Return the test with each of the statistics that bracket the one of the exact scores."""
         if self == SHARP:
             return [found]
         wide, narrow = found.scale + self.error, max(found.scale - self.error, 0.0)

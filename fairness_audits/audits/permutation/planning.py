@@ -127,7 +127,7 @@ def _beyond(statistics: Array, at: float, alpha: float) -> Array:
 
 
 def rows_needed(plan: Planned, f_a: float, f_b: float, power: float) -> int | None:
-    """Return the smallest number of rows with this power, while one row fewer has less; None if no number has it.
+    """Return the number of rows that reaches this power while one row fewer does not; None if no number does.
 
     The power of an exact test fluctuates slightly as rows are added: a few more rows may have slightly less power.
     """

@@ -258,7 +258,7 @@ def rests_on(group: Entry) -> str:
 
 
 def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
-    """Say how many tests reject, and what they find; if not all reject, start with the strongest evidence."""
+    """Say how many tests reject and what they find; if none rejects, give the strongest evidence first."""
     known = by_evidence([entry for entry in results if entry["undefined"] is None])
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."

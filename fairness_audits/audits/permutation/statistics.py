@@ -40,7 +40,7 @@ Statistic = Callable[[Array], MetricEstimate]
 
 @dataclass(frozen=True)
 class Proportion:
-    r"""Counts (events x, the others z, units that do not concern the rate) -> f = x / m, m = x + z, and
+    r"""Function from counts (events x, non-events z, units outside the rate) to f = x / m, m = x + z, with variance
 
     .. math:: v = \tilde f (1 - \tilde f) / (m + 2c), \qquad \tilde f = (x + c) / (m + 2c).
 
@@ -61,7 +61,7 @@ class Proportion:
 
 @dataclass(frozen=True)
 class RatioOfSums:
-    r"""Units with parts (a_u, b_u): f = sum a / sum b over the units of a sample, and by the delta method
+    r"""A ratio of sums f = sum a / sum b over units with parts (a_u, b_u), with the delta-method variance
 
     .. math:: v = \frac{n}{n-1} \frac{\sum (a_u - f b_u)^2}{(\sum b_u)^2}, \qquad n = \#\{b_u \ne 0\}.
 
