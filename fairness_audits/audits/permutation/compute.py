@@ -114,7 +114,7 @@ class Plan:
         return monte_carlo.Settings(**same, alternative=self.alternative(metric), draws=self.draws)
 
     def drawn(self, metric: Metric) -> bool:
-        """Return whether random permutations test the metric: no rate, clustered or weighted rows, or a sampling method."""
+        """Return whether random permutations test the metric: it is not a rate, or the rows or the method need them."""
         clustered = self.settings.cluster is not None or self.settings.weight is not None
         return not isinstance(metric, Rate) or clustered or self.settings.method not in ("auto", "exact")
 
