@@ -1,4 +1,4 @@
-"""A call with arrays as an audit of a table: its options as keywords."""
+"""Turn a function of arrays into an audit with options as keywords."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ Audit = TypeVar("Audit", bound=Callable[..., Result])
 def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
     """Give a function ``(arrays, **settings)`` the options of ``kind`` as keywords, in its signature and docstring.
 
-    The function raises TypeError for a keyword that is missing or does not exist, and InvalidInput for any other
-    input that the caller can correct. Its messages, and those of the result, name the keyword ``step_size`` instead of
-    the option ``--step-size``.
+    Wrong or missing keywords raise TypeError; all other input that the caller can correct raises InvalidInput. Messages
+    and results name the keyword ``step_size`` instead of the option ``--step-size``.
     """
 
     def decorate(function: Audit) -> Audit:

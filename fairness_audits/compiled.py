@@ -1,8 +1,8 @@
-"""Numba's ``njit``, whose machine code is kept on disk wherever there is a place for it.
+"""Numba's ``njit`` with a disk cache wherever one can be written.
 
-``NUMBA_CACHE_DIR`` names the place. Without it, Numba takes the folder of the source file or the user's cache. Where
-neither can be written, we take a folder of the user's own below the temporary one (``TMPDIR``); where that fails too,
-every process compiles for itself. The numbers are the same.
+``NUMBA_CACHE_DIR`` sets the cache folder. Without it, Numba uses the folder of the source file or the user's cache. If
+neither is writable, we use the user's own folder below the temporary folder (``TMPDIR``); if this fails too, every
+process compiles for itself. The numbers are the same.
 """
 
 import os
@@ -18,7 +18,7 @@ CONFIG: Any = numba.config
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:
-    """Return Numba's decorator with these options; with ``cache``, one that does without where it has to."""
+    """Return Numba's decorator with these options. With ``cache``, it falls back to no cache if necessary."""
 
     def compiled(function: Any) -> Any:
         with suppress(RuntimeError):  # Numba's of a function that it has no place for.
@@ -33,13 +33,13 @@ def njit(**options: Any) -> Callable[[Any], Any]:
 
 
 def _own_folder() -> str:
-    """A folder that nobody else can write to; "" where there is none."""
+    """Return a folder that nobody else can write to; "" if there is none."""
     with suppress(OSError, AttributeError):  # A system without users has no getuid.
         folder = f"{tempfile.gettempdir()}/fairness-audits-{os.getuid()}"
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)  # noqa: PTH102, numerical code knows no paths
         found = os.lstat(folder)
-        # Whoever can write there can run programs as this user: Numba opens pickles.
+        # Anyone who can write to this folder can run programs as this user, because Numba unpickles its files.
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
             return folder
     return ""

@@ -1,7 +1,7 @@
-"""The fair metric: which inputs should be treated alike.
+"""The fair metric, which defines the inputs that should be treated alike.
 
-d(x, x')^2 = (x - x')' Sigma (x - x'). With a *sensitive subspace* spanned by the orthonormal columns of U, Sigma is the
-projector I - U U' onto its complement: points that differ only in sensitive directions are at distance 0.
+d(x, x')^2 = (x - x')' Sigma (x - x'). For a *sensitive subspace* spanned by the orthonormal columns of U, Sigma is the
+projector I - U U' onto its complement. Points that differ only in sensitive directions have distance 0.
 
 Source: Maity et al. 2021, "Statistical inference for individual fairness", sections 4.1, 4.2, F.2; the sensitive
 subspace is that of Yurochkin et al. 2020.
@@ -20,18 +20,19 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array, Batch
 
 RANK_TOLERANCE = 1e-8
-"""A unit direction adds to the subspace only by what exceeds this length outside the span of the others."""
+"""A unit direction adds a dimension only if its length outside the span of the others exceeds this tolerance."""
 
 MOST_TILT = 1e-3
-"""A regression has converged when one more Newton step changes no coefficient by a larger share of the largest."""
+"""A regression has converged if one more Newton step changes each coefficient by less than this share of the largest.
+"""
 
 
 @dataclass(frozen=True)
 class FairMetric:
     """Squared distance (x - x')' matrix (x - x'); leading axes are repetitions.
 
-    ``matrix`` (..., d, d) is Sigma = I - U U', and ``basis`` (..., d, k) is U. ``directions`` (..., m, d) are the
-    directions that span the sensitive subspace, as given or learned, neither normalised nor orthogonal (m >= k).
+    ``matrix`` (..., d, d) is Sigma = I - U U', and ``basis`` (..., d, k) is U. ``directions`` (..., m, d) spans the
+    sensitive subspace; the given or learned directions are neither normalised nor orthogonal (m >= k).
     """
 
     matrix: Array
@@ -40,14 +41,14 @@ class FairMetric:
 
     @property
     def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue of Sigma: exactly 1, or 0 where every direction is sensitive."""
+        """The largest eigenvalue of Sigma: exactly 1, or 0 if every direction is sensitive."""
         return float(self.basis.shape[-1] < self.basis.shape[-2])
 
     def operator(self, like: Any) -> Callable[..., Any]:
-        """(v, factor = 1) -> a new array factor * v Sigma, for v (..., n, d) of the kind, device and dtype of ``like``.
+        """Return (v, factor = 1) -> factor * v Sigma, a new array, for v (..., n, d) of the kind of ``like``.
 
-        Through the basis, v - (v U) U': 4 d k operations a point instead of 2 d^2.
-        Raises InvalidInput where ``like`` is not floating point.
+        The kind is the array type, device and dtype. The product uses the basis, v - (v U) U', with 4 d k instead of 2
+        d^2 operations per point. Raises InvalidInput if ``like`` is not floating point.
         """
         if not (like.dtype.kind == "f" if isinstance(like, np.ndarray) else like.is_floating_point()):
             problem = f"expected floating-point features, found {like.dtype}"
@@ -67,18 +68,18 @@ class FairMetric:
         return outside_subspace
 
     def squared_distance(self, x: Array, other: Array) -> Array:
-        """(x - x')' Sigma (x - x') for points (..., n, d): shape (..., n), never below 0."""
+        """Compute (x - x')' Sigma (x - x') for points (..., n, d): shape (..., n), never below 0."""
         difference = np.asarray(x) - np.asarray(other)
         # A projector is idempotent, so its quadratic form is the squared length: exact zero stays zero.
         return (self.operator(difference)(difference) ** 2).sum(axis=-1)
 
 
 def from_directions(directions: Array) -> FairMetric:
-    """Sigma = I - U U', U an orthonormal basis of the span of the rows of ``directions`` (m, d).
+    """Return Sigma = I - U U', with U an orthonormal basis of the span of the rows of ``directions`` (m, d).
 
-    The rows are scaled to length 1 and U are their right singular vectors with singular value above RANK_TOLERANCE:
-    directions that repeat or combine others do not add a dimension. No rows (0, d) give the Euclidean metric.
-    Raises InvalidInput for a wrong shape, a non-finite entry, or a direction of length 0.
+    The rows are scaled to length 1. U holds their right singular vectors with singular value above RANK_TOLERANCE, so
+    directions that repeat or combine others do not add a dimension. No rows (0, d) give the Euclidean metric. Raises
+    InvalidInput for a wrong shape, a non-finite entry, or a direction of length 0.
     """
     given = np.asarray(directions, dtype=float)
     if given.ndim != 2:
@@ -104,10 +105,10 @@ def from_directions(directions: Array) -> FairMetric:
 
 
 def rotated(angle: float) -> FairMetric:
-    """Sigma = v v', v = R(angle) (0, 1)' = (-sin, cos)': the plane's metric that ignores the direction at ``angle``.
+    """Return Sigma = v v', v = R(angle) (0, 1)' = (-sin, cos)': the metric of the plane that ignores ``angle``.
 
-    In degrees; 0 ignores the first coordinate. Source: Maity et al. 2021, section 4.1 (its text: the formula printed
-    there lacks the cross term).
+    The angle is in degrees; 0 ignores the first coordinate. Source: Maity et al. 2021, section 4.1 (its text: the
+    printed formula lacks the cross term).
     """
     radians = np.deg2rad(angle)
     return from_directions(np.array([[np.cos(radians), np.sin(radians)]]))
@@ -116,16 +117,17 @@ def rotated(angle: float) -> FairMetric:
 def sensitive_directions(
     features: Array, protected: Mapping[str, Array], sensitive_inputs: Sequence[int] = ()
 ) -> Array:
-    """One direction for each protected attribute and each sensitive input column: (m, d), not normalised.
+    """Return one direction per protected attribute and per sensitive input column: (m, d), not normalised.
 
-    The direction of an attribute is the coefficient vector w of min_{w, b} sum_i log(1 + exp(-s_i (w'x_i + b))) +
-    |w|^2 / 2, s_i = +-1 the attribute: normal to the boundary between its two groups. The columns ``sensitive_inputs``,
-    which hold protected attributes themselves, stay out of the regressions (w is 0 there) and add their axes.
+    The direction of an attribute is the coefficient vector w of min_{w, b} sum_i log(1 + exp(-s_i (w'x_i + b))) + |w|^2
+    / 2, where s_i = +-1 is the attribute: it is normal to the boundary between its two groups. The columns in
+    ``sensitive_inputs`` are protected attributes themselves. They are left out of the regressions (w is 0 there), and
+    their axes are added.
 
-    The regression is run to convergence (gradient below 1e-10 by Newton's method): stopping early tilts the subspace by
-    tens of degrees. Parameters: ``features`` (n, d), ``protected[name]`` (n,) in {0, 1}.
-    Raises InvalidInput for an attribute with other values or one group only, and for features that are not finite.
-    Source: Maity et al. 2021, section 4.2, F.2.
+    The regression runs to convergence (gradient below 1e-10 by Newton's method): stopping early tilts the subspace by
+    tens of degrees. Parameters: ``features`` (n, d), ``protected[name]`` (n,) in {0, 1}. Raises InvalidInput for an
+    attribute with other values or a single group, and for features that are not finite. Source: Maity et al. 2021,
+    section 4.2, F.2.
     """
     features = np.asarray(features, dtype=float)
     if (infinite := ~np.isfinite(features).all(axis=1)).any():
@@ -150,14 +152,14 @@ def sensitive_directions(
 
 
 def learn(features: Array, protected: Mapping[str, Array], sensitive_inputs: Sequence[int] = ()) -> FairMetric:
-    """The metric that ignores the span of :func:`sensitive_directions`, with its parameters and errors."""
+    """Return the metric that ignores the span of :func:`sensitive_directions`, with its parameters and errors."""
     return from_directions(sensitive_directions(features, protected, sensitive_inputs))
 
 
 def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetric:
-    """:func:`learn` for each repetition of a batch, stacked: matrix (R, d, d), basis (R, d, k), directions (R, m, d).
+    """Learn the metric of each repetition of a batch: stacked matrix (R, d, d), basis (R, d, k), directions (R, m, d).
 
-    Raises InvalidInput where the subspaces of the repetitions differ in dimension.
+    Raises InvalidInput if the subspaces of the repetitions differ in dimension.
     """
     metrics = [
         learn(features, {name: values[r] for name, values in batch.protected.items()}, sensitive_inputs)
@@ -179,7 +181,7 @@ def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetri
 
 
 def principal_angles(a: FairMetric, b: FairMetric) -> Array:
-    """Angles theta_1 <= theta_2 <= ... in degrees between two sensitive subspaces: (..., min(k_a, k_b))."""
+    """Compute the angles theta_1 <= theta_2 <= ... in degrees between two sensitive subspaces: (..., min(k_a, k_b))."""
     from scipy.linalg import subspace_angles
 
     return np.rad2deg(subspace_angles(a.basis, b.basis))[..., ::-1]
@@ -193,7 +195,7 @@ def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
     regression = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-10, max_iter=500)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        # Where columns of very different scales leave no inverse of the Hessian, scikit-learn goes on by L-BFGS.
+        # If the Hessian is singular because of very different column scales, scikit-learn falls back to L-BFGS.
         warnings.simplefilter("ignore", LinAlgWarning)
         try:
             regression.fit(features, group)
@@ -216,7 +218,7 @@ def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
 
 
 def _tilt(regression: Any, features: Array, group: Array) -> float:
-    """The largest change by one more Newton step over the largest coefficient, both in standard deviations."""
+    """Return the largest change by one more Newton step over the largest coefficient, both in standard deviations."""
     spread = features.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)
     mean = features.mean(axis=0)

@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all.
+"""Write files completely or not at all.
 
 Each file is written under a temporary name beside its destination and renamed when it is complete. A reader never sees
-half a file, and a killed process leaves none under the final name.
+a partial file, and a killed process leaves no file under the final name.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def written(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well, remove it when not."""
+    """Yield a temporary path beside ``path``; rename it to ``path`` if the block succeeds, remove it otherwise."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix stays last: writers such as matplotlib and pandas choose the format by it.
+    # Keep the suffix last: writers such as matplotlib and pandas choose the format by it.
     temporary = path.with_name(f".{path.stem}.{Process.this().name}.part{path.suffix}")
     try:
         yield temporary
@@ -43,7 +43,7 @@ def save_text(text: str, path: Path | str) -> None:
 
 
 def save_json(value: Any, path: Path | str) -> None:
-    """Write ``value`` as indented JSON; NaN and infinities are refused, since JSON has none."""
+    """Write ``value`` as indented JSON; NaN and infinities are refused, because JSON has none."""
     save_text(json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n", path)
 
 
@@ -62,7 +62,7 @@ def save_figure(figure: Figure, stem: Path | str) -> tuple[Path, ...]:
 
 
 def check_destination(path: Path, folder: bool) -> None:
-    """Raise InvalidInput where ``path`` cannot become a folder (or a file) of ours; called before the work."""
+    """Raise InvalidInput if ``path`` cannot become an output folder (or file). Call this before the work."""
     if folder and path.exists() and not path.is_dir():
         raise InvalidInput(f"expected {path} to be a folder, found a file", source=path, remedy="Give another name")
     if not folder and path.is_dir():
@@ -76,9 +76,9 @@ def check_destination(path: Path, folder: bool) -> None:
 
 @contextmanager
 def folder_written(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder; when the block ends well its files are in ``path``, when not nothing is anywhere.
+    """Yield a temporary folder; its files move to ``path`` if the block succeeds, and are removed otherwise.
 
-    A new folder appears with all its files at once. In a folder that exists, files of the same name are replaced.
+    A new folder appears with all its files at once. In an existing folder, files of the same name are replaced.
     """
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=_existing_parent(path)))
     try:

@@ -1,4 +1,4 @@
-"""What messages to a user are made of: lists of a readable length, a library's error in one line, the nearest name."""
+"""Build user messages: lists of readable length, one-line summaries of library errors, nearest names."""
 
 import difflib
 import re
@@ -10,7 +10,7 @@ from typing import Any
 from fairness_audits.errors import InvalidInput
 
 SHOWN = 5
-"""How many rows, values or columns an error names before it only counts the rest."""
+"""Number of rows, values or columns that an error names before it counts the rest."""
 
 EXTRAS = {
     "PIL": ("pillow", "torch"),
@@ -24,17 +24,17 @@ EXTRAS = {
     "skops": ("skops", "sklearn"),
     "torch": ("torch", "torch"),
 }
-"""The package that brings a module which a plain installation lacks, and the extra that names the package."""
+"""The package that provides a module missing from a plain installation, and the extra that installs it."""
 
 UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters but for the line's end, and those that reverse what follows."""
+"""Control characters except the end of a line, and characters that reverse the text after them."""
 
 
 def check_columns(table: Any, names: Iterable[str], asked_by: str, source: str) -> None:
-    """Raise InvalidInput for names that are no columns of the table, with the nearest that are.
+    """Raise InvalidInput for names that are not columns of the table, suggesting the nearest columns.
 
-    ``table`` is a data frame, or whatever else has ``columns``; ``asked_by`` is what names them, such as an option;
-    ``source`` is what the message calls the table.
+    ``table`` is a data frame, or another object with ``columns``. ``asked_by`` is the source of the names, such as an
+    option. ``source`` is the table's name in the message.
     """
     existing = list(table.columns)
     if absent := [name for name in names if name not in existing]:
@@ -50,7 +50,7 @@ def check_columns(table: Any, names: Iterable[str], asked_by: str, source: str) 
 
 
 def check_distinct(names: Sequence[str], source: object) -> None:
-    """Raise InvalidInput where columns of the ``source`` have the same name."""
+    """Raise InvalidInput if columns of the ``source`` have the same name."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidInput(
             f"{source}: more than one column is called {listed(repeated)}",
@@ -67,13 +67,13 @@ def option_in(text: str) -> str | None:
 
 
 def unlike(name: str, taken: Container[str], note: str) -> str:
-    """The name; with the note behind it where it is taken: ``sex``, ``sex (group)``, ``sex (group 2)``."""
+    """Return the name, followed by the note if it is taken: ``sex``, ``sex (group)``, ``sex (group 2)``."""
     numbered = (f"{name} ({note} {number})" for number in count(2))
     return next(one for one in chain([name, f"{name} ({note})"], numbered) if one not in taken)
 
 
 def apart(names: Sequence[str], taken: Collection[str], note: str) -> list[str]:
-    """The names, all different, those that are taken with the note behind them."""
+    """Return distinct names: names that are taken are followed by the note."""
     used, found = {*taken, *names}, list[str]()
     for name in names:
         found.append(unlike(name, used, note) if name in taken else name)
@@ -82,18 +82,18 @@ def apart(names: Sequence[str], taken: Collection[str], note: str) -> list[str]:
 
 
 def listed(values: Sequence[object], shown: int = 40) -> str:
-    """The values separated by commas, with a count of those left out beyond the first ``shown``."""
+    """Join the values with commas, and count the values beyond the first ``shown``."""
     text = ", ".join(str(value) for value in values[:shown])
     return text if len(values) <= shown else f"{text} and {len(values) - shown} more"
 
 
 def advised(option: str, value: object) -> str:
-    """An option with a value, ``--map=exact``: what the command line takes, and Python's keywords are made of."""
+    """Return an option with a value, such as ``--map=exact``. In Python this is converted to a keyword."""
     return f"--{option}={shlex.quote(str(value))}"
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:
-    """Raise InvalidInput for an unknown key, with the nearest known one; ``source`` is the file that has the keys."""
+    """Raise InvalidInput for an unknown key, suggesting the nearest known one; ``source`` is the file with the keys."""
     names = list(known)
     if unknown := [key for key in map(str, keys) if key not in names]:
         hint = nearest(unknown[0], names)
@@ -106,38 +106,38 @@ def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name most like ``name``, as the end of an error's sentence; nothing where none is like it."""
+    """Return a suggestion of the known name nearest to ``name``, to end a sentence; empty if none is near."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def enumerated(names: Iterable[str]) -> str:
-    """Names as part of a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    """Join names for a sentence: ``a``, ``a and b``, ``a, b and c``."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def shown(text: str) -> str:
-    """Text for a terminal, in which no name from the data moves the cursor, colours or reverses what stands there."""
+    """Escape text for a terminal, so that names from the data cannot move the cursor, colour or reverse text."""
     return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def not_installed(what: str, module: str) -> str:
-    """Return what to do where a library is missing that an extra of the installation brings."""
+    """Return how to install a missing library that belongs to an extra."""
     package, extra = EXTRAS[module]
     return f"{what} needs {package}, which is not installed: pip install {package} (in the extra {extra!r})"
 
 
 def missing_package(error: ModuleNotFoundError) -> str:
-    """Return what to do about a module that is missing, or the error's own text where no extra brings it."""
+    """Return how to install a missing module, or the error's own text if no extra provides it."""
     module = (error.name or "").partition(".")[0]
     return not_installed("this audit", module) if module in EXTRAS else str(error)
 
 
 def reason(error: BaseException) -> str:
-    """What a library's error says, in one line without a full stop: its kind and the first line of its text.
+    """Return a library's error in one line without a full stop: its type and the first line of its text.
 
-    TorchScript begins with where it was and ends with what happened, so there it is the last line.
+    TorchScript errors begin with the location and end with the problem, so we take their last line.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no further text"]
     line = lines[-1].removeprefix("RuntimeError: ") if "TorchScript interpreter" in lines[0] else lines[0]

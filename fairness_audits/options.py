@@ -1,13 +1,13 @@
-"""An option of an audit is declared once; from it come a flag, a key of the YAML file, and a keyword in Python.
+"""Declare each option of an audit once, to get a command-line flag, a key of the YAML file, and a Python keyword.
 
     class Test(Options, title="test"):
         alpha: Share = option("level of the test", 0.05)
         draws: Count | None = option("permutations (default: 10000)", None)
 
 The ``Settings`` of an audit derive from its groups of options; all are frozen dataclasses. The annotation is the check
-(:mod:`fairness_audits.validation`), whoever gives the value: a flag and a YAML text are read as what the annotation
-says. An option without a default must be given; a ``source`` is no keyword in Python, where arrays take the place of
-files and columns.
+(:mod:`fairness_audits.validation`) for values from any source: flags and YAML texts are converted to the annotated
+type. An option without a default is required. A ``source`` option has no Python keyword, because arrays replace files
+and columns.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from fairness_audits.validation import Checked, described, finite, fits, hints_o
 Number = Annotated[float, finite]
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 Standardize = Literal["continuous", "none"]
-"""Which columns are measured in standard deviations."""
+"""Columns to standardise."""
 
 
 def option(
@@ -42,11 +42,11 @@ def option(
     words: bool = False,
     python: str | tuple[str, str] = "",
 ) -> Any:
-    """A field of Options: its help, its default, and what stands for its value in the help.
+    """Return a field of Options with its help, its default, and its placeholder in the help.
 
-    ``words``: a list of texts that are arguments of their own, as a shell makes of a pattern, not one with commas.
-    ``python``: what messages call it in Python where it is no keyword of this name, and, where that is something else,
-    with a value: ``{value}`` stands for it, ``{column}`` and ``{level}`` for its parts.
+    ``words``: the values are separate arguments, as from a shell pattern, not one comma-separated list. ``python``: the
+    name in Python messages if there is no keyword of this name. A pair also gives the text for an option with a value,
+    in which ``{value}`` is the value and ``{column}`` and ``{level}`` are its parts.
     """
     extra = {
         "doc": doc,
@@ -59,12 +59,12 @@ def option(
 
 
 source = partial(option, command=True)
-"""An option of the command line and its YAML alone: a file, a column, a place, in place of an array in Python."""
+"""Declare an option of the command line and its YAML only (a file, column or place), replaced by an array in Python."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Options(Checked):
-    """A group of options under a ``title``, or several groups together: each is made a frozen dataclass of keywords."""
+    """A titled group of options, or several groups together. Each subclass becomes a frozen keyword-only dataclass."""
 
     title: ClassVar[str] = ""
 
@@ -74,12 +74,12 @@ class Options(Checked):
         dataclass(frozen=True, kw_only=True)(cls)
 
     def some(self, *names: str) -> dict[str, Any]:
-        """These options with their values."""
+        """Return these options with their values."""
         return {name: getattr(self, name) for name in names}
 
 
 class Output(Options, title="output"):
-    """What every audit may write; not written into the YAML, since they are not what is audited."""
+    """The outputs of every audit. They are not written into the YAML, because they do not change the audit."""
 
     output: Path | None = source("write {files} into this folder", None, "DIR")
     json: Path | None = source("write the result as JSON to this file", None, "FILE")
@@ -88,7 +88,7 @@ class Output(Options, title="output"):
 
 
 class Files(Options, title="reading"):
-    """How CSV files are read."""
+    """Options for reading CSV files."""
 
     missing: Sequence[str] | None = source(
         "what stands for a missing value in a CSV, beside the empty cell (default: NA, None, nan, ...; '-': nothing)",
@@ -110,7 +110,7 @@ class Reading(Files, title="reading"):
 
 
 class Rows(Options, title="data"):
-    """A table of rows, and which columns the model takes."""
+    """A table of rows, and the columns that the model uses."""
 
     data: Path = source("the rows to audit: CSV or Parquet", metavar="FILE", python="X")
     positive: str | None = option("the label's value that the model calls class 1 (where it is not 0 and 1)", None)
@@ -167,7 +167,7 @@ class Network(Options, title="model"):
 
 
 def option_fields(kind: type[Options]) -> Iterator[tuple[str, Field[Any], Any]]:
-    """Title, field and type of each option, in the order in which the groups are named and their options stand."""
+    """Yield title, field and type of each option, in the order of the groups and of the options within them."""
     for base in kind.__bases__:
         if issubclass(base, Options) and base is not Options:
             yield from option_fields(base)
@@ -176,7 +176,7 @@ def option_fields(kind: type[Options]) -> Iterator[tuple[str, Field[Any], Any]]:
 
 
 def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str, str]) -> None:
-    """A flag for each option; none has a default here, so that those of a YAML file show through."""
+    """Add a flag for each option. Flags have no defaults here, so that values of a YAML file are not overridden."""
     titled: dict[str, Any] = {"": parser}
     for title, one, hint in option_fields(kind):
         if title not in titled:
@@ -192,7 +192,7 @@ def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str,
             choices = [str(value) for part in kinds if get_origin(part) is Literal for value in get_args(part)]
             how["metavar"] = extra["metavar"] or ("|".join(choices) or None)
             how["type"] = partial(_argument, hint=hint)
-            # What can be nothing but a list may be repeated.
+            # Options that only accept lists may be repeated.
             repeated = all(_several(part) or get_origin(part) is Mapping for part in kinds)
             how["action"] = "extend" if repeated else "store"
             how |= {"type": str, "nargs": "+"} if extra["words"] else {}
@@ -200,7 +200,7 @@ def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str,
 
 
 def flag(name: str) -> str:
-    """``--step-size`` for ``step_size``."""
+    """Return the flag of an option: ``--step-size`` for ``step_size``."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -212,7 +212,7 @@ def _argument(text: str, hint: Any) -> Any:
 
 
 def read(text: str, hint: Any) -> Any:
-    """The value of this type that a text stands for. Raises InvalidInput where there is none."""
+    """Convert a text to this type. Raises InvalidInput if this fails."""
     value = _read(text, hint)
     if not fits(value, hint):
         raise InvalidInput(f"expected {described(hint).removeprefix('null or ')}, found {text!r}")
@@ -246,7 +246,7 @@ def _several(hint: Any) -> bool:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """``a,b`` or ``a,"b, c"`` as a tuple."""
+    """Split ``a,b`` or ``a,"b, c"`` into a tuple."""
     parts = tuple(part.strip() for part in next(csv.reader([text], skipinitialspace=True), []))
     if not parts or not all(parts):
         raise InvalidInput(f"expected names separated by commas, found {text!r}")
@@ -254,9 +254,9 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
-    """The options in a YAML file, by the names of the flags without dashes before them (``step-size``, ``step_size``).
+    """Return the options in a YAML file. Keys are flags without leading dashes (``step-size`` or ``step_size``).
 
-    Raises InvalidInput for a file that cannot be read, of another audit, with an unknown option or a wrong value.
+    Raises InvalidInput for an unreadable file, a file of another audit, an unknown option or a wrong value.
     """
     import yaml
 
@@ -291,13 +291,13 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
 
 
 class Plain(str):
-    """A value of a YAML file that stands there without quotes."""
+    """An unquoted value of a YAML file."""
 
     __slots__ = ()
 
 
 def as_written() -> Any:
-    """A loader of YAML that keeps every value as the text that it is: yes, NO, 012 and 12:30 are no other."""
+    """Return a YAML loader that keeps every value as text, so that yes, NO, 012 and 12:30 are not converted."""
     import yaml
 
     class AsWritten(yaml.SafeLoader):
@@ -313,11 +313,11 @@ def as_written() -> Any:
 
 
 def _of_yaml(value: Any, hint: Any) -> Any:
-    """The value of this type that texts of a YAML file stand for. Raises InvalidInput where there is none."""
+    """Convert the texts of a YAML file to this type. Raises InvalidInput if this fails."""
     if isinstance(value, Plain) and value in ("", "~", "null", "Null", "NULL") and fits(None, hint):
         return None
     if isinstance(value, Mapping):
-        # Whatever reads these settings knows their types: they are numbers where YAML says so.
+        # The readers of these settings know their types, so YAML's numbers are converted to numbers.
         value = _resolved(value)
     elif isinstance(value, list):
         value = tuple(_read(one, element(hint)) if isinstance(one, str) else one for one in value)
@@ -337,7 +337,7 @@ def _resolved(value: Any) -> Any:
 
 
 def element(hint: Any) -> Any:
-    """The type of the elements of a list that this type may be; text where it is none."""
+    """Return the element type of a list that this type allows; str if it allows none."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     for part in parts:
         if _several(part):
@@ -346,16 +346,16 @@ def element(hint: Any) -> Any:
 
 
 def stated(settings: Options) -> dict[str, Any]:
-    """What repeats an audit: every option but those of the output, given or a default that is not none."""
+    """Return the options that reproduce an audit: all except the outputs and empty ones, defaults included."""
     outputs = {one.name for one in fields(Output)}
     names = [one.name for _, one, _ in option_fields(type(settings)) if one.name not in outputs]
-    # Paths and functions by their names, tuples as lists.
+    # Write paths and functions by name and tuples as lists.
     text = json.dumps(settings.some(*names), default=lambda value: getattr(value, "__name__", str(value)))
     return {name: value for name, value in json.loads(text).items() if value not in (None, [], "")}
 
 
 def as_yaml(settings: Options, audit: str) -> str:
-    """The YAML that repeats an audit; of a call from Python its keywords, and what its arrays were called."""
+    """Return the YAML that reproduces an audit; for a Python call, its keywords and the names of its arrays."""
     import yaml
 
     text = yaml.safe_dump({"audit": audit, **stated(settings)}, sort_keys=False, allow_unicode=True, width=120)
@@ -363,20 +363,20 @@ def as_yaml(settings: Options, audit: str) -> str:
 
 
 def changed(kind: type[Options], settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The options among those :func:`stated` that are not their defaults."""
+    """Return the options among those :func:`stated` that differ from their defaults."""
     defaults = {one.name: one.default for _, one, _ in option_fields(kind)}
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()}
     return [(name, value) for name, value in settings.items() if value != plain[name]]
 
 
 def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Field[Any], Any]]:
-    """The options that are keywords in Python, with their types."""
+    """Return the options that are keywords in Python, with their types."""
     every = ((one, hint) for _, one, hint in option_fields(kind) if not one.metadata["command"])
     return [(one, hint) for one, hint in every if one.name not in set(without)]
 
 
 def documented(kind: type[Options], without: Iterable[str] = ()) -> str:
-    """The keywords of Python as a section of a numpy-style docstring."""
+    """Return the Python keywords as a section of a numpy-style docstring."""
     lines = []
     for one, hint in keywords(kind, without):
         default = "" if one.default is MISSING else f", default {one.default!r}"

@@ -1,8 +1,8 @@
-"""Which process something belongs to, and whether that process is known to have ended.
+"""Identify the process that owns something, and find out whether it has ended.
 
-A process number alone says little: another machine, or another container of this one, has a process of the same number,
-and so has this machine after a while. The name of a process therefore also holds its machine, the start of its system,
-its namespace of process numbers and its own start.
+A process number alone is ambiguous: other machines, other containers of this machine, and this machine at a later time
+can have a process with the same number. The name of a process therefore also contains its machine, its boot, its PID
+namespace and its start time.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pathlib import Path
 from typing import Literal
 
 NAME = r"([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d+)-(\d+)"
-"""The name of a process as a regular expression."""
+"""Regular expression of the name of a process."""
 WHOLE_MACHINE = 0xEFFFFFFC
-"""Linux's namespace of process numbers outside any container."""
+"""Linux's PID namespace outside any container."""
 ENDED = ("Z", "X")
-"""The states of a process that has ended and that nobody has asked for its status yet."""
+"""States of a process that has ended but whose status has not been collected yet."""
 
 
 @dataclass(frozen=True)
 class Process:
     """A process of some machine.
 
-    ``machine`` and ``boot`` are digests of the machine and of the start of its system; ``namespace``, ``number`` and
-    ``started`` are 0 where they are unknown.
+    ``machine`` and ``boot`` are digests of the machine and of its boot. ``namespace``, ``number`` and ``started`` are 0
+    if unknown.
     """
 
     machine: str
@@ -40,28 +40,28 @@ class Process:
 
     @classmethod
     def this(cls) -> Process:
-        """Return the process that asks."""
+        """Return the current process."""
         return cls(*_here(), os.getpid(), _state(os.getpid())[1])
 
     @classmethod
     def named(cls, name: str) -> Process | None:
-        """Return the process of this name; None where the text is none."""
+        """Return the process with this name; None if the text is not a name."""
         match = re.fullmatch(NAME, name)
         return cls(match[1], match[2], *map(int, match.groups()[2:])) if match else None
 
     @property
     def name(self) -> str:
-        """A name without spaces, dots or slashes."""
+        """The name, without spaces, dots or slashes."""
         return f"{self.machine}-{self.boot}-{self.namespace}-{self.number}-{self.started}"
 
     @property
     def state(self) -> Literal["at work", "ended", "unknown"]:
-        """Whether it is at work or has ended; unknown where that cannot be seen from here."""
+        """Whether the process is at work or has ended; unknown if this cannot be determined from here."""
         machine, boot, namespace = _here()
         if self.machine != machine:
             return "unknown"
         if self.boot != boot:
-            # Containers on several machines may have one name; a machine of its own has been started again.
+            # Containers on several machines may share a name and id. Outside a container the machine was rebooted.
             return "ended" if self.namespace == namespace == WHOLE_MACHINE else "unknown"
         if self.namespace != namespace:
             return "unknown"
@@ -78,7 +78,7 @@ class Process:
 
 @functools.cache
 def _here() -> tuple[str, str, int]:
-    """Digests of this machine and of the start of its system, and the namespace of this process."""
+    """Return digests of this machine and of its boot, and the PID namespace of this process."""
     machine = f"{socket.gethostname()} {_text('/etc/machine-id')}"
     boot = _text("/proc/sys/kernel/random/boot_id")
     try:
@@ -90,8 +90,8 @@ def _here() -> tuple[str, str, int]:
 
 
 def _state(number: int) -> tuple[str, int]:
-    """The state of a process of this machine and its start, in ticks since that of the system; "" and 0 if unknown."""
-    # The name of a process, in brackets, may hold spaces and brackets.
+    """Return the state and the start of a process of this machine, in ticks since boot; "" and 0 if unknown."""
+    # The name of a process, in brackets, may contain spaces and brackets.
     _, _, rest = _text(f"/proc/{number}/stat").rpartition(") ")
     words = rest.split()
     return (words[0], int(words[19])) if len(words) > 19 else ("", 0)

@@ -1,11 +1,4 @@
-"""The audits that the command line offers: each module here is one, ``loss_ratio`` being ``audit loss-ratio``.
-
-A module offers ``Settings`` (its options), ``EXAMPLES`` (the end of its help), ``PAGE`` (where more is said), ``FILES``
-(what it writes), and ``from_files(settings) -> Result``, itself or in its module ``document``; where it needs it,
-``COMMAND`` (its name). Its docstring is its description, the first line its line in the list. What the
-user can correct is an InvalidInput or OSError, which the entry turns into one message and status 2. Every ``--help``
-imports all of the modules, so importing one must be cheap.
-"""
+"""Progress bars on stderr."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +11,7 @@ Part = TypeVar("Part")
 
 @contextmanager
 def progress_bar(title: str, steps: int | None = None) -> Iterator[Callable[[], None]]:
-    """Yield what is called after each of so many steps (None: unknown): it moves a bar on stderr, where one watches."""
+    """Yield a function to call after each step (None: unknown number); it advances a bar if stderr is a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -27,7 +20,7 @@ def progress_bar(title: str, steps: int | None = None) -> Iterator[Callable[[], 
 
 
 def track(title: str, parts: Sequence[Part]) -> Iterator[Part]:
-    """Yield the parts one after the other, :func:`progress_bar` by a bar."""
+    """Yield the parts in order and show a :func:`progress_bar`."""
     with progress_bar(title, len(parts)) as step:
         for part in parts:
             yield part

@@ -6,11 +6,11 @@ from fairness_audits.values import Array
 
 
 def stratified_order(label: Array, rng: np.random.Generator) -> Array:
-    """Row numbers (n,) in a random order of which every beginning is stratified by ``label`` (n,) of C classes.
+    """Return row numbers (n,) in a random order whose prefixes are all stratified by ``label`` (n,) of C classes.
 
-    The rows of a class, at random, are spread evenly: the j-th of n_c has the key (j + 1/2) / n_c, ties at random.
-    Among the first m rows the number of class c so differs from m n_c / n by at most 1/2 + C n_c / (2 n). A smaller
-    subset is the beginning of a larger one.
+    The rows of a class are spread evenly in random order: the j-th of n_c has the key (j + 1/2) / n_c, ties at random.
+    Among the first m rows the number of class c therefore differs from m n_c / n by at most 1/2 + C n_c / (2 n). A
+    smaller subset is a prefix of a larger one.
     """
     order = rng.permutation(len(label))
     classes = label[order]

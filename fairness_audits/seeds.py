@@ -1,4 +1,4 @@
-"""Random generators derived from what a thing is, never from a clock or a global state."""
+"""Random generators derived from names, never from a clock or global state."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ import numpy as np
 
 
 def generators(*what: str, repetitions: int) -> tuple[np.random.Generator, ...]:
-    """One generator for each repetition, derived from the names in ``what``: ``"train", "adult", "sensr"``, say.
+    """Return one generator per repetition, derived from the names in ``what``, such as ``"train", "adult", "sensr"``.
 
-    Repetition r's stream does not depend on how many repetitions there are, nor on the order in which jobs run.
+    The stream of repetition r does not depend on the number of repetitions, nor on the order in which jobs run.
     """
     digest = hashlib.sha256("\0".join(what).encode()).digest()
     words = np.frombuffer(digest, dtype=np.uint32)
@@ -20,9 +20,9 @@ def generators(*what: str, repetitions: int) -> tuple[np.random.Generator, ...]:
 
 
 def fingerprint(described: object, values: Iterable[np.ndarray]) -> np.ndarray:
-    """SHA-256, as bytes (32,), of what ``described`` reads as and of the contents of ``values``.
+    """Return the SHA-256, as bytes (32,), of the repr of ``described`` and the contents of ``values``.
 
-    It tells a training from any other, so that only its own kept state is gone on from.
+    It identifies a training run, so that a run resumes only from its own checkpoint.
     """
     digest = hashlib.sha256(repr(described).encode())
     for array in values:

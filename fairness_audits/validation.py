@@ -1,6 +1,6 @@
-"""What the fields of a configuration may hold, told by their types and checked when the configuration is made.
+"""Check the fields of a configuration against their types when it is created.
 
-A plug-in's ``Config`` derives from :class:`Checked`; each annotation says what is expected:
+A plug-in's ``Config`` derives from :class:`Checked`; each annotation states the expected values:
 
     @dataclass(frozen=True)
     class Config(Checked, of="method"):
@@ -10,8 +10,8 @@ A plug-in's ``Config`` derives from :class:`Checked`; each annotation says what 
         schedule: Annotated[str, one_of(SCHEDULES)]
         tests: Annotated[list[str], some_of(TESTS)]     # at least one of them, none twice
 
-and a wrong value raises ``expected method.steps to be a whole number of at least 1; found 0``. What concerns several
-fields is a ``__post_init__`` of the class, after ``super().__post_init__()``.
+A wrong value raises ``expected method.steps to be a whole number of at least 1; found 0``. Conditions on several fields
+go into a ``__post_init__`` of the class, after ``super().__post_init__()``.
 """
 
 import functools
@@ -37,17 +37,17 @@ class Limit:
 
 
 def at_least(low: float) -> Limit:
-    """[low, infinity)."""
+    """Return the condition [low, infinity)."""
     return Limit(f"of at least {low}", lambda value: value >= low)
 
 
 def above(low: float) -> Limit:
-    """(low, infinity)."""
+    """Return the condition (low, infinity)."""
     return Limit(f"above {low}", lambda value: value > low)
 
 
 def interval(text: str) -> Limit:
-    """An interval between two numbers in the usual notation, such as ``[0, 1)``."""
+    """Return the condition of an interval in the usual notation, such as ``[0, 1)``."""
     low, high = map(float, text[1:-1].split(","))
     return Limit(
         f"in {text}",
@@ -56,12 +56,12 @@ def interval(text: str) -> Limit:
 
 
 def one_of(names: Collection[object]) -> Limit:
-    """One of these."""
+    """Return the condition that a value is one of these."""
     return Limit(f"among {', '.join(map(str, names))}", lambda value: value in names)
 
 
 def some_of(names: Collection[object]) -> Limit:
-    """A list of some of these, at least one and none twice."""
+    """Return the condition that a list has at least one of these values, none of them twice."""
     return Limit(
         f"with some of {', '.join(map(str, names))}, none twice",
         lambda values: 0 < len(values) == len(set(values)) and set(values) <= set(names),
@@ -87,10 +87,11 @@ NUMBERS = {int: Integral, float: Real}
 
 
 class Checked:
-    """A dataclass whose values are checked against its annotations when it is made.
+    """A dataclass whose values are checked against its annotations when it is created.
 
-    ``of`` is the group (``dataset``, ``method``, ``transport``, ``audit``) whose section in ``conf/`` it reads, so that
-    messages name a key as it is set there. Raises InvalidInput for the first field whose value does not fit its type.
+    ``of`` is the group (``dataset``, ``method``, ``transport``, ``audit``) of the section in ``conf/`` that it reads;
+    messages then name a key as it is written there. Raises InvalidInput for the first field whose value does not match
+    its type.
     """
 
     _group: ClassVar[str] = ""
@@ -110,7 +111,7 @@ class Checked:
                 raise InvalidInput(problem, option=field.name)
 
     def expect_equal_lengths(self, *names: str) -> None:
-        """Raise InvalidInput unless these fields, lists, are of one length."""
+        """Raise InvalidInput unless these fields are lists of equal length."""
         lengths = {name: len(getattr(self, name)) for name in names}
         if len(set(lengths.values())) > 1:
             problem = f"expected {self._group}{', '.join(names)} of one length; found lengths {lengths}"
@@ -118,9 +119,9 @@ class Checked:
 
 
 def made(kind: type[Made], values: Mapping[str, Any], source: str) -> Made:
-    """The dataclass of these values, which ``source``, such as a file, holds.
+    """Create the dataclass from these values of a ``source``, such as a file.
 
-    Raises InvalidInput for an unknown value, with the nearest known one, for a missing one, and for a wrong one.
+    Raises InvalidInput for an unknown key (suggesting the nearest known one), a missing key and a wrong value.
     """
     known = {field.name: field.default is MISSING is field.default_factory for field in fields(kind)}  # type: ignore[arg-type]
     check_keys(values, known, source)
@@ -133,7 +134,7 @@ def made(kind: type[Made], values: Mapping[str, Any], source: str) -> Made:
 
 
 def described(hint: Any) -> str:
-    """What a type expects, in words."""
+    """Describe in words what a type expects."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         kind, *limits = arguments
@@ -154,7 +155,7 @@ def described(hint: Any) -> str:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is what a type expects."""
+    """Return whether a value matches a type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         kind, *limits = arguments
@@ -184,5 +185,5 @@ def _is_list(origin: Any) -> bool:
 
 @functools.cache
 def hints_of(kind: type) -> dict[str, Any]:
-    """The types of a dataclass's fields, with their limits."""
+    """Return the types of a dataclass's fields, including their conditions."""
     return get_type_hints(kind, include_extras=True)

@@ -19,20 +19,16 @@ if TYPE_CHECKING:
 
 Provenance = Literal["official", "bundled", "lossy", "simulated", "twin", "absent"]
 Split = Literal["train", "test", "all"]
-"""The rows of one side of each repetition's split, or of both, the training rows first."""
+"""One side of each repetition's split, or both sides with the training rows first."""
 
 Array = np.ndarray
 Generators = Sequence[np.random.Generator]
-"""One random generator for each repetition."""
+"""One random generator per repetition."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One side of every repetition's split, or both, with features standardised by that repetition's training rows.
-
-    Shapes: ``features`` (R, n, d) float64; ``label`` (R, n) int64 in {0, 1}; each ``protected[name]`` (R, n) int64 in
-    {0, 1}, or -1 for a row in neither group.
-    """
+    """One side of every repetition's split, or both, with features standardised by that repetition's training rows."""
 
     features: Array
     label: Array
@@ -43,13 +39,13 @@ class Batch:
 class Dataset:
     """Prepared tabular data with the splits of all R repetitions.
 
-    ``features`` (n, d) float64 holds encoded but unstandardised columns; the columns named in ``continuous`` are
-    standardised by :meth:`batch` with the mean and the standard deviation (ddof 0) of each repetition's own training
-    rows. ``label`` (n,) and ``protected[name]`` (n,) are int64 in {0, 1}; ``levels[name]`` names what 0 and 1 mean; a
-    protected attribute of more than two values has -1 where a row is in neither group. ``train`` (R, n_train) and
-    ``test`` (R, n_test) are row numbers. ``sensitive_inputs`` are the feature columns that are themselves protected
-    attributes. ``outcomes`` (n,) float64 are real-valued columns that a regression predicts. ``dropped`` counts the
-    rows removed on purpose, by reason; ``checksums`` holds the sha256 of each raw file that was read.
+    ``features`` (n, d) float64 holds encoded but unstandardised columns. :meth:`batch` standardises the columns in
+    ``continuous`` with the mean and standard deviation (ddof 0) of each repetition's own training rows. ``label`` (n,)
+    and ``protected[name]`` (n,) are int64 in {0, 1}; ``levels[name]`` names the meanings of 0 and 1. A protected
+    attribute with more than two values is -1 for rows in neither group. ``train`` (R, n_train) and ``test`` (R, n_test)
+    are row numbers. ``sensitive_inputs`` lists the feature columns that are themselves protected attributes.
+    ``outcomes`` (n,) float64 holds real-valued columns that a regression predicts. ``dropped`` counts the rows removed
+    on purpose, by reason; ``checksums`` holds the sha256 of each raw file that was read.
     """
 
     name: str
@@ -74,14 +70,14 @@ class Dataset:
         return len(self.train)
 
     def rows(self, split: Split) -> Array:
-        """The row numbers of one side of every split, or of both, (R, n)."""
+        """Return the row numbers of one side of every split, or of both, (R, n)."""
         sides = {"train": [self.train], "test": [self.test], "all": [self.train, self.test]}[split]
         return np.concatenate(sides, axis=1)
 
     def with_inputs(self, attributes: Sequence[str]) -> Dataset:
-        """The data with those of these protected attributes as further features that are none yet, under their names.
+        """Return the data with these protected attributes as features of the same names; existing ones are kept.
 
-        Raises InvalidInput for one that there is not, and for one whose feature of that name is another number.
+        Raises InvalidInput for an unknown attribute, and for a feature of the same name with other values.
         """
         if unknown := [name for name in attributes if name not in self.protected]:
             problem = f"expected protected attributes of {self.name!r}, found {unknown}"
@@ -101,7 +97,7 @@ class Dataset:
         )
 
     def batch(self, split: Split, repetitions: int | None = None) -> Batch:
-        """Standardised arrays of one side, or both, of the first ``repetitions`` splits (all of them by default)."""
+        """Return standardised arrays of one side, or both, of the first ``repetitions`` splits (default: all)."""
         count = self.repetitions if repetitions is None else repetitions
         if not 1 <= count <= self.repetitions:
             raise InvalidInput(
@@ -128,12 +124,12 @@ class Dataset:
 class ImageDataset:
     """Prepared images with one split.
 
-    ``images`` (n, c, h, w) uint8; a pixel is ``images / maximum``, in [0, 1], the scale in which every distance is
-    stated. ``mean`` and ``std``, one number a channel, are what a network subtracts and divides by. ``label`` (n,)
-    int64 indexes ``classes``. ``partitions[name]`` (n,) int64 indexes ``levels[name]``, -1 where it is unknown; the
-    classes are a partition too, under ``label_name``. ``train`` (1, n_train) and ``test`` (1, n_test) are row numbers.
-    ``dropped`` counts what was left out on purpose, by reason; ``unreadable`` names the files that could not be read;
-    ``checksums`` holds the sha256 of each raw file.
+    ``images`` (n, c, h, w) is uint8; a pixel is ``images / maximum``, in [0, 1], and every distance uses this scale. A
+    network subtracts ``mean`` and divides by ``std``, one number per channel. ``label`` (n,) int64 indexes ``classes``.
+    ``partitions[name]`` (n,) int64 indexes ``levels[name]``, -1 if unknown; the classes are also a partition, under
+    ``label_name``. ``train`` (1, n_train) and ``test`` (1, n_test) are row numbers. ``dropped`` counts the images left
+    out on purpose, by reason; ``unreadable`` names the files that could not be read; ``checksums`` holds the sha256 of
+    each raw file.
     """
 
     name: str
@@ -159,21 +155,21 @@ class ImageDataset:
         return len(self.train)
 
     def pixels(self, rows: Array) -> Array:
-        """The images of these rows, (len(rows), c, h, w) float32 in [0, 1]."""
+        """Return the images of these rows, (len(rows), c, h, w) float32 in [0, 1]."""
         return self.images[rows].astype(np.float32) / np.float32(self.maximum)
 
 
 class Checkpoint(Protocol):
-    """Keeps what long work needs to go on after it was killed;
+    """Storage for the state of long work, so that it can resume after it was killed.
 
-    :func:`fairness_audits.seeds.fingerprint` tells whose it is.
+    :func:`fairness_audits.seeds.fingerprint` identifies the work.
     """
 
     def load(self, fingerprint: Array) -> Mapping[str, Array] | None:
-        """What was kept last, None where nothing of this work was."""
+        """Return the last saved state, None if there is none for this work."""
 
     def save(self, fingerprint: Array, state: Mapping[str, Array]) -> None:
-        """Keep ``state`` in place of what was kept before."""
+        """Save ``state``, replacing the previous state."""
 
 
 @dataclass(frozen=True)
@@ -181,11 +177,11 @@ class Classifier:
     """R classifiers of one architecture, one for each repetition.
 
     ``architecture`` names the module in ``fairness_audits.models`` that evaluates ``parameters``; each parameter array
-    has the repetition axis first. ``history`` holds training curves: ``step`` (L,) and one (R, L) array a curve.
-    ``facts`` counts what happened in training (failed attacks, ensemble members, ...): one (R,) array each. ``index``
-    names what tells the R classifiers apart where they are not random repetitions (a grid of coefficients): one (R,)
-    array each. ``reads`` names the protected attributes that a decision needs beside the features: its inputs are those
-    of ``dataset.with_inputs(reads)``.
+    has the repetition axis first. ``history`` holds training curves: ``step`` (L,) and one (R, L) array per curve.
+    ``facts`` counts events in training (failed attacks, ensemble members, ...): one (R,) array each. ``index`` names
+    what distinguishes the R classifiers if they are not random repetitions (such as a grid of coefficients): one (R,)
+    array each. ``reads`` names the protected attributes that a decision needs in addition to the features: the inputs
+    are then those of ``dataset.with_inputs(reads)``.
     """
 
     method: str
@@ -202,7 +198,7 @@ class Classifier:
     def of(
         cls, method: str, data: Dataset | ImageDataset, architecture: str, parameters: Mapping[str, Array], **more: Any
     ) -> Classifier:
-        """The classifiers that a method made of ``data``; ``more`` are other fields."""
+        """Return the classifiers that a method trained on ``data``; ``more`` holds further fields."""
         return cls(method, data.name, data.origin, architecture, parameters, **more)
 
     @property
@@ -213,13 +209,13 @@ class Classifier:
 
 @dataclass(frozen=True)
 class TransportMap:
-    """T maps of one kind from the rows of one group to those of another, one for each trial (repetition).
+    """T maps of one kind from the rows of one group to the rows of another, one per trial (repetition).
 
     ``kind`` names the module in ``fairness_audits.transport`` whose ``images`` evaluates ``parameters``, arrays with
-    the trial axis first; ``reverse`` are those of the opposite direction, empty where none was fitted. ``history`` and
-    ``facts`` as in :class:`Classifier`. The rest says what was mapped: configured name, dataset, protected attribute,
-    names of the two groups, the true label that both are restricted to (None: all rows), how many of each group's first
-    rows it was fitted on (None: all), and the columns that move.
+    the trial axis first. ``reverse`` holds the parameters of the opposite direction, empty if it was not fitted.
+    ``history`` and ``facts`` are as in :class:`Classifier`. The other fields describe the mapped data: configured name,
+    dataset, protected attribute, names of the two groups, the true label that both are restricted to (None: all rows),
+    the number of first rows per group used for fitting (None: all), and the columns that move.
     """
 
     kind: str

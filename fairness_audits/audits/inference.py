@@ -1,12 +1,12 @@
-r"""How precise an audit's intervals and p-values are, and p-values that allow for the number of hypotheses.
+r"""Precision of an audit's intervals and p-values, and corrections for the number of hypotheses.
 
-- ``holm``: step-down Bonferroni; the chance of any false rejection is at most alpha whatever the dependence.
-- ``bonferroni``: the same, simpler and weaker.
-- ``bh``, ``by``: the expected share of false rejections is at most alpha (``by`` under any dependence).
-- ``none``: as they are.
+- ``holm``: step-down Bonferroni; the family-wise error rate is at most alpha under any dependence.
+- ``bonferroni``: the same guarantee, simpler and less powerful.
+- ``bh``, ``by``: the false discovery rate is at most alpha (``by`` under any dependence).
+- ``none``: no correction.
 
-The largest |T| of several pairs of groups, which takes
-their dependence into account, is in :func:`fairness_audits.audits.permutation.pairs.largest_p`.
+The largest |T| of several pairs of groups, which accounts for their dependence, is in
+:func:`fairness_audits.audits.permutation.pairs.largest_p`.
 """
 
 import math
@@ -22,7 +22,7 @@ from fairness_audits.values import Array
 
 @dataclass(frozen=True)
 class Precision(Checked):
-    """Level 1 - ``alpha`` of the intervals, from ``bootstraps`` resamples; p-values from ``permutations`` draws."""
+    """Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples; p-values from ``permutations`` draws."""
 
     alpha: Share
     bootstraps: Count
@@ -30,7 +30,7 @@ class Precision(Checked):
 
 
 def corrected(p: Array, correction: str) -> Array:
-    """Correct the p-values (k,) of k hypotheses, in their order; one that is NaN stays NaN and is not counted.
+    """Correct the p-values (k,) of k hypotheses, in their order; NaN stays NaN and is not counted.
 
     References
     ----------
@@ -55,7 +55,7 @@ def corrected(p: Array, correction: str) -> Array:
 
 
 def wilson_interval(successes: int, trials: int, level: float) -> tuple[float, float]:
-    r"""Compute the score interval of this level for a probability, exactly 0 or 1 at an end that it has to reach.
+    r"""Compute the score interval of this level for a probability; its ends are exactly 0 or 1 for 0 or n successes.
 
     .. math:: \frac{2 k + z^2 \mp z \sqrt{4 k (1 - k / n) + z^2}}{2 (n + z^2)}
 
@@ -76,13 +76,14 @@ def wilson_interval(successes: int, trials: int, level: float) -> tuple[float, f
 def corrected_once(p: Array, hypotheses: Sequence[Hashable], correction: str) -> Array:
     """Correct the p-values of k tests for the number of hypotheses, each of which may have several tests.
 
-    Equal true positive rates are equal false negative rates: two tests, one hypothesis. Its p-value is the largest of
-    its tests', which is valid because each of them is; after the correction all of them have the same.
+    Equal true positive rates imply equal false negative rates: two tests, one hypothesis. Its p-value is the largest
+    p-value of its tests, which is valid because each of them is. After the correction all tests of a hypothesis have
+    the same p-value.
 
     Parameters
     ----------
     p : array (k,)
-        The p-values. A test whose p-value is NaN was not made: it stays NaN and is not counted.
+        The p-values. A test without a p-value is NaN: it stays NaN and is not counted.
     hypotheses : sequence of k hashable values
         The hypothesis of each test.
     correction : {"holm", "bonferroni", "bh", "by", "none"}
@@ -104,6 +105,6 @@ def corrected_once(p: Array, hypotheses: Sequence[Hashable], correction: str) ->
 
 
 def adjusted_p(p: Sequence[float | None], hypotheses: Sequence[Hashable], correction: str) -> list[float | None]:
-    """Correct p-values by :func:`corrected_once`; None stands for a test that could not be made."""
+    """Correct p-values by :func:`corrected_once`; None marks a test that could not be made."""
     found = corrected_once(np.array(p, dtype=float), hypotheses, correction)
     return [None if np.isnan(one) else one for one in found.tolist()]

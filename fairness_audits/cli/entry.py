@@ -1,4 +1,4 @@
-"""The one entry of the command line: finds the audits, parses, runs one, and turns errors into one message each."""
+"""Entry point of the command line: find the audits, parse, run one, and turn each error into one message."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from fairness_audits.results.result import Result
 
 BAD_INPUT = 2
-"""Exit status when the user can mend what went wrong; argparse uses the same for a wrong argument."""
+"""Exit status of an error that the user can correct; argparse uses the same for a wrong argument."""
 UNEXPECTED = 1
-"""Exit status of an error that nobody foresaw."""
+"""Exit status of an unexpected error."""
 INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 OURS = ("audit", "config", "debug", "module", "parser")
-"""The arguments that are no options of an audit."""
+"""Arguments that are not options of an audit."""
 WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
-"""The options that name what is written, those of some audits alone too; whether it is a folder."""
+"""Options that name an output, including those of single audits; True for a folder."""
 EXITS = """
 exit status: 0 the audit ran, whatever its verdict; with --gate 0 not rejected, 3 rejected, 4 inconclusive; 2 there is
 something to mend, said on stderr; 1 an unforeseen error. {page}"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status: 0 when the audit ran, whatever its verdict (but for --gate)."""
+    """Run one command and return the exit status. Without --gate, 0 means that the audit ran."""
     words = list(sys.argv[1:] if argv is None else argv)
     # Earlier releases had `audit` before the name of the audit.
     arguments, unknown = parser().parse_known_args(words[1:] if words[:1] == ["audit"] else words)
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader of our output (`| head`) has gone; give the interpreter's last flush somewhere to go.
+        # The reader of our output (`| head`) has closed the pipe; redirect the interpreter's last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNEXPECTED
     except KeyboardInterrupt:
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as ended:
         if ended.code == BAD_INPUT:  # argparse's, which has said why
             raise
-        # Any other status would look like an outcome: 0 is that of an audit that has passed.
+        # Any other status would look like an outcome: 0 means that the audit passed.
         why = f"SystemExit({ended.code!r}) of the model or a metric ended the audit: no result was written"
         return _failed(arguments.debug, f"error: {why}. Guard it: if __name__ == '__main__'", BAD_INPUT)
     except Exception as error:
@@ -102,7 +102,15 @@ def parser() -> ArgumentParser:
 
 
 def audits() -> Mapping[str, ModuleType]:
-    """Return the module ``settings`` of each package in ``fairness_audits.audits``, by the name of its command."""
+    """Return the module ``settings`` of each package in ``fairness_audits.audits``, by the name of its command.
+
+    Each module defines ``Settings`` (the options), ``EXAMPLES`` (the end of the help), ``PAGE`` (the link to the
+    documentation), ``FILES`` (the output files), and optionally ``COMMAND`` (the name, by default the package's, with
+    ``loss_ratio`` becoming ``loss-ratio``). The module's docstring describes the audit; its first line is shown in the
+    list of audits. The package's module ``result`` defines ``from_files(settings) -> Result``. It raises InvalidInput
+    or OSError for errors that the user can correct; the command line prints them as one message and exits with status
+    2. Every ``--help`` imports all ``settings`` modules, so they must be cheap to import.
+    """
     package = importlib.import_module("fairness_audits.audits")
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg)
     modules = {name: importlib.import_module(f"{package.__name__}.{name}.settings") for name in names}
@@ -110,7 +118,10 @@ def audits() -> Mapping[str, ModuleType]:
 
 
 def settings_of(arguments: Namespace) -> Output:
-    """The options given as arguments, over those in the file of ``--config``; it ends here where others are needed."""
+    """Return the settings from the arguments and the file of ``--config``; exit if a required option is missing.
+
+    Arguments override the file.
+    """
     kind: type[Output] = arguments.module.Settings
     values = {} if arguments.config is None else from_yaml(arguments.config, kind, arguments.audit)
     values |= {name: value for name, value in vars(arguments).items() if name not in OURS}
@@ -121,13 +132,13 @@ def settings_of(arguments: Namespace) -> Output:
 
 
 def audited(module: ModuleType, settings: Output) -> Result:
-    """The result of an audit with these settings; its modules are imported now, since they may be heavy."""
+    """Return the result of an audit with these settings. Its modules may be heavy, so they are imported here."""
     home = importlib.import_module(f"{module.__package__}.result")
     return home.from_files(settings)
 
 
 def _run(arguments: Namespace) -> int:
-    """Audit, write what was asked for and print the verdict; the exit status is 0, or that of the outcome (--gate)."""
+    """Audit, write the outputs and print the verdict. Return 0, or the status of the outcome with --gate."""
     settings = settings_of(arguments)
     from fairness_audits.results.render import deliver
     from fairness_audits.results.sentences import STATUS
@@ -141,12 +152,12 @@ def _run(arguments: Namespace) -> int:
         from rich.console import Console
         from rich.logging import RichHandler
 
-        # A fit that takes long tells how far it is, above the bar.
+        # Long fits log their progress above the bar.
         fits = logging.getLogger("fairness_audits.transport")
         fits.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
         fits.setLevel(logging.INFO)
     found = audited(arguments.module, settings)
-    # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
+    # Write before printing, so that the files exist even if the reader closes the output early (`| head`).
     written = deliver(found, settings.output, settings.json, settings.junit)
     print(found.summary())
     for path in written:
@@ -155,7 +166,7 @@ def _run(arguments: Namespace) -> int:
 
 
 def _unrecognized(words: Sequence[str], settings: type[Output]) -> str:
-    """What an audit does not take, with the option that may be meant, and those that it needs."""
+    """Return the error message for unknown arguments: the nearest option, and the required options."""
     flags = {flag(one.name): one.default is MISSING for _, one, _ in option_fields(settings)}
     needed = listed([name for name, must in flags.items() if must])
     return f"unrecognized arguments: {' '.join(words)}{nearest(words[0], flags)}. It needs {needed}; --help lists all"

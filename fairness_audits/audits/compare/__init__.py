@@ -1,1 +1,1 @@
-"""The same rows under two versions of a model."""
+"""Compare two versions of a model on the same rows."""

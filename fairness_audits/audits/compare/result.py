@@ -1,4 +1,4 @@
-"""From the settings of a comparison of two versions to its result."""
+"""Run a comparison of two versions and assemble its result."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -41,13 +41,13 @@ NAMED, SHOWN, LEAST = 3, 40, 20
 
 
 def from_files(settings: Settings) -> Result:
-    """Return the comparison in files. Raises ValueError for everything that the user can mend."""
+    """Return the comparison of the rows in files. Raises ValueError for every error that the user can correct."""
     with opened(settings.predictions, "duckdb", **settings.some("missing", "separator")) as table:
         return audited(settings, table)
 
 
 def audited(settings: Settings, table: tables.Table) -> Result:
-    """Compare the versions in the rows of a table."""
+    """Compare two versions on the rows of a table."""
     entries = list(_entries(settings, table))
     adjusted = adjusted_p([entry["p_value"] for entry in entries], range(len(entries)), settings.correct)
     results = [
@@ -71,7 +71,7 @@ def audited(settings: Settings, table: tables.Table) -> Result:
 
 
 def _metrics(settings: Settings) -> list[Rate | Mean]:
-    """Return the metrics. Raises InvalidInput for one that has no pairs of rows, or lacks what it needs."""
+    """Return the metrics. Raises InvalidInput for a metric without pairs of rows, or without the columns it needs."""
     found: list[Rate | Mean] = []
     for name in dict.fromkeys(settings.metric):
         metric = metric_named(name)
@@ -86,7 +86,7 @@ def _metrics(settings: Settings) -> list[Rate | Mean]:
 
 
 def _entries(settings: Settings, table: tables.Table) -> Iterator[dict[str, Any]]:
-    """Yield the change of each group's metric, then those of the gaps, for each grouping and metric."""
+    """Yield the change of each group's metric, then the changes of the gaps, for each grouping and metric."""
     metrics, groupings = _metrics(settings), [_grouping(text, table) for text in dict.fromkeys(settings.group)]
     columns = [*([settings.label] if settings.label else []), *settings.versions, *(one.column for one in groupings)]
     check_columns(table, columns, "label, versions or group", table.name)
@@ -135,7 +135,7 @@ def _versions(
 def _changes(
     settings: Settings, grouping: str, metric: Rate | Mean, pair: Array, codes: Array, names: tuple[str, ...]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the entries of one grouping and metric; ``pair`` (2, n) are the values of both versions."""
+    """Yield the entries of one grouping and metric; ``pair`` (2, n) holds the values of both versions."""
     (rng,) = generators("audit", "compare", str(settings.seed), grouping, metric.name, repetitions=1)
     delta = pair[1] - pair[0]
     common = {"grouping": grouping, "metric": metric.name, "title": metric.title, "varied": bool(delta.any())}
@@ -171,12 +171,12 @@ def _changes(
 
 
 def _nothing(n: int) -> dict[str, Any]:
-    """Return an entry of what cannot be tested."""
+    """Return the entry of a comparison that cannot be tested."""
     return {"n": n, **dict.fromkeys(("first", "second", "change", "p_value")), "interval": [None, None], "exact": True}
 
 
 def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdict:
-    """Say what changes."""
+    """Say which metrics and gaps change."""
     known = [one for one in results if one["p_value"] is not None]
     found = [one for one in known if one["rejected"]]
     told = [

@@ -54,4 +54,4 @@ class Test(Options, title="test"):
 
 
 class Settings(Data, Comparison, Test, Files, Output):
-    """Every option of a comparison of two versions."""
+    """The options of a comparison of two versions."""

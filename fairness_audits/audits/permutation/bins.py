@@ -1,9 +1,9 @@
-r"""Permutations of many units by bins of ranks, and what a metric may lose where scores are known by their bin alone.
+r"""Permute many units by bins of ranks, and bound the error of a metric if each score is known only by its bin.
 
-A permutation of n rows takes a pass over all of them, one of K bins K draws. So where rows are many and nearly all
-scores differ, the estimates and T are of the scores as they are, and only the permutations that T is compared with take
-the scores of one bin as equal. T is studentised, before a permutation and after, so that what counts is by how much the
-bins change the variance: :data:`LOST` at most, or the rows themselves are permuted.
+A permutation of n rows takes a pass over all rows; a permutation of K bins takes K draws. If there are many rows and
+nearly all scores differ, the estimates and T use the exact scores, but the permutations that T is compared with treat
+the scores of one bin as equal. T is studentised before and after a permutation, so only the change of the variance by
+the bins matters. If the bins lose more than :data:`LOST` of the variance, the rows themselves are permuted.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from fairness_audits.audits.permutation.statistics import BinnedAuc, MetricEstim
 from fairness_audits.values import Array
 
 MANY_ROWS = 100_000
-"""Up to this many units a permutation is one of the units themselves."""
+"""Largest number of units that are permuted one by one."""
 MANY_CELLS = 2_000
-"""Up to this many distinct scores none are taken as equal."""
+"""Largest number of distinct scores that are permuted without bins."""
 NUMBER = 500
-"""Bins of each label."""
+"""Number of bins per label."""
 LOST = 1e-2
-"""Share of the variance that bins may cost."""
+"""Largest share of the variance that bins may lose."""
 
 
 def by_rank(counts: Array, number: int) -> Array:
-    """The bin of each of K cells in ascending order: ``counts`` (K, C) of their rows in C classes -> (K,) from 0.
+    """Return the bin of each of K cells in ascending order, from counts (K, C) of rows in C classes: (K,) from 0.
 
-    The rows of each class are cut into ``number`` bins of equal counts. Neighbours are in one bin if they begin and end
-    in the same one of every class: so it holds at most one in ``number`` of each class, or it is a single cell.
+    The rows of each class are cut into ``number`` bins of equal counts. Neighbouring cells share a bin if they begin
+    and end in the same bin of every class. A bin therefore holds at most one in ``number`` of each class, or it is a
+    single cell.
     """
     end, total = np.cumsum(counts, axis=0), np.maximum(counts.sum(axis=0), 1)
     begin = end - counts
@@ -42,13 +43,13 @@ def by_rank(counts: Array, number: int) -> Array:
 
 
 def merged(counts: Array, bins: Array) -> Array:
-    """Sums of the cells of each bin: (..., K) -> (..., B)."""
+    """Sum the cells of each bin: (..., K) -> (..., B)."""
     return np.add.reduceat(counts, np.flatnonzero(np.diff(bins, prepend=-1)), axis=-1)
 
 
 @dataclass(frozen=True)
 class Coarse:
-    """What was ``observed`` of all units as they are, and permutations ``drawn`` of their bins."""
+    """The estimate ``observed`` on the exact scores, and the resampler ``drawn`` that permutes bins."""
 
     observed: MetricEstimate
     drawn: CountResampler
@@ -62,9 +63,10 @@ class Coarse:
 
 
 def coarse_auc(observed: MetricEstimate, counts: Array, table: Callable[[Array], Array], seed: int) -> Coarse | None:
-    """Permute bins of K cells of scores: ``counts`` (2, K) by label, ``table`` from the bin of each cell to (G, 2, B).
+    """Permute bins of K cells of scores.
 
-    None where the bins may cost too much of the variance that all groups have together.
+    ``counts`` (2, K) is by label; ``table`` maps the bin of each cell to counts (G, 2, B). Return None if the bins may
+    lose too much of the variance of all groups together.
     """
     bins = by_rank(counts.T, NUMBER)
     binned, variance = table(bins), BinnedAuc(counts.shape[1])(counts.ravel()).variance
@@ -77,9 +79,9 @@ def coarse_auc(observed: MetricEstimate, counts: Array, table: Callable[[Array],
 def coarse_mean(
     observed: MetricEstimate, values: Array, counts: Array, table: Callable[[Array], Array], seed: int
 ) -> Coarse | None:
-    """Permute bins of K ascending ``values`` with ``counts`` (K,) units; ``table``: the bin of each value -> (G, B).
+    """Permute bins of K ascending ``values`` with ``counts`` (K,) units; ``table`` maps the values' bins to (G, B).
 
-    The bins are equal in counts, and none of them is wide. None where they lose too much of the variance.
+    Bins have equal counts and a limited width. Return None if they lose too much of the variance.
     """
     wide = np.floor((values - values[0]) / ((values[-1] - values[0]) / NUMBER))
     changes = (np.diff(by_rank(counts[:, None], NUMBER)) > 0) | (np.diff(wide) > 0)
@@ -93,14 +95,14 @@ def coarse_mean(
 
 
 def can_be_binned(parts: Array) -> bool:
-    """Whether units with these parts (U, 2) are averaged with equal weights, and all values are finite."""
+    """Return whether units with these parts (U, 2) are averaged with equal weights, and all values are finite."""
     return bool((parts[:, 1] == 1).all() and np.isfinite(parts).all())
 
 
 def values_of(metric: Mean, data: Counts) -> tuple[Array, Array]:
-    """The value of a mean in each label's cells, halfway from its least to its largest there, and half of the way.
+    """Return the midpoint of the mean's range in each label's cells, and half the width of that range: (2 K,) each.
 
-    (2 K,) each. Between the ends of a cell the value is least or largest at one of them, or where score is label.
+    Within a cell the value is least and largest at one of the cell's ends, or where the score equals the label.
     """
     label, lower, upper = np.repeat([0.0, 1.0], len(data.lower)), np.tile(data.lower, 2), np.tile(data.upper, 2)
     values = np.stack([metric.value(label, score) for score in (lower, upper, np.clip(label, lower, upper))])
@@ -110,10 +112,10 @@ def values_of(metric: Mean, data: Counts) -> tuple[Array, Array]:
 
 
 def hidden(data: Counts, metric: Auc | Mean) -> Array:
-    """How far the metric of each group, and its standard error, may be off where a cell holds several scores: (2, G).
+    """Bound the error of each group's metric, and of its standard error, from cells that hold several scores: (2, G).
 
-    Rows of one cell may be in any order: a pair of a positive and a negative counts one half there, in truth perhaps
-    nothing or one. A standard deviation is a norm: it changes by no more than the norm of all changes.
+    Rows of one cell may be in any order: a pair of a positive and a negative counts one half, but its true value may be
+    0 or 1. A standard deviation is a norm: it changes by no more than the norm of all changes.
     """
     table = data.table.astype(float)
     if isinstance(metric, Auc):
@@ -127,8 +129,10 @@ def hidden(data: Counts, metric: Auc | Mean) -> Array:
 
 
 def off_by_pairs(table: Array, several: Array) -> tuple[Array, Array]:
-    """How far the AUC of each group may be off by pairs within cells of ``several`` scores (K,), and the square of what
-    its standard error may be: from counts (G, 2, K)."""
+    """Bound the error of each group's AUC by pairs within cells, and the square of the error of its standard error.
+
+    ``several`` (K,) marks the cells with several scores; the rows are given by counts (G, 2, K).
+    """
     negative, positive = table[:, 0], table[:, 1]
     m, n = positive.sum(axis=1, keepdims=True), negative.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Permutation tests in plain words: the beginning of their page."""
+"""Permutation tests in plain words: the introduction of their report."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ SURE = {
 
 
 def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict) -> Brief:
-    """Say which metrics were compared between which groups, and where they are furthest apart."""
+    """Describe which metrics are compared between which groups, and the largest differences."""
     results, rows = facts["results"], facts["data"]["rows"]
     metrics = list(dict.fromkeys(entry["metric"] for entry in results))
     groupings = list(dict.fromkeys(entry["grouping"] for entry in results))

@@ -1,4 +1,4 @@
-"""The measurement: read what a metric is computed of, test it between groups, correct for the number of tests."""
+"""Run the audit: read the data of each metric, test it between groups, and correct for multiple tests."""
 
 import inspect
 import math
@@ -39,22 +39,22 @@ from fairness_audits.tables.table import Table
 
 CORRELATION = "correlation"
 SEVERAL = {"equalized_odds": ("tpr", "fpr")}
-"""Notions of fairness that are about more than one metric."""
+"""Fairness notions that concern more than one metric."""
 KNOWN = (*METRICS, *ALIASES, *SEVERAL, CORRELATION)
 BASE_RATE = "base_rate"
 NO_LABEL, NO_DECISION = Constant("no label"), Constant("no decision")
 DRAWS = 10_000
 FOUR_FIFTHS = 0.8
 WIDTH = 0.2
-"""Equality of rates is no answer where the interval of their difference is wider."""
+"""If the interval of a difference of rates is wider, a test without rejection is inconclusive."""
 UNIT = (0.0, 1.0)
 ROUNDING = 1e-9
 ROWS = 100_000
-"""Up to this many rows are read row by row; of more, each distinct score is counted where these are few."""
+"""Largest number of rows read row by row. In larger data each distinct score is counted if there are few."""
 DISTINCT = 2_000
-"""So many distinct scores are few."""
+"""Largest number of distinct scores that counts as few."""
 IN_MEMORY = 20_000_000
-"""Up to this many rows are held in memory; scores of more are counted in bins where the user does not object."""
+"""Largest number of rows held in memory. In larger data scores are counted in bins, unless the user objects."""
 BINS = 10_000
 REFUSED = """
 nothing: nothing to audit: give scores (--score) or decisions (--prediction)
@@ -90,12 +90,12 @@ TO_CHANGE = {
     **{"unstudentized": "method", "sampled": "method", "clustered": "cluster", "rows_alone": "cluster"},
     **{"weighted": "weight", "weighted_ratio": "weight", "regression": "metric", "max_t": "alternative"},
 }
-"""The option to change, by the name of the refusal."""
+"""The option to change for each refusal, by the refusal's name."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The ``metrics`` to compare, the number of ``draws``, and the ``correction`` by its name in ``inference``."""
+    """The ``metrics`` to compare, the number of ``draws``, and the name of the ``correction`` in ``inference``."""
 
     settings: Settings
     metrics: tuple[Metric, ...]
@@ -104,28 +104,28 @@ class Plan:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the largest score allowed."""
+        """The smallest and the largest score allowed."""
         probability = any(isinstance(metric, Mean) and metric.probability for metric in self.metrics)
         return UNIT if probability else (-math.inf, math.inf)
 
     def testing(self, metric: Metric | None = None) -> monte_carlo.Settings:
-        """Return how a metric, or a correlation, is tested."""
+        """Return the test settings of a metric, or of a correlation."""
         same = self.settings.some("method", "alpha", "resampling_risk")
         return monte_carlo.Settings(**same, alternative=self.alternative(metric), draws=self.draws)
 
     def drawn(self, metric: Metric) -> bool:
-        """Return whether random permutations test the metric: it is no rate, or rows are clustered."""
+        """Return whether random permutations test the metric: it is not a rate, or the rows or the method need them."""
         clustered = self.settings.cluster is not None or self.settings.weight is not None
         return not isinstance(metric, Rate) or clustered or self.settings.method not in ("auto", "exact")
 
     def alternative(self, metric: Metric | None = None) -> Alternative:
-        """Return the alternative of the settings; by default both sides, with equal tails where T is permuted."""
+        """Return the alternative of the settings; the default is two-sided, with equal tails if T is permuted."""
         equal = metric is not None and self.drawn(metric) and self.correction != "max_t"
         return self.settings.alternative or ("equal-tailed" if equal else "two-sided")
 
     @property
     def shown(self) -> Bounds | None:
-        """Return the bounds that are to be shown; None where equality alone is tested."""
+        """Return the bounds to test; None if only equality is tested."""
         if self.settings.margin is not None:
             return Bounds.margin(self.settings.margin)
         if self.settings.ratio:
@@ -133,13 +133,13 @@ class Plan:
         return None
 
     def rng(self, *what: str) -> np.random.Generator:
-        """Return the generator of a test, which does not depend on the other tests of the run."""
+        """Return the generator of a test, independent of the other tests of the run."""
         (rng,) = generators("audit", "permutation", str(self.settings.seed), *what, repetitions=1)
         return rng
 
 
 def planned(settings: Settings) -> Plan:
-    """Return the plan of the settings. Raises ValueError where they do not fit together."""
+    """Return the plan of the settings. Raises ValueError if settings conflict."""
     parts: list[Any] = [part for one in settings.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
@@ -150,7 +150,7 @@ def planned(settings: Settings) -> Plan:
         )
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
     metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
-    # Metrics without the columns that they are computed of, columns without a metric, tests not made together.
+    # Refuse metrics without their columns, columns without a metric, and tests that cannot be combined.
     rates = [metric.name for metric in metrics if _of_decisions(metric) and metric.name != BASE_RATE]
     scored = [metric.name for metric in metrics if not (_of_decisions(metric) or isinstance(metric, UserMetric))]
     score, decided = settings.score is not None, settings.prediction is not None
@@ -195,10 +195,11 @@ def _of_decisions(metric: Metric) -> bool:
 
 
 def own_metric(metric: Any) -> UserMetric:
-    """Return the user's metric, or the one that ``path/to/file.py:name`` or ``package.module:name`` names.
+    """Return the user's metric, or load it from ``path/to/file.py:name`` or ``package.module:name``.
 
-    It is a function of y, score and weight, arrays (n,), or an instance of ``UserMetric``. A function with the
-    attribute ``batched = True`` also takes weights (T, n) and then gives (T,). Raises ValueError where there is none.
+    A metric is a function of y, score and weight, arrays (n,), or an instance of ``UserMetric``. A function with the
+    attribute ``batched = True`` also accepts weights (T, n) and then returns (T,). Raises ValueError if there is no
+    such metric.
     """
     found, name = metric, getattr(metric, "__name__", type(metric).__name__)
     if isinstance(metric, str):
@@ -218,11 +219,11 @@ def own_metric(metric: Any) -> UserMetric:
 
 
 Data: TypeAlias = tuple[Counts | Predictions, str]
-"""The data of a metric's tests, and in words how they were read."""
+"""The data of a metric's tests, and a description of how they were read."""
 
 
 def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
-    """Yield the metrics with their data, each kind of which is read once: counts of decisions, of scores, or rows."""
+    """Yield each metric with its data: counts of decisions, counts of scores, or rows. Each kind is read once."""
     settings = plan.settings
     undecided = settings.prediction is None and settings.threshold is None and settings.score is None
     base_rate = any(metric.name == BASE_RATE for metric in plan.metrics)
@@ -241,7 +242,7 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
 
 
 def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    """Count group x label x decision."""
+    """Count rows by group x label x decision."""
     settings = plan.settings
     if settings.prediction is None and settings.threshold is None:
         made = contingency(table, **{**columns, "score": None}, prediction=NO_DECISION.name)
@@ -252,7 +253,7 @@ def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 
 def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    """Count group x label x score where few scores differ, else read the rows; of too many rows, count bins."""
+    """Count rows by group x label x score if few scores are distinct, else read the rows, or bin them if too many."""
     bins, score = plan.settings.bins, str(plan.settings.score)
     if bins == "auto" and table.size() > ROWS and table.distinct((score,))[score] <= DISTINCT:
         exact = contingency(table, **columns, bounds=plan.bounds)
@@ -267,7 +268,7 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    """Read every row."""
+    """Read all rows."""
     others = plan.settings.some("prediction", "threshold", "cluster", "weight", "regression")
     if plan.settings.prediction is None and plan.settings.score is None:
         others["prediction"] = NO_DECISION.name
@@ -278,7 +279,7 @@ def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 
 def varies(content: Counts | Predictions, metric: Metric) -> bool:
-    """Return whether the decisions or scores of a metric, or the labels of a base rate, are not all the same."""
+    """Return whether a metric's decisions or scores, or the labels of a base rate, vary."""
     of_label = metric.name == BASE_RATE
     if isinstance(content, Counts):
         return int((content.table.sum(axis=(0, 2 if of_label else 1)) > 0).sum()) > 1
@@ -289,17 +290,17 @@ def varies(content: Counts | Predictions, metric: Metric) -> bool:
 
 
 def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
-    """Return the smallest number of units of one kind in a group; None for metrics whose units are of one kind.
+    """Return the smallest number of units of one kind in a group; None for metrics with a single kind of unit.
 
-    The kinds are positives and negatives for the AUC, and the rows that a rate is a share of.
+    The kinds are positives and negatives for the AUC, and the rows in the denominator of a rate.
     """
     return int(independent(content, metric).min()) if isinstance(metric, Auc | Rate) else None
 
 
 class Support(NamedTuple):
-    """Rows ``n`` of a group that a metric is computed of, and the ``events`` among them; None where nothing is counted.
+    """Number of rows ``n`` of a group behind a metric, and of ``events`` among them; None without events.
 
-    Events are those of a rate, and the positives of an AUC.
+    Events are the numerator of a rate, and the positives of an AUC.
     """
 
     n: int
@@ -307,7 +308,7 @@ class Support(NamedTuple):
 
 
 def support(content: Counts | Predictions, metric: Metric) -> tuple[Support, ...]:
-    """Return what the metric of each group rests on."""
+    """Return the number of rows and events behind the metric of each group."""
     if isinstance(metric, Rate):
         table = content.table if isinstance(content, Counts) else content.decision_table()
         return tuple(Support(int(x + z), int(x)) for x, z, _ in metric.split(table))
@@ -319,13 +320,13 @@ def support(content: Counts | Predictions, metric: Metric) -> tuple[Support, ...
 
 @dataclass(frozen=True)
 class Finding:
-    """One test among all.
+    """One test of the run.
 
-    ``fewest`` is the smallest number of units of one kind (positives, say) in a group; ``varied`` says whether the
-    model's outputs differ. ``rests_on`` are the rows and the events of each group that the metric is computed of. Tests
-    of one ``hypothesis``, such as equal TPR and equal FNR, are counted once. ``adjusted`` is the p-value after the
-    correction, None where the test is undefined, and ``least`` that of the smallest p-values that bins of scores allow;
-    ``beyond`` is the corrected p-value of "within the bounds".
+    ``fewest`` is the smallest number of units of one kind (such as positives) in a group. ``varied`` says whether the
+    model's outputs differ. ``rests_on`` holds the rows and events behind each group's metric. Tests of one
+    ``hypothesis``, such as equal TPR and equal FNR, count once. ``adjusted`` is the corrected p-value, None if the test
+    is undefined. ``least`` is the corrected value of the smallest p-values that bins of scores allow. ``beyond`` is the
+    corrected p-value of the hypothesis "within the bounds".
     """
 
     grouping: str
@@ -342,7 +343,7 @@ class Finding:
 
     @property
     def bounds(self) -> Literal["shown", "not shown", "exceeded"] | None:
-        """Return what is shown about the bounds; None where there are none, or the test is undefined."""
+        """Return the conclusion about the bounds; None without bounds, or if the test is undefined."""
         found, alpha = self.test.equivalence, self.test.alpha
         if found is None:
             return None
@@ -351,9 +352,9 @@ class Finding:
         return "exceeded" if self.beyond is not None and self.beyond <= alpha else "not shown"
 
     def wide(self, width: float | None) -> bool:
-        """Return whether equality is not rejected by an interval wider than ``width``; by default that of rates.
+        """Return whether equality is not rejected but the interval is wider than ``width``; the default is for rates.
 
-        Of a one-sided test, twice the side that has an end counts.
+        For a one-sided test, the width is twice the distance to the finite end.
         """
         test = self.test
         limit = width or (WIDTH if test.metric in known_metrics.RATES else math.inf)
@@ -368,7 +369,7 @@ class Finding:
 
     @property
     def turned(self) -> bool:
-        """Return whether the order of scores within bins may decide that equality is rejected."""
+        """Return whether the rejection of equality may depend on the order of scores within bins."""
         return bool(self.test.hidden) and not self.rejected and self.least is not None and self.least <= self.test.alpha
 
     @property
@@ -379,9 +380,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """The metric of one group by itself, with its interval at level 1 - alpha; None where it does not exist.
+    """The metric of one group, with its interval at level 1 - alpha; None if it does not exist.
 
-    The interval is Wilson's for rates of unclustered rows, normal on the scale of log odds for the AUC, else normal.
+    The interval is Wilson's for rates of unclustered rows, normal on the log-odds scale for the AUC, else normal.
     """
 
     grouping: str
@@ -396,7 +397,7 @@ class GroupEstimate:
 
 
 def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[GroupEstimate]:
-    """Estimate a metric in each group, the worst first: the lowest, of errors and losses the highest."""
+    """Estimate a metric in each group, sorted with the worst first: the lowest value, or the highest error or loss."""
     rests_on, settings = support(content, metric), plan.testing(metric)
     if isinstance(metric, Rate) and countable(content):
         ends = [wilson_interval(x or 0, n, 1 - settings.alpha) if n else (math.nan, math.nan) for n, x in rests_on]
@@ -429,13 +430,13 @@ def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan:
 
 
 def hypotheses(findings: Sequence[Finding]) -> int:
-    """Return the number of hypotheses of the tests that are defined."""
+    """Return the number of hypotheses with a defined test."""
     return len({finding.hypothesis for finding in findings if finding.test.p_value is not None})
 
 
 @dataclass(frozen=True)
 class Job:
-    """Tests to run, of these ``hypotheses``; ``drawn``: whether by random permutations."""
+    """Tests to run and their ``hypotheses``; ``drawn`` says whether they use random permutations."""
 
     tests: Callable[[Plan], list[Finding]]
     hypotheses: tuple[tuple[str, ...], ...]
@@ -443,11 +444,11 @@ class Job:
 
 
 def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEstimate, ...], Plan]:
-    """Read, test and correct; return the tests, the metrics of each group, and the plan with its final draws.
+    """Read, test and correct; return the tests, the metrics of each group, and the plan with its final number of draws.
 
-    The metrics of each pair of groups are together.
+    The metrics of each pair of groups are adjacent.
 
-    Raises ValueError for whatever the user can mend.
+    Raises ValueError for every error that the user can correct.
     """
     jobs: list[Job] = []
     groups: list[GroupEstimate] = []
@@ -478,7 +479,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEs
 
 
 def _grouping(text: str, table: Table) -> Attribute:
-    """Return the column, or the level of one, to group by; a cross or a cut is added to the table."""
+    """Return the column, or the level of one, to group by. Crossed and cut columns are added to the table."""
     made = grouping_of(text, table.columns)
     if made is None:
         return attribute(text, table.columns)
@@ -487,7 +488,7 @@ def _grouping(text: str, table: Table) -> Attribute:
 
 
 class References:
-    """The groups that others are compared with, and which of them were found."""
+    """The reference groups, and which of them occur in the data."""
 
     def __init__(self, names: Sequence[str], every: bool) -> None:
         self._names, self._every = [level_name(name) for name in names], every
@@ -497,7 +498,7 @@ class References:
     def last(self, content: Counts | Predictions, grouping: str) -> tuple[Counts | Predictions, bool]:
         """Return the data with the reference as the last group, and whether there is one.
 
-        Raises InvalidInput where none of the references is a group, if each grouping needs one.
+        Raises InvalidInput if every grouping needs a reference and none of the references is a group.
         """
         self._seen[grouping] = content.groups
         here = [name for name in content.groups if level_name(name) in self._names]
@@ -514,7 +515,7 @@ class References:
         return content.ordered((*(name for name in content.groups if name != here[0]), here[0])), True
 
     def check(self) -> None:
-        """Raise InvalidInput for a reference that is no group."""
+        """Raise InvalidInput for a reference that is not a group."""
         if lost := [name for name in self._names if name not in self._found]:
             known = "; ".join(f"{grouping}: {listed(groups)}" for grouping, groups in self._seen.items())
             raise InvalidInput(
@@ -523,11 +524,11 @@ class References:
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
-    """Return the plan with as many draws as the correction needs for one test to be rejected by itself.
+    """Return the plan with enough draws for a single rejection to be possible after the correction.
 
-    B draws give no p-value below 1 / (B + 1), with equal tails 2 / (B + 1), which the correction multiplies: by the
+    The smallest p-value of B draws is 1 / (B + 1), or 2 / (B + 1) with equal tails. The correction multiplies it by the
     number m of hypotheses (Holm, Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or
-    not at all. Raises ValueError where the user gave fewer.
+    by 1. Raises ValueError if the user sets fewer draws.
     """
     if not any(job.drawn for job in jobs):
         return plan
@@ -548,12 +549,12 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
 def _group_jobs(
     plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str, reference: bool
 ) -> Iterator[Job]:
-    """Yield one job for each group against the others, or for each pair; with max-T, one for all pairs.
+    """Yield one job per group against the other groups, or per pair of groups; with max-T, one job for all pairs.
 
-    With a ``reference``, the last group, each of the others is compared with it alone.
+    With a ``reference``, the last group, each other group is compared only with the reference.
     """
     settings, known = plan.settings, content.groups
-    # One-sided, the hypotheses of complementary rates are opposite ones.
+    # The one-sided hypotheses of complementary rates are opposite.
     what = metric.name if settings.alternative in SIDED else known_metrics.hypothesis(metric)
     places = list(combinations(range(len(known)), 2))
 
@@ -587,7 +588,7 @@ def _group_jobs(
 
 
 def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
-    """Return the data with one group as group 0 and all the others together as group 1."""
+    """Return the data with one group as group 0 and all other groups pooled as group 1."""
     names = (content.groups[place], rest_of(content.groups[place], content.groups))
     if isinstance(content, Predictions):
         return replace(content, group=(content.group != place).astype(np.int64), groups=names)
@@ -596,7 +597,7 @@ def against_rest(content: Counts | Predictions, place: int) -> Counts | Predicti
 
 
 def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list[Finding]]:
-    """Return the test of the score and an attribute of each row."""
+    """Return the correlation test of the score and an attribute of each row."""
     score = str(plan.settings.score)
     found = numbers(table, [score, column])
 
@@ -611,9 +612,9 @@ def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list
 
 
 def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
-    """Correct over all hypotheses of the run; max-T is corrected already, a correlation has its own hypothesis."""
+    """Correct over all hypotheses of the run; max-T is already corrected, and a correlation has its own hypothesis."""
     each = [finding.hypothesis for finding in findings]
-    # Complementary rates have the same differences, not the same ratios.
+    # Complementary rates have the same differences but different ratios.
     compared = [(*one.hypothesis, one.test.metric) for one in findings]
     p_beyond = [None if one.test.equivalence is None else one.test.equivalence.p_beyond for one in findings]
     beyond = adjusted_p(p_beyond, compared, "holm" if correction == "max_t" else correction)

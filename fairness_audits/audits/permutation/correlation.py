@@ -6,8 +6,8 @@ With x and y centred at their means,
           T = \frac{\sqrt{n}\, r}{\hat\tau} = \frac{\sum x_i y_i}{\sqrt{\sum x_i^2 y_i^2}}, \qquad
           \hat\tau^2 = \frac{n \sum x_i^2 y_i^2}{\sum x_i^2 \sum y_i^2}.
 
-Permuting y makes x and y independent, so that tau = 1; where they are merely uncorrelated tau may be anything, and the
-test of r itself has no level. T is standard normal in the limit in both cases (DiCiccio and Romano 2017).
+Permuting y makes x and y independent, so that tau = 1. If they are merely uncorrelated, tau can take any value, and the
+test of r has no guaranteed level. T is asymptotically standard normal in both cases (DiCiccio and Romano 2017).
 """
 
 from dataclasses import replace
@@ -29,9 +29,10 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 NEAR = 1e-6
-"""Values whose range is a smaller share of them lose digits in their mean: one of them is subtracted first."""
+"""If the range of the values is a smaller share of their size, their mean loses digits: one value is subtracted first.
+"""
 SETS_AT_ONCE = 16
-"""Data sets that share a permutation: as many as fill a few registers."""
+"""Number of data sets that share a permutation: as many as fill a few registers."""
 
 
 def correlation_test(
@@ -44,27 +45,27 @@ def correlation_test(
 ) -> PermutationTest:
     """Test whether ``value`` and ``attribute`` are uncorrelated, by T (studentized) or r (unstudentized).
 
-    The interval for r is r +- q s within -1 to 1, q from the permuted |T| and s the standard error of r by the delta
-    method.
+    The interval for r is r +- q s, cut to [-1, 1], with q from the permuted |T| and s the delta-method standard error
+    of r.
 
     Parameters
     ----------
     value, attribute : array (n,)
     rng : numpy.random.Generator
     names : pair of str
-        What the two are called in the result.
+        Names of the two in the result.
     **settings
         The fields of ``monte_carlo.Settings``.
 
     Returns
     -------
     PermutationTest
-        ``groups`` are the two names, ``difference`` and both ``estimates`` the correlation, ``sizes`` n.
+        ``groups`` holds the two names, ``difference`` and both ``estimates`` the correlation, ``sizes`` n.
 
     Raises
     ------
     InvalidInput
-        For arrays of other shapes, values that are not finite, and other methods.
+        For arrays of other shapes, values that are not finite, and unknown methods.
 
     References
     ----------
@@ -92,7 +93,7 @@ def correlation_test(
 
     reference, stopped = until_safe(block, observed, chosen)
     error = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
-    # Points on a line leave no error to be seen: the interval then ends where the test does.
+    # Points on a line have a standard error of 0: the interval then ends where the test does.
     found = MonteCarlo(r, observed, error if error > CANCELLED else np.inf, reference, stopped)
     made = with_monte_carlo(replace(blank, estimates=(r, r)), found, chosen)
     low, high = np.clip(np.array([made.ci_low, made.ci_high], dtype=float), -1, 1).tolist()
@@ -102,9 +103,9 @@ def correlation_test(
 def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Method, draws: int) -> Array:
     """Compute the two-sided p-values of S independent data sets, x and y (S, n) -> (S,).
 
-    Each p-value is as good as with permutations of its own, at a tenth of the cost: sets are permuted alike by sixteens
-    (and no more, because the shares of rejections that are counted over the sets would then depend on one sample of
-    permutations).
+    Sixteen data sets share the same permutations. Each p-value is as accurate as with separate permutations, at a tenth
+    of the cost. We share no further, because rejection rates over the data sets would then depend on one sample of
+    permutations.
     """
     used, seed = _method(method), int(rng.integers(2**63))
     x, y = (np.asarray(v, dtype=float) - np.mean(v, axis=1, keepdims=True) for v in (x, y))
@@ -120,12 +121,12 @@ def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Metho
 
 
 def pooled_shuffle_p(x: Array, y: Array, *, rng: np.random.Generator, draws: int) -> Array:
-    r"""Compute the two-sided p-values of FairTest's test, for comparison alone: x and y (S, n) -> (S,).
+    r"""Compute the two-sided p-values of FairTest's test, for comparison only: x and y (S, n) -> (S,).
 
-    It throws the n values of x and the n values of y together, shuffles all 2 n and correlates the two halves. That is
-    no permutation of y against x: the reference distribution is the one of two samples of the mixture of x and y. The
-    p-value is FairTest's, the share of draws with a larger |r| (at least 1 / B), which is not corrected by +1.
-    Source: Tramer et al. 2017; DiCiccio et al. 2020, section 4.1.
+    FairTest pools the n values of x and the n values of y, shuffles all 2 n values and correlates the two halves. This
+    is not a permutation of y against x: the reference distribution is that of two samples from the mixture of x and y.
+    The p-value is FairTest's, the share of draws with a larger |r| (at least 1 / B), without the +1 correction. Source:
+    Tramer et al. 2017; DiCiccio et al. 2020, section 4.1.
     """
     from fairness_audits.audits.permutation.kernels import pooled_products
 
@@ -138,7 +139,7 @@ def pooled_shuffle_p(x: Array, y: Array, *, rng: np.random.Generator, draws: int
         sums = np.zeros((draws, 3, values.shape[1]))
         pooled_products(seed, first * draws, values, sums)
         total, squares, products = np.moveaxis(sums, 1, 0)
-        # The values are centred: the other half's sum is minus this one's, and its squares are the rest.
+        # The values are centred, so the sums of the other half follow from the totals.
         spread = (squares - total**2 / n) * ((values**2).sum(axis=0) - squares - total**2 / n)
         r = (products + total**2 / n) / np.sqrt(spread)
         u, v = u - u.mean(axis=1, keepdims=True), v - v.mean(axis=1, keepdims=True)
@@ -148,7 +149,7 @@ def pooled_shuffle_p(x: Array, y: Array, *, rng: np.random.Generator, draws: int
 
 
 def _centred(values: Array) -> Array:
-    """Deviations from the mean, divided by the power of two that brings the largest near 1: their products fit."""
+    """Return deviations from the mean, scaled by a power of two to a largest value near 1, so that products fit."""
     scaled = np.ldexp(values, -np.frexp(np.abs(values).max())[1])
     scaled = scaled - scaled[0] if np.ptp(scaled) < NEAR * np.abs(scaled).max() else scaled
     centred = scaled - scaled.mean()
@@ -164,7 +165,7 @@ def _method(method: Method) -> Method:
 
 
 def _permuted(seed: int, first: int, draws: int, x: Array, y: Array) -> Array:
-    """Sums of x y and of x^2 y^2 after each permutation of y's rows: x, y (n, S) -> (draws, 2, S)."""
+    """Compute the sums of x y and of x^2 y^2 after each permutation of y's rows: x, y (n, S) -> (draws, 2, S)."""
     from fairness_audits.audits.permutation.kernels import permuted_products
 
     products = np.zeros((draws, 2, x.shape[1]))
@@ -173,7 +174,7 @@ def _permuted(seed: int, first: int, draws: int, x: Array, y: Array) -> Array:
 
 
 def _statistic(products: Array, size: Array | float, method: Method) -> Array:
-    """T or r from the sums (..., 2, S); ``size`` is the root of sum x^2 sum y^2."""
+    """Compute T or r from the sums (..., 2, S); ``size`` is the root of sum x^2 sum y^2."""
     total, squares = products[..., 0, :], products[..., 1, :]
     if method == "unstudentized":
         return total / size
@@ -181,7 +182,10 @@ def _statistic(products: Array, size: Array | float, method: Method) -> Array:
 
 
 def _standard_error(x: Array, y: Array, r: float) -> float:
-    """Delta method: the root of sum psi_i^2 / n^2 with psi = z_x z_y - r (z_x^2 + z_y^2) / 2, z standardised."""
+    """Return the delta-method error.
+
+    It is the root of sum psi_i^2 / n^2 with psi = z_x z_y - r (z_x^2 + z_y^2) / 2, z standardised.
+    """
     z_x, z_y = x / x.std(), y / y.std()
     psi = z_x * z_y - r * (z_x**2 + z_y**2) / 2
     return float(np.sqrt((psi**2).sum()) / len(x))

@@ -1,11 +1,11 @@
-r"""A permutation of counted units is a multivariate hypergeometric draw: its cost does not depend on their number.
+r"""Permute counted units by multivariate hypergeometric draws, at a cost that does not depend on the number of units.
 
-Shuffling the group labels of N units and counting the kinds in group A is drawing n_A units without replacement from
-the pooled counts of the kinds. So B permutations of a table are B draws of a few numbers. Of one kind,
+Shuffling the group labels of N units and counting the kinds in group A is the same as drawing n_A units without
+replacement from the pooled counts. B permutations of a table are therefore B draws of a few numbers. For one kind,
 
 .. math:: P(X = x) = \binom{K}{x} \binom{N - K}{m - x} \Big/ \binom{N}{m}
 
-X counts the successes among m units drawn without replacement from N, K of which are successes.
+where X counts the successes among m units drawn without replacement from N units with K successes.
 """
 
 from collections.abc import Sequence
@@ -22,27 +22,27 @@ UNDERFLOW = 750.0
 """exp(-UNDERFLOW) is less than the smallest double."""
 
 NUMPY_LIMIT = 10**9
-"""NumPy draws hypergeometric numbers only from fewer units of either kind."""
+"""NumPy draws hypergeometric numbers only if there are fewer units of either kind."""
 
 FEW = 0.003
-"""Up to this share of more than NUMPY_LIMIT units is drawn by a binomial law, a larger one by a normal law."""
+"""Beyond NUMPY_LIMIT units, draws of up to this share of them are binomial and larger draws are normal."""
 
 MOST_GROUPS = 256
-"""Compiled passes over rows hold the code of a group in a byte."""
+"""Largest number of groups: compiled passes over rows store the group code in a byte."""
 
 BLOCK = 1024
-"""Permutations in a block. Block number and seed determine the draws, whatever was drawn before."""
+"""Permutations per block. Block number and seed determine the draws, independently of earlier draws."""
 
 COUNTS_AT_ONCE = 2**21
-"""Counts of one group held in memory at a time: a table with many kinds is permuted in parts of a block."""
+"""Counts of one group held in memory at once: a table with many kinds is permuted in parts of a block."""
 
 
 def window(successes: int, total: int, size: int) -> tuple[Array, Array]:
-    """All x within sqrt(m' UNDERFLOW / 2) of the mode, and log P(X = x) - log P(X = mode), (w,) each.
+    """Return all x within sqrt(m' UNDERFLOW / 2) of the mode, and log P(X = x) - log P(X = mode), (w,) each.
 
-    By Hoeffding's bound P(|X - EX| >= t) <= 2 exp(-2 t^2 / m'), with m' the least of m, N - m, K and N - K, what is
-    left out underflows: the cost grows with the root of the number of units. Sums of the logarithms of
-    P(x + 1) / P(x) = (K - x)(m - x) / ((x + 1)(N - K - m + x + 1)), outwards from the mode, keep the precision that
+    By Hoeffding's bound P(|X - EX| >= t) <= 2 exp(-2 t^2 / m'), with m' the smallest of m, N - m, K and N - K, the
+    omitted probabilities underflow: the cost grows with the root of the number of units. Sums of the logarithms of P(x
+    + 1) / P(x) = (K - x)(m - x) / ((x + 1)(N - K - m + x + 1)), outwards from the mode, keep the precision that
     differences of log-factorials would lose.
     """
     low, high = max(0, size - (total - successes)), min(size, successes)
@@ -69,15 +69,15 @@ def draw(successes: Array, others: Array, size: Array, rng: np.random.Generator)
 
 
 def draw_huge(successes: Array, others: Array, size: Array, rng: np.random.Generator) -> Array:
-    r"""The same for any number of units, (n,) each -> (n,), by the limits of the law.
+    r"""Draw hypergeometric numbers for any number of units, (n,) each -> (n,), by limits of the distribution.
 
-    X counts the units that a of N units and b of them have in common. With a <= b <= N / 2, of which all cases are
-    complements,
+    X counts the units shared by two random subsets of sizes a and b out of N units. All cases are complements of a <= b
+    <= N / 2, where
 
     .. math:: X \approx \mathrm{Bin}(a, b / N) \;\text{for few } a, \qquad
               X \approx \mathcal N\Big(\frac{ab}{N}, \frac{ab (N - a)(N - b)}{N^2 (N - 1)}\Big) \;\text{for many},
 
-    whose distribution functions are within 1e-3 of its own where N is beyond NUMPY_LIMIT.
+    whose distribution functions are within 1e-3 of the exact one if N is beyond NUMPY_LIMIT.
     """
     total = successes + others
     rarer, fewer = np.minimum(successes, others), np.minimum(size, total - size)
@@ -90,27 +90,27 @@ def draw_huge(successes: Array, others: Array, size: Array, rng: np.random.Gener
 
 
 class Resampler(Protocol):
-    """What every test needs: the observed metric of the G groups, and the same on permuted ones."""
+    """The observed metric of the G groups, and the metric on permuted groups."""
 
     @property
     def observed(self) -> MetricEstimate:
-        """Metric and variance of each group, (G,)."""
+        """Return metric and variance of each group, (G,)."""
 
     @property
     def units(self) -> tuple[int, ...]:
-        """How many units of each group are permuted."""
+        """The number of permuted units in each group."""
 
     def permuted(self, block: int, size: int) -> MetricEstimate:
-        """Metric and variance of each group after each of ``size`` permutations, (G, size)."""
+        """Return metric and variance of each group after each of ``size`` permutations, (G, size)."""
 
 
 def generator(seed: int, *block: int) -> np.random.Generator:
-    """The stream of one block of draws."""
+    """Return the random generator of one block of draws."""
     return np.random.default_rng([seed, *block])
 
 
 def byte_codes(group: Array, groups: int) -> Array:
-    """Codes below ``groups`` in a byte each, uint8. Raises ValueError where a byte is too small."""
+    """Return codes below ``groups`` as uint8. Raises ValueError if a byte is too small."""
     if groups > MOST_GROUPS:
         raise InvalidInput(
             f"expected at most {MOST_GROUPS} groups to permute row by row, found {groups}: merge small groups, or test "
@@ -120,16 +120,16 @@ def byte_codes(group: Array, groups: int) -> Array:
 
 
 def times_drawn(n: int, size: int, rng: np.random.Generator) -> Array:
-    """How often each of n units is in each of ``size`` samples of n with replacement, (size, n): multinomial."""
+    """Draw how often each of n units is in each of ``size`` samples of n with replacement, (size, n): multinomial."""
     drawn = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
     return np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
 
 
 def split(pooled: Array, sizes: Sequence[Array | int], draws: int, rng: np.random.Generator) -> Array:
-    """Random partitions of units into groups of given sizes, counted by kind.
+    """Draw random partitions of units into groups of given sizes, counted by kind.
 
-    ``pooled`` (..., U) are the units of each kind and ``sizes`` the G group sizes, integers or arrays (...), that sum
-    to pooled.sum(-1). Returns counts (G, ..., draws, U) that sum to ``pooled`` over the groups.
+    ``pooled`` (..., U) holds the number of units of each kind. ``sizes`` holds the G group sizes, integers or arrays
+    (...) that sum to pooled.sum(-1). Returns counts (G, ..., draws, U) that sum to ``pooled`` over the groups.
     """
     pooled = np.asarray(pooled)
     rest = np.repeat(pooled[..., None, :], draws, axis=-2)
@@ -155,9 +155,10 @@ def permuted(counts: Array, draws: int, rng: np.random.Generator) -> Array:
 
 @dataclass(frozen=True)
 class CountResampler:
-    """Counts of U kinds of units in G groups, ``counts`` (G, U), permuted as a whole or within strata of kinds.
+    """Counts (G, U) of U kinds of units in G groups, permuted as a whole or within strata of kinds.
 
-    ``strata`` (U,) numbers the strata; each is permuted by itself, so that its rows keep their number in every group.
+    ``strata`` (U,) numbers the strata. Each stratum is permuted separately, so its number of rows in every group is
+    fixed.
     """
 
     statistic: Statistic
@@ -176,13 +177,13 @@ class CountResampler:
     def permuted(self, block: int, size: int) -> MetricEstimate:
         rng = generator(self.seed, block)
         at_once = min(BLOCK, max(1, COUNTS_AT_ONCE // self.counts.shape[1]))
-        # Parts are always whole and then cut: so fewer draws are the first of many.
+        # Draw whole parts and cut the result, so that fewer draws are a prefix of many.
         parts = [self.statistic(self._drawn(at_once, rng)) for _ in range(0, size, at_once)]
         value, variance = (np.concatenate(part, axis=-1)[..., :size] for part in zip(*parts, strict=True))
         return MetricEstimate(value, variance)
 
     def _drawn(self, size: int, rng: np.random.Generator) -> Array:
-        """Counts after each of ``size`` permutations, (G, size, U)."""
+        """Return the counts after each of ``size`` permutations, (G, size, U)."""
         counts = np.empty((len(self.counts), size, self.counts.shape[1]), dtype=np.int64)
         strata = np.zeros(self.counts.shape[1], dtype=int) if self.strata is None else self.strata
         for stratum in np.unique(strata):

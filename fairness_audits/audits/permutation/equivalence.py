@@ -1,9 +1,9 @@
 r"""Equivalence: is the difference of two metrics shown to be within bounds, shown to be beyond them, or neither?
 
-Two one-sided tests (Schuirmann 1987) show that bounds hold: the difference, or the ratio, is above the low one and
-below the high one. Rates of unclustered rows have score tests, exact where outcomes are few
-(:mod:`fairness_audits.audits.permutation.score_tests`). Other metrics are studentised: D - d takes the place of D, and
-is compared with the permutations of the studentised difference, whose law tends to that of (D - d) / sd(D).
+Two one-sided tests (Schuirmann 1987) show that the difference, or the ratio, is above the lower bound and below the
+upper bound. Rates of unclustered rows have score tests, which are exact if there are few outcomes
+(:mod:`fairness_audits.audits.permutation.score_tests`). Other metrics are studentised: D - d replaces D and is compared
+with the permutations of the studentised difference, whose distribution tends to that of (D - d) / sd(D).
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from fairness_audits.values import Array
 
 @dataclass(frozen=True)
 class Bounds:
-    """Between which values a ``comparison`` of two metrics counts as none; an infinite ``high`` is no bound."""
+    """Bounds within which a ``comparison`` of two metrics counts as equivalent; an infinite ``high`` is no bound."""
 
     low: float
     high: float
@@ -35,22 +35,22 @@ class Bounds:
 
     @classmethod
     def margin(cls, margin: float) -> "Bounds":
-        """Return the bounds of a difference of at most ``margin``."""
+        """Return the bounds of an absolute difference of at most ``margin``."""
         return cls(-margin, margin)
 
     @classmethod
     def at_least(cls, ratio: float, one_sided: bool) -> "Bounds":
-        """Return the bounds of a ratio of at least ``ratio``: of the first group to the second, or either way."""
+        """Return the bounds of a ratio of at least ``ratio``: of the first group to the second, or both ways."""
         return cls(ratio, inf if one_sided else 1 / ratio, "ratio")
 
 
 @dataclass(frozen=True)
 class Equivalence:
-    """What is shown about a ``comparison`` of two metrics and its bounds.
+    """The test result for a ``comparison`` of two metrics and its bounds.
 
-    ``estimate`` is the difference or ratio. Its ``interval`` of level 1 - 2 alpha lies within the bounds exactly where
-    these are shown at level alpha. ``p_within`` is small where the bounds are shown to hold, ``p_beyond`` where
-    they are shown not to hold. ``method`` is ``exact``, ``score`` or ``studentized``. What does not exist is None.
+    ``estimate`` is the difference or ratio. Its ``interval`` of level 1 - 2 alpha is within the bounds exactly if the
+    bounds are shown at level alpha. A small ``p_within`` shows that the bounds hold, a small ``p_beyond`` that they do
+    not. ``method`` is ``exact``, ``score`` or ``studentized``. Values that do not exist are None.
     """
 
     bounds: Bounds
@@ -83,9 +83,9 @@ def of_rates(rates: Rates, bounds: Bounds, alpha: float) -> Equivalence:
 def of_draws(found: MonteCarlo, bounds: Bounds, alpha: float, doubts: Array, off: tuple[float, float]) -> Equivalence:
     """Test the bounds of a difference by its studentised draws.
 
-    ``doubts`` (2,) are standard deviations of the difference, downwards and upwards, beside the estimated one
-    (infinite: nothing is shown on that side). ``off`` is how far the difference and its standard error may be off. All
-    of them make the p-values larger and the interval wider.
+    ``doubts`` (2,) holds standard deviations of the difference, downwards and upwards, beyond the estimated one
+    (infinite: that side cannot be shown). ``off`` bounds the errors of the difference and of its standard error. All of
+    them increase the p-values and widen the interval.
     """
 
     def p(at: float, side: Alternative, doubt: float) -> float:
@@ -111,7 +111,7 @@ def of_draws(found: MonteCarlo, bounds: Bounds, alpha: float, doubts: Array, off
 
 
 def _tested(test: Callable[[float], OneSided], bounds: Bounds) -> tuple[float, float]:
-    """Return the p-values of "outside the bounds" and of "within the bounds"."""
+    """Return the p-values of the hypotheses "outside the bounds" and "within the bounds"."""
     low = test(bounds.low)
     if np.isinf(bounds.high):
         return low
@@ -120,7 +120,7 @@ def _tested(test: Callable[[float], OneSided], bounds: Bounds) -> tuple[float, f
 
 
 def _agreeing(interval: tuple[float, float], bounds: Bounds, shown: bool) -> tuple[float | None, float | None]:
-    """Cut or extend the interval so that it lies within the bounds exactly where these are shown; None is no end."""
+    """Adjust the interval to be within the bounds exactly if the bounds are shown; None is an open end."""
     low, high = interval
     if np.isnan(low):
         return None, None

@@ -1,12 +1,13 @@
 r"""Exact tests of two equal rates by enumeration, with no Monte Carlo.
 
-Permuting x events among m = m_A + m_B rows leaves X_A, the events in group A, hypergeometric:
+Permuting x events among m = m_A + m_B rows gives X_A, the events in group A, a hypergeometric distribution:
 
 .. math:: P(X_A = x) = \binom{m_A}{x} \binom{m_B}{K - x} \Big/ \binom{m}{K}, \qquad K = x_A + x_B.
 
-If the rates are equal, the events are exchangeable among the rows and this is the law of X_A given K, so the test has
-at most its level in every sample: for TPR, FNR, FPR and TNR within a label, for precision and NPV within a prediction,
-for accuracy and selection rate among all rows. It is Fisher's exact test of the right fourfold table.
+If the rates are equal, the events are exchangeable among the rows and this is the distribution of X_A given K. The
+level of the test is then at most alpha in every sample: for TPR, FNR, FPR and TNR within a label, for precision and NPV
+within a prediction, for accuracy and selection rate among all rows. It is Fisher's exact test of the corresponding
+fourfold table.
 """
 
 import math
@@ -19,10 +20,10 @@ from fairness_audits.audits.permutation.draws import window
 from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative
 
 EQUAL = 1e-7
-"""Probabilities within this relative distance are equal: the convention of Fisher's test in R."""
+"""Relative distance within which probabilities count as equal, as in R's Fisher test."""
 
 SMALLEST = float(np.finfo(float).tiny)
-"""Reported in place of probabilities too small for a double."""
+"""Replaces probabilities that are too small for a double."""
 
 
 class Rates(NamedTuple):
@@ -47,7 +48,7 @@ class Rates(NamedTuple):
 
 
 class ExactP(NamedTuple):
-    """p-values of the two one-sided tests and of the two-sided one."""
+    """p-values of the two one-sided tests and the two-sided test."""
 
     greater: float
     less: float
@@ -61,7 +62,7 @@ class ExactP(NamedTuple):
 
 
 def exact_p(rates: Rates) -> ExactP:
-    """Compute P(X_A >= x_A), P(X_A <= x_A), and the chance of all outcomes no more probable than the observed one.
+    """Compute P(X_A >= x_A), P(X_A <= x_A), and the probability of all outcomes no more probable than the observed one.
 
     The cost grows with the square root of the number of rows.
 
@@ -84,7 +85,7 @@ def exact_p(rates: Rates) -> ExactP:
         return ExactP(greater, less, SMALLEST)
     at = rates.x_a - int(x[0])
     as_rare = weight <= weight[at] * (1 + EQUAL)
-    # Each tail is summed from its thin end, so that small terms are not lost.
+    # Sum each tail from its small terms, so that they are not lost.
     sums = weight[at:][::-1].sum(), weight[: at + 1].sum(), np.sort(weight[as_rare]).sum()
     greater, less, two_sided = (min(1.0, max(SMALLEST, float(total))) for total in sums)
     return ExactP(greater, less, two_sided)
@@ -100,13 +101,13 @@ def statistic(rates: Rates) -> float:
 
 
 def newcombe_interval(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float]:
-    r"""Compute [low, high] of level 1 - alpha; an end that a one-sided alternative leaves open is -1 or 1.
+    r"""Compute [low, high] of level 1 - alpha; the open end of a one-sided alternative is -1 or 1.
 
     .. math:: D - \sqrt{(f_A - l_A)^2 + (u_B - f_B)^2} \quad\text{to}\quad D + \sqrt{(u_A - f_A)^2 + (f_B - l_B)^2}
 
-    with Wilson's interval [l, u] of each rate f. Its coverage is near 1 - alpha, not at least that in every sample, and
-    in small samples it may leave out 0 where the exact test does not reject (``permutation_test.agreeing`` then extends
-    it).
+    with Wilson's interval [l, u] of each rate f. The coverage is near 1 - alpha, but not at least 1 - alpha in every
+    sample. In small samples the interval may exclude 0 although the exact test does not reject;
+    ``permutation_test.agreeing`` then extends it.
 
     References
     ----------

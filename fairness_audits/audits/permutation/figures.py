@@ -11,14 +11,14 @@ from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import FAINT, METHODS, new_figure
 
 LINES = 60
-"""Tests in the figure at most, the first of the table; a larger one fits no page."""
+"""Largest number of tests in the figure, from the top of the table; more do not fit on a page."""
 LETTERS = 56
 BEYOND = 1.15
-"""Ends of intervals without a bound are drawn so many times as far out as the furthest bound."""
+"""Open ends of intervals are drawn at this multiple of the furthest finite end."""
 
 
 def figure(results: Sequence[Mapping[str, Any]]) -> Figure:
-    """A line for each defined test, to be drawn and saved within :func:`fairness_audits.results.style.paper`."""
+    """Draw a line for each defined test. Call and save within :func:`fairness_audits.results.style.paper`."""
     entries = [entry for entry in results if entry["undefined"] is None][:LINES]
     color = METHODS["baseline"].color
     drawn = new_figure(0.6 + 0.22 * len(entries))

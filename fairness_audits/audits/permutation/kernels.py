@@ -1,12 +1,12 @@
-"""Compiled loops over permutations of rows: one seed and number determine a permutation, whatever ran before it.
+"""Compiled loops over permutations of rows. Seed and number determine a permutation, independently of earlier ones.
 
-Random words come from a counter (the output function of SplitMix64), so that a permutation costs no state and the
-words of eight rows at a time are computed without waiting for one another.
+Random words come from a counter (the output function of SplitMix64). A permutation needs no state, and the words of
+eight rows are computed independently of one another.
 
-Nothing here but sums, products and quotients, in an order that the compiler may not change: so what is read back from
-disk gives the same bytes as what was just compiled. All functions that call one another are in this one file, since
-Numba compiles anew what it keeps on disk where that file changed, but not where another did.
-Import this module only where it is used: it imports the compiler.
+The code uses only sums, products and quotients, in an order that the compiler may not change, so cached and freshly
+compiled code return the same bytes. All functions that call one another are in this file: Numba recompiles its cache if
+the function's own file has changed, but does not notice changes in other files. Import this module lazily: it imports
+the compiler.
 """
 
 from typing import Any
@@ -17,22 +17,22 @@ from fairness_audits.compiled import njit
 from fairness_audits.values import Array
 
 Word = Any
-"""A NumPy uint64; the compiler infers it."""
+"""Convert to a NumPy uint64; the compiler infers the type."""
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 TO_UNIT = 1.0 / 9007199254740992.0
-"""A random 53-bit integer times this is uniform on [0, 1)."""
+"""Factor that maps a random 53-bit integer to [0, 1)."""
 
 LANES = 16
-"""Partial sums, or samples, side by side: as many as fill a few registers."""
+"""Number of partial sums, or samples, computed side by side: as many as fill a few registers."""
 
 SMALL = 16
-"""Groups of less than 1 / SMALL of the rows are chosen one by one."""
+"""The members of groups with less than 1 / SMALL of the rows are chosen one by one."""
 
 
 @njit(inline="always")
 def mixed(z: Word) -> Word:
-    """A bijection of 64-bit words that scatters them (SplitMix64's)."""
+    """Scramble a 64-bit word by a bijection (SplitMix64's)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -40,24 +40,24 @@ def mixed(z: Word) -> Word:
 
 @njit(inline="always")
 def stream(seed: int, permutation: int) -> Word:
-    """Where the counter of a permutation starts."""
+    """Return the counter at which a permutation starts."""
     return mixed(mixed(np.uint64(seed)) + np.uint64(permutation) * GOLDEN)
 
 
 @njit(inline="always")
 def below(word: Word, n: int) -> Any:
-    """A uniform integer in 0 ... n - 1 from a random word."""
+    """Return a uniform integer in 0 ... n - 1 from a random word."""
     return np.int64((word >> np.uint64(11)) * TO_UNIT * n)
 
 
 @njit(cache=True, nogil=True)
 def choose(seed: int, permutation: int, size: int, words: Array, member: Array) -> None:
-    """A uniform subset of ``size`` of the n rows: ``member`` (n,) uint8 becomes 0 in it and 1 outside.
+    """Draw a uniform subset of ``size`` of the n rows: ``member`` (n,) uint8 becomes 0 inside and 1 outside.
 
-    Each row first enters by itself with probability close to size / n, by one random byte. Given their number, the
-    chosen rows are a uniform subset; rows taken out or added at random until there are ``size`` leave it uniform.
-    A small subset (or one that leaves few rows out) starts from none (from all) instead. ``words`` (ceil(n / 8),)
-    uint64 is scratch space.
+    Each row first enters independently with probability close to size / n, by one random byte. Given their number, the
+    chosen rows are a uniform subset, and it stays uniform when rows are removed or added at random until there are
+    ``size``. A small subset (or one that omits few rows) starts from the empty (or the full) set instead. ``words``
+    (ceil(n / 8),) uint64 is scratch space.
     """
     n = member.shape[0]
     start = stream(seed, permutation)
@@ -87,7 +87,7 @@ def choose(seed: int, permutation: int, size: int, words: Array, member: Array) 
 
 @njit(cache=True, nogil=True)
 def shuffle(seed: int, permutation: int, values: Array) -> None:
-    """A uniform permutation of ``values`` in place (Fisher and Yates)."""
+    """Permute ``values`` uniformly in place (Fisher and Yates)."""
     counter = stream(seed, permutation)
     for i in range(values.shape[0] - 1, 0, -1):
         counter += GOLDEN
@@ -97,7 +97,7 @@ def shuffle(seed: int, permutation: int, values: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def assign(seed: int, permutation: int, sizes: Array, words: Array, codes: Array) -> None:
-    """Groups of the given sizes, uniformly at random: ``codes`` (n,) uint8 becomes the group of each row."""
+    """Assign groups of the given sizes uniformly at random: ``codes`` (n,) uint8 becomes the group of each row."""
     if sizes.shape[0] == 2:
         choose(seed, permutation, sizes[0], words, codes)
         return
@@ -110,11 +110,11 @@ def assign(seed: int, permutation: int, sizes: Array, words: Array, codes: Array
 
 @njit(cache=True, nogil=True)
 def ranked_moments(codes: Array, label: Array, tie_end: Array, moments: Array) -> None:
-    """One pass over rows in ascending order of score: the sums that give each group's AUC and DeLong variance.
+    """Sum, in one pass over rows in ascending order of score, what determines each group's AUC and DeLong variance.
 
-    ``moments`` (3, 2 G), initially 0, gets for each class 2 group + label: the number of rows, the sum over them of the
-    number of rows of the same group and the other label below (equals count one half), and the sum of its squares.
-    ``tie_end`` (n,) marks the last row of each run of equal scores; empty if no two scores are equal.
+    ``moments`` (3, 2 G), initially 0, receives for each class 2 group + label: the number of rows, the sum over these
+    rows of the number of lower rows of the same group and the other label (ties count one half), and the sum of its
+    squares. ``tie_end`` (n,) marks the last row of each run of equal scores; it is empty if there are no ties.
     """
     count, total, squares = moments
     if tie_end.shape[0] == 0:
@@ -140,7 +140,7 @@ def ranked_moments(codes: Array, label: Array, tie_end: Array, moments: Array) -
 
 @njit(cache=True, nogil=True)
 def permuted_ranks(seed: int, first: int, sizes: Array, label: Array, tie_end: Array, moments: Array) -> None:
-    """:func:`ranked_moments` of permutations first, first + 1, ...: ``moments`` (B, 3, 2 G), initially 0."""
+    """Compute :func:`ranked_moments` of permutations first, first + 1, ...: ``moments`` (B, 3, 2 G), initially 0."""
     codes = np.empty(label.shape[0], np.uint8)
     words = np.empty((label.shape[0] + 7) // 8, np.uint64)
     for b in range(moments.shape[0]):
@@ -150,7 +150,7 @@ def permuted_ranks(seed: int, first: int, sizes: Array, label: Array, tie_end: A
 
 @njit(cache=True, nogil=True)
 def permuted_codes(seed: int, first: int, sizes: Array, codes: Array) -> None:
-    """The groups of the rows (B, n) after permutations first, first + 1, ..."""
+    """Return the groups of the rows (B, n) after permutations first, first + 1, ..."""
     words = np.empty((codes.shape[1] + 7) // 8, np.uint64)
     for b in range(codes.shape[0]):
         assign(seed, first + b, sizes, words, codes[b])
@@ -158,7 +158,7 @@ def permuted_codes(seed: int, first: int, sizes: Array, codes: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def sum_over(codes: Array, group: int, column: Array) -> float:
-    """The sum of ``column`` over the rows of one group, in 16 partial sums that do not wait for one another."""
+    """Sum ``column`` over the rows of one group, in 16 independent partial sums."""
     partial = np.zeros(LANES)
     whole = column.shape[0] - column.shape[0] % LANES
     for i in range(0, whole, LANES):
@@ -171,9 +171,9 @@ def sum_over(codes: Array, group: int, column: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def permuted_sums(seed: int, first: int, sizes: Array, columns: Array, sums: Array) -> None:
-    """Sums of each column over each group of permutations first, first + 1, ...
+    """Sum each column over each group for permutations first, first + 1, ...
 
-    ``columns`` (C, n) contiguous; ``sums`` (B, G, C), whose group 0 is left to be the rest of the total.
+    ``columns`` (C, n) is contiguous. ``sums`` (B, G, C) is filled except for group 0, which is the rest of the total.
     """
     codes = np.empty(columns.shape[1], np.uint8)
     words = np.empty((columns.shape[1] + 7) // 8, np.uint64)
@@ -186,11 +186,11 @@ def permuted_sums(seed: int, first: int, sizes: Array, columns: Array, sums: Arr
 
 @njit(cache=True, nogil=True)
 def clustered_ranks(codes: Array, cluster: Array, label: Array, tie_end: Array, count: Array, part: Array) -> None:
-    """One pass over rows of clusters, in ascending order of score; equal scores count one half.
+    """Rank clustered rows in one pass, in ascending order of score; equal scores count one half.
 
-    ``codes`` (C,) is the group of each cluster, ``cluster`` (n,) that of each row. ``count`` (2 G,), initially 0, gets
-    the rows of each class 2 group + label, and ``part`` (C, 2), initially 0, for each cluster and label the sum over
-    its rows of the number of rows of the same group and the other label below.
+    ``codes`` (C,) is the group of each cluster, ``cluster`` (n,) the cluster of each row. ``count`` (2 G,), initially
+    0, receives the number of rows of each class 2 group + label. ``part`` (C, 2), initially 0, receives for each
+    cluster and label the sum over its rows of the number of lower rows of the same group and the other label.
     """
     tied = np.zeros(count.shape[0])
     start: Word = 0
@@ -212,9 +212,9 @@ def clustered_ranks(codes: Array, cluster: Array, label: Array, tie_end: Array, 
 def clustered_auc(
     codes: Array, cluster: Array, label: Array, tie_end: Array, rows_of: Array, value: Array, variance: Array
 ) -> None:
-    """AUC and variance of each group (G,) of the rows of :func:`clustered_ranks`.
+    """Compute AUC and variance of each group (G,) from the rows of :func:`clustered_ranks`.
 
-    ``rows_of`` (C, 2) are the numbers of rows by cluster and label.
+    ``rows_of`` (C, 2) holds the numbers of rows by cluster and label.
     """
     groups = value.shape[0]
     count, part = np.zeros(2 * groups), np.zeros(rows_of.shape)
@@ -249,7 +249,7 @@ def permuted_clusters(
     value: Array,
     variance: Array,
 ) -> None:
-    """AUC and variance (B, G) of permutations first, first + 1, ... of the groups of whole clusters."""
+    """Compute AUC and variance (B, G) after permutations first, first + 1, ... of the groups of whole clusters."""
     codes = np.empty(rows_of.shape[0], np.uint8)
     words = np.empty((rows_of.shape[0] + 7) // 8, np.uint64)
     for b in range(value.shape[0]):
@@ -259,9 +259,9 @@ def permuted_clusters(
 
 @njit(cache=True, nogil=True)
 def permuted_products(seed: int, first: int, x: Array, y: Array, products: Array) -> None:
-    """Sums of x y and of (x y)^2 after permutations first, first + 1, ... of the rows of y.
+    """Sum x y and (x y)^2 after permutations first, first + 1, ... of the rows of y.
 
-    ``x`` and ``y`` (n, S) hold S data sets, all permuted alike; ``products`` (B, 2, S), initially 0.
+    ``x`` and ``y`` (n, S) hold S data sets that share each permutation; ``products`` (B, 2, S) is initially 0.
     """
     rows = np.arange(x.shape[0])
     for b in range(products.shape[0]):
@@ -276,9 +276,9 @@ def permuted_products(seed: int, first: int, x: Array, y: Array, products: Array
 
 @njit(cache=True, nogil=True)
 def pooled_products(seed: int, first: int, values: Array, sums: Array) -> None:
-    """Shuffle 2 n values and cut them into halves u and v: the sums of u, u^2 and u v.
+    """Shuffle 2 n values, cut them into halves u and v, and sum u, u^2 and u v.
 
-    ``values`` (2 n, S) holds S data sets, all shuffled alike; ``sums`` (B, 3, S), initially 0.
+    ``values`` (2 n, S) holds S data sets that share each shuffle; ``sums`` (B, 3, S) is initially 0.
     """
     rows = np.arange(values.shape[0])
     half = values.shape[0] // 2
@@ -294,13 +294,12 @@ def pooled_products(seed: int, first: int, values: Array, sums: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def ranked_sums(codes: Array, label: Array, sums: Array) -> None:
-    """What :func:`fairness_audits.audits.permutation.statistics.of_moments` makes AUC and variance of, for 16 samples
-    without ties.
+    """Compute the input of ``permutation.statistics.of_moments`` for 16 samples without ties.
 
     ``codes`` (B, n) are groups, 0 and 1, after B permutations, the same for all samples; ``label`` (n, 16) are doubles.
-    ``sums`` (B, 2, 6, 16) gets, of each group, the numbers of positives and negatives, the sum over positives of the
-    number of negatives below, that of its squares, and the same over negatives with the positives below. All are whole
-    numbers, which doubles add without rounding.
+    ``sums`` (B, 2, 6, 16) receives for each group the numbers of positives and negatives, the sum over positives of the
+    number of negatives below, the sum of its squares, and the same two sums over negatives with the positives below.
+    All are whole numbers, which doubles add without rounding.
     """
     part = np.zeros((2, 6, LANES))
     for b in range(codes.shape[0]):

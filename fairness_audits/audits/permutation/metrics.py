@@ -1,7 +1,7 @@
-r"""The metrics that are compared between two groups, each one a small object found by its name.
+r"""The metrics compared between two groups. Each metric is a small object with a name.
 
-A *rate* is a share of counts, numerator over denominator, both sums over the table label x prediction; a *mean* is the
-mean over rows of a value of label and score; the *AUC* is the probability that a positive scores above a negative.
+A *rate* is a ratio of counts; numerator and denominator are sums over the table label x prediction. A *mean* is the
+mean over rows of a value of label and score. The *AUC* is the probability that a positive scores above a negative.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ Mask = tuple[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True)
 class Rate:
-    """#(rows in ``event``) / #(rows in ``among``); masks are indexed [label][prediction] and event lies in among.
+    """#(rows in ``event``) / #(rows in ``among``); masks [label][prediction], event being a subset of among.
 
-    Given the rows in ``among``, the events are Bernoulli with the rate itself as parameter. Where the rate is equal in
-    both groups they are exchangeable, and permuting them among these rows (those of a label, of a prediction, or all)
-    is exact for the hypothesis of equal rates, whatever else differs between the groups.
+    Given the rows in ``among``, the events are Bernoulli with the rate as parameter. If the rate is equal in both
+    groups, the events are exchangeable. Permuting them among these rows (all rows, or the rows of a label or
+    prediction) is then an exact test of equal rates, whatever else differs between the groups.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Rate:
     among: Mask
 
     def split(self, table: Array) -> Array:
-        """Rows (events, the others among, rows that do not concern the rate): table (..., 2, 2) -> (..., 3)."""
+        """Split the rows into events, other rows in among, and rows outside the rate: table (..., 2, 2) -> (..., 3)."""
         event, among = np.array(self.event), np.array(self.among)
         kinds = np.stack([event, among - event, 1 - among]).reshape(3, 4)
         return np.asarray(table).reshape(*np.shape(table)[:-2], 4) @ kinds.T
@@ -41,8 +41,8 @@ class Rate:
 class Mean:
     """sum over rows of ``value(label, score)`` / sum of ``base(label, score)``: with base 1, the mean of a value.
 
-    ``binary`` labels and ``probability`` scores are what it accepts; with ``decisions`` they take the scores' place. It
-    ``moves`` if adding a number to all scores adds it to the mean.
+    ``binary`` restricts labels to 0 and 1, ``probability`` restricts scores to [0, 1]; with ``decisions``, decisions
+    replace the scores. The metric ``moves`` if adding a number to all scores adds this number to the mean.
     """
 
     name: str
@@ -65,10 +65,10 @@ class Auc:
 
 @dataclass(frozen=True)
 class UserMetric:
-    """Any ``function(y, score, weight) -> float`` of the rows of one group, y, score and weight being (n,).
+    """Any ``function(y, score, weight) -> float`` of the rows of one group; y, score and weight are (n,).
 
-    The weights are how often a row counts; a row of weight 0 must not matter. A function is ``batched`` if it also
-    takes weights (T, n) and then gives (T,), one value for each row of weights: much faster.
+    The weight of a row is how often it counts; a row of weight 0 must not matter. A function is ``batched`` if it also
+    accepts weights (T, n) and then returns (T,), one value for each row of weights. This is much faster.
     """
 
     name: str
@@ -77,7 +77,7 @@ class UserMetric:
 
     @property
     def title(self) -> str:
-        """What a reader calls it."""
+        """The metric's name for readers."""
         return self.name
 
 
@@ -85,7 +85,7 @@ Metric = Rate | Mean | Auc | UserMetric
 
 
 def log_loss(label: Array, score: Array) -> Array:
-    """-y log s - (1 - y) log(1 - s), infinite where a certain prediction is wrong."""
+    """-y log s - (1 - y) log(1 - s), infinite if a certain prediction is wrong."""
     return -xlogy(label, score) - xlogy(1 - label, 1 - score)
 
 
@@ -104,7 +104,7 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
         Rate("accuracy", "accuracy", ((1, 0), (0, 1)), EVERYTHING),
         Rate("selection_rate", "selection rate", ACCEPTED, EVERYTHING),
         Rate("base_rate", "base rate of the label", POSITIVE, EVERYTHING),
-        # 2 TP / (2 TP + FP + FN), in which a true negative does not count.
+        # 2 TP / (2 TP + FP + FN): true negatives do not count.
         Mean(
             "f1",
             "F1 score",
@@ -122,17 +122,17 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
     )
 }
 WITHOUT_LABEL = ("selection_rate", "mean_score")
-"""Metrics that do not look at the label."""
+"""Metrics that do not use the label."""
 HIGH_IS_WORSE = ("fnr", "fpr", "absolute_error", "squared_error", "log_loss")
-"""Metrics of which the highest value is the worst."""
+"""Metrics for which high values are bad."""
 RATES: Mapping[str, Rate] = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
 ALIASES = {"recall": "tpr", "sensitivity": "tpr", "specificity": "tnr", "ppv": "precision"}
 ALIASES |= {"demographic_parity": "selection_rate", "equal_opportunity": "tpr"}
-"""Other names of the metrics; the last are those of notions of fairness that say that they are equal."""
+"""Other names of the metrics. The last two are fairness notions that require the metric to be equal."""
 
 
 def metric_named(name: str) -> Rate | Mean | Auc:
-    """The metric of this name. Raises ValueError that lists the names for any other."""
+    """Return the metric of this name. Raises ValueError, listing all names, if there is none."""
     key = ALIASES.get(name, name)
     if key not in METRICS:
         known = ", ".join([*METRICS, *ALIASES])
@@ -143,9 +143,9 @@ def metric_named(name: str) -> Rate | Mean | Auc:
 
 
 def hypothesis(metric: Metric) -> str:
-    """The first metric that is equal in two groups exactly where this one is: ``tpr`` for ``fnr``, ``fpr`` for ``tnr``.
+    """Return the first metric that is equal in two groups exactly if this one is, such as ``tpr`` for ``fnr``.
 
-    Two shares of the same rows that make up the whole are one hypothesis: f_A = f_B if and only if 1 - f_A = 1 - f_B.
+    Complementary shares of the same rows are one hypothesis: f_A = f_B if and only if 1 - f_A = 1 - f_B.
     """
     if isinstance(metric, UserMetric):
         return f"{metric.name} (user)"

@@ -1,16 +1,16 @@
-r"""From draws of a statistic to a p-value, its interval and its error, and to the moment when a decision is safe.
+r"""Compute p-values with their interval and error from draws of a statistic, and stop when the decision is safe.
 
-With S of B permuted statistics at least as extreme as the observed one, p = (1 + S) / (B + 1): the observed labelling
-is itself one of the permutations, so that P(p <= alpha) <= alpha under exchangeability, for every B.
+With S of B permuted statistics at least as extreme as the observed one, p = (1 + S) / (B + 1). The observed labelling
+is itself one of the permutations, so P(p <= alpha) <= alpha under exchangeability, for every B.
 
-With D the difference of the metric between the groups and D* the same after a permutation of their labels:
+With D the difference of the metric between the groups and D* the difference after a permutation of their labels:
 
-- ``studentized``: T = D / sqrt(v_A + v_B) against T* = D* / sqrt(v*_A + v*_B), the variances estimated anew in every
-  permutation (Algorithm 1). T is asymptotically pivotal, hence the level is alpha in the limit when only the metric,
-  and nothing else, is equal in the groups (theorems 2 and 3).
-- ``unstudentized``: D against D*. D* has the variance of two samples of the mixture, so the level may be anything.
+- ``studentized``: T = D / sqrt(v_A + v_B) against T* = D* / sqrt(v*_A + v*_B), with variances estimated anew in every
+  permutation (Algorithm 1). T is asymptotically pivotal, so the level is asymptotically alpha if only the metric, and
+  nothing else, is equal in the groups (theorems 2 and 3).
+- ``unstudentized``: D against D*. D* has the variance of two samples of the mixture, so the level is not controlled.
 
-Each is inverted for its interval: the values d that it would not reject if (D - d) were compared in place of D.
+Each test is inverted for its interval: the values d that it would not reject if D - d were compared instead of D.
 Source: DiCiccio et al. 2020.
 """
 
@@ -28,34 +28,34 @@ from fairness_audits.validation import Checked, Count, Share, at_least, finite
 from fairness_audits.values import Array
 
 Method = Literal["auto", "exact", "studentized", "unstudentized"]
-"""``auto`` is exact where exactness is free, else studentized."""
+"""``auto`` is exact for rates of unclustered rows, else studentized."""
 Alternative = Literal["two-sided", "equal-tailed", "greater", "less"]
 """``greater``: the metric of the first group is the larger one. ``two-sided``: |T| is large, as published.
 
-``equal-tailed``: T is far out on its own side, p = min(1, 2 min(p_greater, p_less)). Where a small group is set
-against a large one, T has a long tail on one side only: for an AUC near 1, few rows are often ranked without a fault,
-and their estimated variance is then near 0. Against |T| that tail hides a difference on the other side. Where T* is
-symmetric, as it is in the limit, both are one.
+``equal-tailed``: T is extreme on its own side, p = min(1, 2 min(p_greater, p_less)). If a small group is compared with
+a large one, T has a long tail on one side only. For an AUC near 1, few rows are often ranked perfectly, and their
+estimated variance is then near 0. With |T| this tail hides a difference on the other side. If T* is symmetric, as it is
+asymptotically, both tests agree.
 """
 
 SIDED = ("greater", "less")
 
 ROUNDING = 1e-12
-"""Relative difference below which two statistics count as equal: sums in another order."""
+"""Relative difference within which two statistics count as equal: their sums may run in another order."""
 
 MONTE_CARLO_LEVEL = 0.95
-"""Level of the interval for the p-value of infinitely many draws."""
+"""Confidence level for the p-value of infinitely many draws."""
 
 
 def tails(alternative: Alternative) -> int:
-    """How many one-sided tests the level is shared among."""
+    """Return the number of one-sided tests that share the level."""
     return 2 if alternative == "equal-tailed" else 1
 
 
 def extreme(permuted: Array, observed: Array | float, alternative: Alternative) -> Array:
-    """Whether each permuted statistic (..., B) is at least as extreme as the observed one (...).
+    """Return whether each permuted statistic (..., B) is at least as extreme as the observed one (...).
 
-    A statistic that does not exist (NaN), permuted or observed, counts as extreme, against the rejection.
+    An undefined statistic (NaN), permuted or observed, counts as extreme, which makes rejection less likely.
     """
     observed = np.asarray(observed, dtype=np.float64)[..., None]
     missing = np.isnan(permuted) | np.isnan(observed)
@@ -63,13 +63,13 @@ def extreme(permuted: Array, observed: Array | float, alternative: Alternative) 
         permuted, observed = np.abs(permuted), np.abs(observed)
     elif alternative == "less":
         permuted, observed = -permuted, -observed
-    # An infinite one has no rounding: it is matched by its equal, and its opposite by everything.
+    # An infinite statistic has no rounding error: only its equal matches +inf, and everything matches -inf.
     slack = np.where(np.isinf(observed), 0.0, ROUNDING * np.abs(observed))
     return (permuted >= observed - slack) | missing
 
 
 def monte_carlo_p(extremes: Array | int, draws: int) -> Array:
-    """(1 + S) / (B + 1)."""
+    """Return (1 + S) / (B + 1)."""
     return (1 + np.asarray(extremes)) / (draws + 1)
 
 
@@ -79,9 +79,9 @@ def two_sided_p(reference: Array, observed: Array) -> Array:
 
 
 def furthest(signed: Array, alpha: float) -> Array:
-    """The k-th largest of draws (..., B), k = floor(alpha (B + 1)), infinite for k = 0 and where so many are NaN.
+    """Return the k-th largest of draws (..., B), k = floor(alpha (B + 1)); infinite for k = 0 and for k or more NaN.
 
-    p <= alpha if fewer than k draws are as extreme, that is if the statistic lies beyond it.
+    p <= alpha if fewer than k draws are as extreme, that is, if the statistic lies beyond this value.
     """
     k = int(np.floor(alpha * (signed.shape[-1] + 1) * (1 + 1e-12)))
     known = np.where(np.isnan(signed), np.inf, signed)
@@ -89,23 +89,23 @@ def furthest(signed: Array, alpha: float) -> Array:
 
 
 def bound(units: Array | float, scale: Array | float) -> Array:
-    """``units`` >= 0 of this ``scale``: where that is 0 nothing, or infinitely much of infinitely many units."""
+    """Multiply ``units`` >= 0 by ``scale``. With scale 0 the result is 0, or infinite for infinitely many units."""
     with np.errstate(invalid="ignore"):
         return np.where((np.asarray(scale) == 0) & np.isinf(units), np.inf, np.multiply(units, scale))
 
 
 @dataclass(frozen=True)
 class SafeStop(Checked):
-    r"""Stop drawing as soon as the decision p <= alpha is as it would be after infinitely many draws.
+    r"""Stop drawing as soon as the decision p <= alpha is the one after infinitely many draws.
 
     After n draws with S extreme ones, stop when
 
     .. math:: (n + 1) \binom{n}{S} \alpha^S (1 - \alpha)^{n - S} \le \varepsilon.
 
-    Robbins (1970): if the p-value is alpha, the chance that this ever happens is at most epsilon. So, whatever the
-    p-value, a test that stops decides otherwise than all draws would with probability at most epsilon, the
-    ``risk``; and its level is at most alpha + epsilon. The same inequality, solved for the probability in the place of
-    alpha, is an interval that holds the p-value at all times together, with probability 1 - epsilon.
+    Robbins (1970): if the p-value is alpha, the probability that this ever happens is at most epsilon. Whatever the
+    p-value, a stopped test therefore decides differently from all draws with probability at most epsilon, the ``risk``,
+    and its level is at most alpha + epsilon. Solved for the probability instead of alpha, the inequality gives an
+    interval that covers the p-value at all times simultaneously, with probability 1 - epsilon.
     """
 
     alpha: float
@@ -113,13 +113,13 @@ class SafeStop(Checked):
 
     @property
     def fewest(self) -> int:
-        """Draws made in any case, 10 / alpha, so that there is an interval for the effect: stopping late is as safe."""
+        """Minimum number of draws, 10 / alpha, enough for an interval of the effect. Stopping late is also safe."""
         return int(np.ceil(10 / self.alpha))
 
     def first_stop(self, extremes: Array, drawn: int, earlier: int) -> int | None:
-        """The index at which to stop in the next block of draws, None if it holds none.
+        """Return the index at which to stop in the next block of draws, None if drawing goes on.
 
-        ``extremes`` (b,) says which of the block's draws are extreme, after ``drawn`` with ``earlier`` extreme ones.
+        ``extremes`` (b,) marks the extreme draws of the block. ``drawn`` draws precede it, ``earlier`` of them extreme.
         """
         n = drawn + np.arange(1, len(extremes) + 1)
         stop = self._log_evidence(n, earlier + np.cumsum(extremes), self.alpha) <= np.log(self.risk)
@@ -127,7 +127,7 @@ class SafeStop(Checked):
         return int(np.argmax(stop)) if stop.any() else None
 
     def interval(self, extremes: int, draws: int) -> tuple[float, float]:
-        """All probabilities that the draws so far do not contradict."""
+        """Return the interval of all probabilities consistent with the draws so far."""
 
         def edge(inside: float, outside: float) -> float:
             for _ in range(60):
@@ -147,14 +147,14 @@ class SafeStop(Checked):
 
 @dataclass(frozen=True)
 class Settings(Checked):
-    """How to test.
+    """The settings of a test.
 
-    ``method``: ``auto`` enumerates where that is exact (rates of unclustered rows) and else studentises;
-    ``exact``, ``studentized`` and ``unstudentized`` by name. ``alternative``: ``greater`` asks whether the metric is
-    larger in A. ``alpha``: level of the test; 1 - alpha that of the interval. ``draws``: B, the number of permutations.
-    ``smoothing``: events and others added to each group in the variance of a studentised rate (0: as published).
-    ``bootstraps``: samples with replacement behind a user metric's variance.
-    ``resampling_risk``: stop drawing when the decision is safe up to this risk (see ``SafeStop``); None draws all B.
+    ``method``: ``auto`` enumerates if that is exact (rates of unclustered rows) and otherwise studentises; ``exact``,
+    ``studentized`` and ``unstudentized`` by name. ``alternative``: ``greater`` tests whether the metric is larger in A.
+    ``alpha``: level of the test; the interval has level 1 - alpha. ``draws``: B, the number of permutations.
+    ``smoothing``: events and non-events added to each group in the variance of a studentised rate (0: as published).
+    ``bootstraps``: samples with replacement for a user metric's variance. ``resampling_risk``: stop drawing when the
+    decision is safe up to this risk (see ``SafeStop``); None draws all B.
     """
 
     method: Method = "auto"
@@ -172,16 +172,16 @@ class Settings(Checked):
 
     @property
     def stop(self) -> SafeStop | None:
-        """When to stop drawing."""
+        """The rule for when to stop drawing."""
         level = self.alpha / tails(self.alternative)
         return None if self.resampling_risk is None else SafeStop(level, self.resampling_risk)
 
 
 @dataclass(frozen=True)
 class MonteCarlo:
-    """An observed statistic among its ``reference`` (B,) draws; one unit of it is ``scale`` units of the metric.
+    """An observed statistic and its ``reference`` (B,) draws; one unit of it is ``scale`` units of the metric.
 
-    ``stopped`` says that drawing ended early because the decision was safe.
+    ``stopped`` says whether drawing ended early because the decision was safe.
     """
 
     difference: float
@@ -191,21 +191,21 @@ class MonteCarlo:
     stopped: bool
 
     def p(self, alternative: Alternative) -> float:
-        """(1 + S) / (B + 1); of an equal-tailed test twice that of the nearer tail, at most 1."""
+        """Return (1 + S) / (B + 1); for an equal-tailed test twice the p-value of the nearer tail, at most 1."""
         return min(1.0, tails(alternative) * float(monte_carlo_p(self.extremes(alternative), len(self.reference))))
 
     def extremes(self, alternative: Alternative) -> int:
-        """S, the number of draws at least as extreme as what was observed; if equal-tailed, on the nearer side."""
+        """Return S, the number of draws at least as extreme as the observed one (equal-tailed: on the nearer side)."""
         sides: tuple[Alternative, ...] = ("greater", "less") if alternative == "equal-tailed" else (alternative,)
         return min(int(extreme(self.reference, self.statistic, side).sum()) for side in sides)
 
     @property
     def undefined_draws(self) -> int:
-        """Draws in which the statistic does not exist."""
+        """The number of draws with an undefined statistic."""
         return int(np.isnan(self.reference).sum())
 
     def interval(self, alpha: float, alternative: Alternative) -> tuple[float, float]:
-        """The differences that the test does not reject at level alpha, ends included: 0 exactly where p > alpha."""
+        """Return the interval of differences not rejected at level alpha, ends included: it holds 0 iff p > alpha."""
         up, down = self.reference, -self.reference
         if alternative == "two-sided":
             up = down = np.abs(self.reference)
@@ -215,7 +215,7 @@ class MonteCarlo:
         return low, high
 
     def p_interval(self, settings: Settings) -> tuple[float, float]:
-        """Where the p-value of infinitely many draws lies: Wilson's interval, or one for every stopping time."""
+        """Return an interval for the p-value of infinitely many draws: Wilson's, or one for every stopping time."""
         extremes, draws = self.extremes(settings.alternative), len(self.reference)
         low, high = (
             settings.stop.interval(extremes, draws)
@@ -226,10 +226,10 @@ class MonteCarlo:
 
 
 def monte_carlo(source: Resampler, method: Method, settings: Settings, doubt: float = 0.0) -> MonteCarlo:
-    """Draw the reference distribution of a method for two groups, at most ``settings.draws`` of it.
+    """Draw the reference distribution of a method for two groups, with at most ``settings.draws`` permutations.
 
-    ``doubt`` is a standard deviation that the observed difference has beside its estimated one. It makes T smaller, and
-    with it the chance to reject.
+    ``doubt`` is a standard deviation of the observed difference beyond its estimated one. It makes T smaller, and
+    rejection less likely.
     """
     observed = source.observed
     difference = float(observed.difference)
@@ -247,7 +247,7 @@ def monte_carlo(source: Resampler, method: Method, settings: Settings, doubt: fl
 
 
 def until_safe(block: Callable[[int, int], Array], statistic: float, settings: Settings) -> tuple[Array, bool]:
-    """The draws of ``block(number, size)`` one after another, and whether they ended early, the decision being safe."""
+    """Return the draws of successive ``block(number, size)``, and whether they ended early with a safe decision."""
     parts: list[Array] = []
     drawn = earlier = 0
     alternative, stop = settings.alternative, settings.stop
@@ -265,5 +265,5 @@ def until_safe(block: Callable[[int, int], Array], statistic: float, settings: S
 
 
 def _blocks(draws: int) -> list[tuple[int, int]]:
-    """Number and size of each block of draws."""
+    """Yield the number and the size of each block of draws."""
     return [(number, min(BLOCK, draws - first)) for number, first in enumerate(range(0, draws, BLOCK))]

@@ -1,7 +1,7 @@
-"""What a permutation test sees of a model: rows with their predictions, or the contingency table of them.
+"""The data of a permutation test: rows with a model's predictions, or their contingency table.
 
-:class:`Predictions` has one entry a row. :class:`Counts` says how many rows of each group have each label and fall in
-each cell, a cell being a predicted label, a score or a bin of scores: few numbers, whatever the number of rows.
+:class:`Predictions` has one entry per row. :class:`Counts` holds the number of rows by group, label and cell. A cell is
+a predicted label, a score or a bin of scores, so the table is small whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 FAR = 2.0**20
-"""Scores farther from 0 than so many times their range are moved there before they are averaged."""
+"""Scores further from 0 than this many times their range are moved to 0 before they are averaged."""
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """One row of each array for each prediction; ``n`` rows in ``len(groups)`` groups.
+    """Arrays with one entry per prediction; ``n`` rows in ``len(groups)`` groups.
 
-    ``label`` (n,) is the outcome y: 0 or 1, or any real number for the metrics that allow it. ``score`` (n,) is what
-    the model says of it (a probability, for the log loss), in its own precision. ``group`` (n,) holds codes
-    0 ... G - 1 and ``groups`` their names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as
-    recall. ``cluster`` (n,) are codes of the person (any unit that was drawn as a whole) behind each row,
-    ``weight`` (n,) is what a row stands for, such as the inverse of its chance to be drawn: at least 0.
+    ``label`` (n,) is the outcome y: 0 or 1, or any real number for the metrics that allow it. ``score`` (n,) is the
+    model's score (a probability, for the log loss), in its own precision. ``group`` (n,) holds codes 0 ... G - 1 and
+    ``groups`` their names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as recall. ``cluster``
+    (n,) holds codes of the person behind each row (or any unit that was sampled as a whole). ``weight`` (n,) >= 0 is
+    the weight of a row, such as its inverse sampling probability.
 
     Raises ValueError for arrays of unequal length, values that are not finite, codes without a name, a group without
-    rows, and a cluster that has rows in two groups.
+    rows, and a cluster with rows in two groups.
     """
 
     label: Array
@@ -70,7 +70,7 @@ class Predictions:
             )
 
     def pair(self, a: int, b: int) -> Predictions:
-        """The rows of groups a and b alone, as groups 0 and 1."""
+        """Return the rows of groups a and b only, as groups 0 and 1."""
         rows = np.flatnonzero((self.group == a) | (self.group == b))
         prediction = None if self.prediction is None else self.prediction[rows]
         cluster = None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1]
@@ -79,12 +79,12 @@ class Predictions:
         return Predictions(self.label[rows], self.score[rows], group, names, prediction, cluster, weight)
 
     def ordered(self, groups: tuple[str, ...]) -> Predictions:
-        """The rows with the groups in another order."""
+        """Return the rows with the groups in another order."""
         codes = np.array([groups.index(name) for name in self.groups])
         return replace(self, group=codes[self.group], groups=groups)
 
     def counted(self) -> Counts:
-        """The table group x label x prediction. Raises ValueError without predictions, or with clusters."""
+        """Return the table group x label x prediction. Raises ValueError without predictions, or with clusters."""
         if self.cluster is not None or self.weight is not None:
             raise InvalidInput("clustered or weighted rows are not a table of counts: leave cluster and weight out")
         return Counts.of_decisions(self.decision_table(), self.groups)
@@ -99,21 +99,21 @@ class Predictions:
         return tabulated((len(self.groups), 2, 2), self.group, self.label, self.prediction)
 
     def positives(self) -> Array:
-        """Rows of each group with label 1, (G,)."""
+        """Count the rows of each group with label 1, (G,)."""
         return np.bincount(self.group[self.label == 1], minlength=len(self.groups))
 
     @cached_property
     def sizes(self) -> Array:
-        """Rows of each group, (G,)."""
+        """Number of rows of each group, (G,)."""
         return np.bincount(_codes("group", self.group), minlength=len(self.groups))
 
 
 @dataclass(frozen=True)
 class Counts:
-    """``table[g, y, k]``: the number of rows of group g with label y in cell k; (G, 2, K) integers.
+    """``table[g, y, k]`` is the number of rows of group g with label y in cell k; (G, 2, K) integers.
 
-    Cell k holds the scores from lower[k] to upper[k], one score where these are equal. Cells are in ascending order and
-    share no score. For decisions K = 2 and the cells are 0 and 1.
+    Cell k holds the scores from lower[k] to upper[k], a single score if these are equal. Cells are in ascending order
+    and do not overlap. For decisions K = 2 and the cells are 0 and 1.
 
     Raises ValueError for another shape, negative or fractional counts, bounds out of order and a group without rows.
     """
@@ -135,7 +135,7 @@ class Counts:
 
     @classmethod
     def of_decisions(cls, table: Array, groups: tuple[str, ...]) -> Counts:
-        """From a table group x label x predicted label, (G, 2, 2)."""
+        """Create counts from a table group x label x predicted label, (G, 2, 2)."""
         cells = np.array([0.0, 1.0])
         return cls(table, groups, cells, cells)
 
@@ -146,27 +146,27 @@ class Counts:
 
     @property
     def score(self) -> Array:
-        """One score for each cell, its middle: (K,)."""
+        """One score for each cell, its midpoint: (K,)."""
         return (self.lower + self.upper) / 2
 
     @property
     def sizes(self) -> Array:
-        """Rows of each group, (G,)."""
+        """Number of rows of each group, (G,)."""
         return self.table.sum(axis=(1, 2))
 
     def ordered(self, groups: tuple[str, ...]) -> Counts:
-        """The counts with the groups in another order."""
+        """Return the counts with the groups in another order."""
         return replace(self, table=self.table[[self.groups.index(name) for name in groups]], groups=groups)
 
     def pair(self, a: int, b: int) -> Counts:
-        """Groups a and b alone, as groups 0 and 1."""
+        """Return groups a and b only, as groups 0 and 1."""
         return Counts(self.table[[a, b]], (self.groups[a], self.groups[b]), self.lower, self.upper)
 
 
 def near_zero(data: Predictions | Counts) -> tuple[Predictions | Counts, float]:
-    """The data with scores that all lie far from 0 moved there, and by how much: so their differences keep all digits.
+    """Shift scores that are all far from 0 close to 0, so that differences keep all digits. Return data and shift.
 
-    One of the scores is subtracted, which costs no digit of any that is near it.
+    One of the scores is subtracted; this is exact for all scores near it.
     """
     ends = (data.score, data.score) if isinstance(data, Predictions) else (data.lower, data.upper)
     low, high = float(ends[0].min()), float(ends[1].max())
@@ -178,15 +178,15 @@ def near_zero(data: Predictions | Counts) -> tuple[Predictions | Counts, float]:
 
 
 def decided(score: Array, threshold: float) -> Array:
-    """The decision 1[score >= threshold], int64.
+    """Return the decision 1[score >= threshold], int64.
 
-    Scores of lower precision are compared in theirs: 0.7 in single precision reaches a threshold of 0.7.
+    Scores of lower precision are compared in their precision: 0.7 in single precision reaches a threshold of 0.7.
     """
     return (score >= in_precision(threshold, score.dtype)).astype(np.int64)
 
 
 def in_precision(number: Array | float, dtype: np.dtype) -> Array:
-    """A number, or several, rounded to the precision of a column of this type; integers are compared as doubles."""
+    """Round one or several numbers to the precision of a column of this type; integers are compared as doubles."""
     with np.errstate(over="ignore"):
         return np.asarray(number, dtype=dtype if dtype.kind == "f" else np.float64)
 

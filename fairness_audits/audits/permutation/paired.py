@@ -1,9 +1,10 @@
-r"""The same rows under two versions of a model: how much a metric changes in each group, and how much its gap does.
+r"""The same rows under two versions of a model: the change of a metric in each group, and of its gap between groups.
 
-With delta_i the value of row i under the second version minus that under the first, the metric of group g changes by
-the mean of delta over its rows, and the gap between two groups by the difference of two such means. If the versions are
-exchangeable in each row, the sign of delta_i is random: McNemar's exact test for rates, random signs for other means.
-The change of the gap is tested as any difference of two means, by permutations of delta between groups.
+Let delta_i be the value of row i under the second version minus its value under the first. The metric of group g
+changes by the mean of delta over its rows, and the gap between two groups by the difference of two such means. If the
+versions are exchangeable in each row, the sign of delta_i is random. Rates are tested by McNemar's exact test, other
+means by random signs. The change of the gap is tested like any difference of two means, by permutations of delta
+between groups.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from fairness_audits.values import Array
 
 @dataclass(frozen=True)
 class Change:
-    """The mean of delta, its interval of level 1 - alpha and two-sided p-value; ``exact``: whether it is enumerated."""
+    """The mean of delta, its interval of level 1 - alpha and two-sided p-value, which is enumerated if ``exact``."""
 
     estimate: float
     low: float
@@ -37,7 +38,7 @@ def values(metric: Rate | Mean, label: Array, output: Array) -> tuple[Array, Arr
     Raises
     ------
     InvalidInput
-        For a metric whose rows depend on the model, such as precision: there a row has no pair.
+        For a metric whose rows depend on the model, such as precision: its rows have no pairs.
     """
     if isinstance(metric, Rate):
         among, event = np.array(metric.among, dtype=bool), np.array(metric.event, dtype=float)
@@ -58,17 +59,17 @@ def change(delta: Array, *, alpha: float, draws: int, rng: np.random.Generator) 
     Parameters
     ----------
     delta : array (n,)
-        Second version minus first: -1, 0 and 1 of a rate.
+        Second version minus first: -1, 0 and 1 for a rate.
     alpha : float
         Level of the test.
     draws : int
-        Random signs, where the test is not McNemar's.
+        Number of random signs, if the test is not McNemar's.
     rng : numpy.random.Generator
 
     Returns
     -------
     Change
-        The interval is that of Agresti and Min for a rate, else Student's.
+        With the interval of Agresti and Min for a rate, else Student's.
 
     References
     ----------
@@ -85,7 +86,7 @@ def change(delta: Array, *, alpha: float, draws: int, rng: np.random.Generator) 
     up, down = int((delta == 1).sum()), int((delta == -1).sum())
     if up + down == np.count_nonzero(delta):
         p = binomtest(up, up + down).pvalue if up + down else 1.0
-        # Half a pair more of each kind.
+        # Add half a pair of each kind.
         rate = (up - down) / (n + 2)
         error = np.sqrt(((up + down + 1) / (n + 2) - rate**2) / (n + 2))
         reach = float(ndtri(1 - alpha / 2)) * float(error)

@@ -1,4 +1,4 @@
-"""More than two groups: a test of every pair, and p-values by the largest |T|, which allow for their number."""
+"""More than two groups: test every pair, and adjust p-values for their number by the largest |T|."""
 
 from itertools import combinations
 
@@ -25,37 +25,38 @@ def largest_t(
 ) -> tuple[list[PermutationTest], list[float | None]]:
     """Test all pairs of groups, (0, 1), (0, 2), ..., (1, 2), ..., and adjust the p-values by :func:`largest_p`.
 
-    Each test is on the rows of its two groups, and may be of another statistic than T (exact, of a rate): the adjusted
-    p-value is the larger of the two, so no pair is rejected that its own test accepts. It comes from random
-    permutations of all groups together, even where a pair's own test is exact. A single pair needs no correction.
+    Each pair's own test uses the rows of its two groups and may use another statistic than T (such as an exact test of
+    a rate). The adjusted p-value is the larger of the two, so no pair is rejected that its own test accepts. It comes
+    from random permutations of all groups together, even if a pair's own test is exact. A single pair needs no
+    correction.
 
     Parameters
     ----------
     data : Predictions or Counts
-        Of G groups.
+        Data with G groups.
     metric : Metric
     settings : Settings
         Two-sided and studentised or exact, without ``resampling_risk``.
     rng : numpy.random.Generator
     bounds : Bounds, optional
-        Tests of each pair also whether its comparison lies within these bounds.
+        Also test whether the comparison of each pair is within these bounds.
 
     Returns
     -------
     list of PermutationTest, list of float or None
-        The tests and the adjusted p-values; None for a pair whose metric or T does not exist.
+        The tests and the adjusted p-values; None for a pair without a metric or T.
 
     Raises
     ------
     InvalidInput
-        For other settings, and as ``permutation_test`` does.
+        For other settings, and for the errors of ``permutation_test``.
     """
     _check(settings)
     pairs = list(combinations(range(len(data.groups)), 2))
     tests = [tested(data.pair(a, b), metric, settings, rng, bounds) for a, b in pairs]
     p = np.array([np.nan if test.p_value is None else test.p_value for test in tests])
     if len(pairs) > 1:
-        # Rates are permuted within their outcome.
+        # Rates are permuted among the rows of their denominator.
         within = isinstance(metric, Rate) and countable(data)
         if isinstance(metric, Mean) and metric.moves:
             data, _ = near_zero(data)
@@ -65,7 +66,7 @@ def largest_t(
 
 
 def _check(settings: Settings) -> None:
-    """ValueError for tests whose p-values the largest |T| would silently replace by others."""
+    """Raise InvalidInput for tests whose p-values the largest |T| would silently replace."""
     if settings.alternative != "two-sided":
         raise InvalidInput(
             f"expected alternative two-sided with correction max_t, found {settings.alternative!r}: the largest |T| "
@@ -87,25 +88,25 @@ def _check(settings: Settings) -> None:
 
 
 def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, draws: int) -> Array:
-    r"""Compute two-sided p-values (k,) of the ``known`` (k,) pairs of groups that allow for their dependence.
+    r"""Compute two-sided p-values (k,) of the ``known`` (k,) pairs of groups, adjusted for their number and dependence.
 
     All groups are permuted together, B times. With the k pairs in descending order of their observed |T|,
 
     .. math:: p_{(j)} = \max_{i \le j} \; \frac{1 + \#\{b : \max_{l \ge i} |T^{*b}_{(l)}| \ge |T_{(i)}|\}}{B + 1},
 
-    so the largest is compared with the largest of all pairs, the next with that of the pairs that are left, and so on:
-    the step-down form, which rejects whatever the single step does, and more.
+    The largest |T| is compared with the largest of all pairs, the next with the largest of the remaining pairs, and so
+    on. This step-down form rejects all that the single step rejects, and more.
 
-    If all groups are alike (for a rate permuted within its outcome: if all rates are equal) a permutation leaves the
-    law of the k statistics as it is, and the chance of any rejection is at most alpha. If only some pairs are equal,
-    the step-down needs the law of *their* statistics: studentised, each is standard normal in the limit, before a
-    permutation and after; how two of them correlate also depends on the variance of a row, which is the same in groups
-    of equal rate, so for rates the chance of any false rejection is at most alpha in the limit, whichever pairs are
-    equal. For other metrics that is so where groups with the same metric have the same variance a row, and nearly so
-    elsewhere.
+    If all groups are alike (for a rate permuted within its denominator: if all rates are equal), a permutation does not
+    change the distribution of the k statistics, and the probability of any rejection is at most alpha. If only some
+    pairs are equal, the step-down needs the distribution of *their* statistics. Studentised, each is asymptotically
+    standard normal, before and after a permutation. The correlation of two statistics also depends on the variance of a
+    row, which is the same in groups of equal rate. For rates, the probability of any false rejection is therefore
+    asymptotically at most alpha, whichever pairs are equal. For other metrics this holds if groups with the same metric
+    have the same variance of a row, and approximately otherwise.
 
-    NaN where a pair is not known, or its statistic does not exist; the others are then compared without it. A statistic
-    that does not exist after a permutation counts as extreme.
+    The p-value is NaN if a pair is not known or its statistic does not exist; the other pairs are compared without it.
+    An undefined statistic after a permutation counts as extreme.
 
     References
     ----------
@@ -127,6 +128,6 @@ def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, dra
 
 
 def _all_t(estimate: MetricEstimate, pairs: list[tuple[int, int]]) -> Array:
-    """|T| of every pair from the estimates (G, ...) -> (k, ...)."""
+    """Compute |T| of every pair from the estimates (G, ...) -> (k, ...)."""
     ends = np.array(pairs).T
     return np.abs(studentized(MetricEstimate(estimate.value[ends], estimate.variance[ends])))

@@ -1,4 +1,4 @@
-"""One call for any metric: exact where exactness is free, studentised elsewhere, every other test by its name."""
+"""One call for any metric: exact for rates of unclustered rows, studentised otherwise, every other test by its name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,32 +25,32 @@ from fairness_audits.values import Array
 class PermutationTest:
     """Test of H0: the metric is equal in groups A = ``groups[0]`` and B = ``groups[1]``.
 
-    ``estimates`` are the metric in A and in B, ``difference`` is A - B with the interval [``ci_low``, ``ci_high``] of
-    level 1 - alpha: beside an ``exact`` test the hybrid score interval (Newcombe), extended where needed so that it
-    agrees with the test (the exact test rejects less, so 0 may lie just outside the interval); beside the others by
-    inversion of the test. The end that a one-sided alternative leaves open is that of the metric's range or infinite.
+    ``estimates`` holds the metric in A and in B. ``difference`` is A - B, with the interval [``ci_low``, ``ci_high``]
+    of level 1 - alpha. For an ``exact`` test it is the hybrid score interval (Newcombe), extended if needed to agree
+    with the test (the exact test rejects less often, so 0 may be just outside the interval). For other tests it is the
+    inversion of the test. The open end of a one-sided alternative is that of the metric's range or infinite.
     ``statistic`` is the studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``, ``p_high``] is
-    the interval for the p of infinitely many draws (equal to it where the test is ``exact``).
-    ``rejected`` is p_value <= alpha.
+    the interval for the p-value of infinitely many draws (equal to it for an ``exact`` test). ``rejected`` is p_value
+    <= alpha.
 
-    ``direction`` is +1 where the test concludes that A has the larger metric, -1 for B, 0 where it concludes neither:
-    it names a side only if the one-sided p-value of that side is at most alpha / 2 (at most alpha when the
-    alternative is one-sided), so the chance of naming the wrong one is at most that (exactly so for an exact test,
-    else in the limit; section 2.3).
+    ``direction`` is +1 if the test concludes that A has the larger metric, -1 for B, 0 for no conclusion. It names a
+    side only if the one-sided p-value of that side is at most alpha / 2 (alpha for a one-sided alternative). The
+    probability of naming the wrong side is at most this number (in finite samples for an exact test, otherwise
+    asymptotically; section 2.3).
 
-    ``sizes`` are the rows of the groups, ``units`` what was permuted (rows of the label or prediction concerned,
-    clusters, rows). ``draws`` is the number of permutations drawn, 0 when the distribution was enumerated;
-    ``undefined_draws`` of them left a group without the rows that the metric needs and count as extreme.
-    ``guarantee`` says in a sentence what the p-value promises.
+    ``sizes`` holds the rows of the groups, ``units`` the numbers of permuted units (rows of the label or prediction
+    concerned, clusters, rows). ``draws`` is the number of permutations, 0 if the distribution was enumerated. In
+    ``undefined_draws`` of them a group lacks the rows that the metric needs; these count as extreme. ``guarantee``
+    states in a sentence what the p-value guarantees.
 
-    ``hidden`` is how far the difference may be off where scores were counted in bins: no more than that, by the pairs
-    of rows and the widths of the bins. It is part of the interval, and ``p_value`` is the largest that the bins allow;
-    ``p_least`` is the smallest.
+    ``hidden`` bounds the error of the difference if scores were counted in bins, from the pairs of rows and the widths
+    of the bins. It is included in the interval. ``p_value`` is the largest p-value that the bins allow, ``p_least`` the
+    smallest.
 
-    ``equivalence`` says what is shown about the bounds that were asked for; None where none were.
+    ``equivalence`` is the result for the requested bounds; None without bounds.
 
-    ``undefined`` is the reason why there is no test, empty where there is one; then ``statistic``, p-values and
-    interval are None, and so is an estimate that does not exist.
+    ``undefined`` is the reason why there is no test, empty if there is one. Without a test, ``statistic``, p-values and
+    interval are None, as is an estimate that does not exist.
     """
 
     metric: str
@@ -81,7 +81,7 @@ class PermutationTest:
 
     @property
     def higher(self) -> str | None:
-        """The group concluded to have the larger metric; None where the test concludes neither."""
+        """The group concluded to have the larger metric; None if the test concludes neither."""
         return None if self.direction == 0 else self.groups[0 if self.direction > 0 else 1]
 
 
@@ -101,7 +101,7 @@ OF_BINS = (
 
 NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
 NEEDED |= {"precision": "prediction 1", "npv": "prediction 0"}
-"""What the rows are called that a rate is a share of."""
+"""Names of the rows in the denominator of a rate."""
 
 
 def permutation_test(
@@ -119,32 +119,32 @@ def permutation_test(
 
     .. math:: T = (f_A - f_B) / \sqrt{v_A + v_B},
 
-    with the metric f of each group and the estimated variance v of f, estimated anew in every permutation.
+    with the metric f of each group and its variance estimate v, estimated anew in every permutation.
 
     Parameters
     ----------
     data : Predictions or Counts
-        Rows, or the contingency table of them.
+        Rows, or their contingency table.
     metric : str, UserMetric or callable
         A name of ``metrics.METRICS``, or a function(y, score, weight) of one group's rows (see ``UserMetric``).
     rng : numpy.random.Generator
-        Gives the seed of the draws: same seed, same result, on any number of threads.
+        Generates the seed of the draws: same seed, same result, on any number of threads.
     groups : pair of str, optional
-        The names of A and B; needed where the data have more than two groups.
+        The names of A and B; required if the data have more than two groups.
     bounds : Bounds, optional
-        Tests also whether the difference, or of rates the ratio, lies within these bounds.
+        Also test whether the difference, or the ratio of rates, is within these bounds.
     **settings
         The fields of :class:`fairness_audits.audits.permutation.monte_carlo.Settings`.
 
     Returns
     -------
     PermutationTest
-        ``undefined`` is the reason where the metric does not exist in a group.
+        ``undefined`` is the reason if the metric does not exist in a group.
 
     Raises
     ------
     InvalidInput
-        Where the data do not have what the metric needs, or a setting is out of range.
+        If the data lack what the metric needs, or a setting is out of range.
 
     References
     ----------
@@ -175,7 +175,7 @@ def tested(
     rng: np.random.Generator,
     bounds: Bounds | None = None,  # noqa: PT028
 ) -> PermutationTest:
-    """Test groups 0 and 1 of data with two groups, and whether the comparison of the metrics lies within ``bounds``."""
+    """Test groups 0 and 1 of data with two groups, and whether the comparison of the metrics is within ``bounds``."""
     exact = isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact")
     if bounds is not None and bounds.comparison == "ratio" and not exact:
         raise InvalidInput(
@@ -296,13 +296,13 @@ def _blank(
 
 @dataclass(frozen=True)
 class Blur:
-    """How far bins may have put a difference and its standard error off."""
+    """Bounds on the error of a difference and of its standard error through bins."""
 
     difference: float
     error: float
 
     def of(self, found: MonteCarlo) -> list[MonteCarlo]:
-        """Return the test with each of the statistics between which that of the scores themselves lies."""
+        """Return the test with each of the statistics that bracket the one of the exact scores."""
         if self == SHARP:
             return [found]
         wide, narrow = found.scale + self.error, max(found.scale - self.error, 0.0)
@@ -330,7 +330,7 @@ def with_monte_carlo(
 ) -> PermutationTest:
     """Complete the result by a Monte-Carlo test.
 
-    The interval is widened by ``beyond``, the :func:`margins`, and by the ``blur``; the p-value is the largest within
+    The interval is widened by ``beyond``, the :func:`margins`, and by the ``blur``. The p-value is the largest within
     the ``blur``.
     """
     possible = sorted(blur.of(found), key=lambda one: one.p(settings.alternative))
@@ -362,7 +362,7 @@ def with_monte_carlo(
 
 
 def doubt(beyond: Array, difference: float, settings: Settings) -> float:
-    """Convert the :func:`margins` on the side of no difference to a standard deviation, 0 where infinite."""
+    """Convert the :func:`margins` on the side of no difference to a standard deviation, 0 if infinite."""
     (down_a, down_b), (up_a, up_b) = beyond
     margin = np.hypot(down_a, up_b) if difference > 0 else np.hypot(up_a, down_b)
     return float(margin / ndtri(1 - settings.level)) if np.isfinite(margin) else 0.0
@@ -371,7 +371,7 @@ def doubt(beyond: Array, difference: float, settings: Settings) -> float:
 def widened(interval: tuple[float, float], difference: float, beyond: Array) -> tuple[float, float]:
     """Widen the interval of f_A - f_B by the :func:`margins` of both groups, (2, 2), as legs of a right triangle.
 
-    So do intervals of single metrics make one of their difference, as Newcombe's do. Source: Zou and Donner 2008.
+    Newcombe combines the intervals of single metrics in the same way. Source: Zou and Donner 2008.
     """
     (down_a, down_b), (up_a, up_b) = beyond
     low = difference - float(np.linalg.norm([difference - interval[0], down_a, up_b]))
@@ -379,11 +379,11 @@ def widened(interval: tuple[float, float], difference: float, beyond: Array) -> 
 
 
 def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -> tuple[float, float]:
-    """Extend or cut the interval so that it holds 0 exactly where the test does not reject.
+    """Extend or cut the interval so that it holds 0 exactly if the test does not reject.
 
-    Intervals come from tests of D = d whose member at d = 0 is a close relative of the test made: where the two
-    disagree, the interval is extended to 0, or ends just before it. Beside an exact test it is Newcombe's interval,
-    extended where needed: no inversion of the exact test.
+    Intervals come from tests of D = d whose test at d = 0 is closely related to the test made. If the two disagree, the
+    interval is extended to 0, or ends just before it. For an exact test it is Newcombe's interval, extended if needed,
+    not the inversion of the exact test.
     """
     low, high = interval
     if not rejected:
@@ -395,7 +395,7 @@ def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -
 
 
 def direction(difference: float, p_greater: float, p_less: float, settings: Settings) -> int:
-    """Return +1, -1 or 0, as ``PermutationTest.direction`` says."""
+    """Return +1, -1 or 0, as defined by ``PermutationTest.direction``."""
     tail = settings.level
     if difference > 0 and p_greater <= tail and settings.alternative != "less":
         return 1
@@ -415,7 +415,7 @@ def _stopping(found: MonteCarlo, settings: Settings) -> str:
 
 
 def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
-    """Return why a group has no metric; empty where the metric (G,) exists in both."""
+    """Return why a group has no metric; empty if the metric (G,) exists in both."""
     for group, name in enumerate(data.groups):
         if np.isfinite(value[group]):
             continue
@@ -430,9 +430,9 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
 
 
 def without_variance(data: Predictions | Counts, metric: Metric, observed: MetricEstimate) -> str:
-    """Return which group has too few rows for a variance; empty where both have one.
+    """Return which group has too few rows for a variance; empty if both have one.
 
-    A variance of 0 is one: T then rests on the other group's, before a permutation and after.
+    A variance of 0 counts as one: T then uses the variance of the other group, before and after a permutation.
     """
     for group, name in enumerate(data.groups):
         if not observed.variance[group] < np.inf:
@@ -445,16 +445,17 @@ def without_variance(data: Predictions | Counts, metric: Metric, observed: Metri
 
 
 def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate, settings: Settings) -> Array:
-    r"""Bound how far below and above its estimate the metric of each group may lie where its variance is 0: (2, G).
+    r"""Bound how far the metric of each group may be below and above its estimate if its variance is 0: (2, G).
 
-    A variance of 0 says that all k independent observations of a group came out alike: units of a rate, or pairs of a
-    positive and a negative without a unit in common, of which there are as many as units of the rarer label. If the
-    chance of that is q, then q^k >= alpha at level 1 - alpha (Clopper and Pearson 1934), so the metric f lies between
+    A variance of 0 means that all k independent observations of a group agree. Observations are units of a rate, or
+    disjoint pairs of a positive and a negative, of which there are as many as units of the rarer label. If each
+    observation has this value with probability q, then q^k >= alpha at level 1 - alpha (Clopper and Pearson 1934), so
+    the metric f is between
 
     .. math:: f \alpha^{1/k} \quad\text{and}\quad 1 - (1 - f) \alpha^{1/k}.
 
-    Other metrics have no bounds: there the margin is infinite. It is 0 where a group has a variance, and for rates of
-    rows, which have one by smoothing (without it they are tested as published).
+    Other metrics have no bounds: their margin is infinite. The margin is 0 if a group has a variance, and for rates of
+    rows, which have one by smoothing (without smoothing they are tested as published).
     """
     if isinstance(metric, Rate) and countable(data):
         return np.zeros((2, len(data.groups)))
@@ -468,9 +469,9 @@ def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate
 
 
 def independent(data: Predictions | Counts, metric: Auc | Rate) -> Array:
-    """Count the units of each group that a rate is a share of, (G,); of the AUC, those with rows of the rarer label.
+    """Count the units in the denominator of a rate in each group, (G,); for the AUC, the units of the rarer label.
 
-    Units are clusters where there are any, else rows.
+    Units are clusters if there are any, else rows.
     """
     if isinstance(data, Counts):
         counts = data.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(data.table)[:, :2].sum(axis=1)

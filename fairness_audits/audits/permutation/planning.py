@@ -1,11 +1,11 @@
-r"""Plan a comparison of two groups: its power, the rows that it needs, and the gap that it detects.
+r"""Plan a comparison of two groups: its power, the required number of rows, and the detectable gap.
 
-Rates are exact where outcomes are few: every outcome (x_A, x_B) is tested, and the power is the chance of those that
-the test rejects,
+Rates with few outcomes are exact: every outcome (x_A, x_B) is tested, and the power is the probability of the rejected
+outcomes,
 
 .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}].
 
-Other metrics, and rates of many rows, take the normal law with the variance of one row,
+Other metrics, and rates of many rows, use the normal approximation with the variance of one row,
 :mod:`fairness_audits.audits.permutation.power`.
 """
 
@@ -25,7 +25,7 @@ from fairness_audits.audits.permutation.score_tests import ENUMERATED, chances, 
 from fairness_audits.values import Array
 
 MOST_OUTCOMES = 4_000_000
-"""Rates with more outcomes take the normal law."""
+"""Largest number of outcomes for an exact calculation; beyond it rates use the normal approximation."""
 MOST_ROWS = 10**9
 STEPS = 40
 
@@ -34,8 +34,8 @@ STEPS = 40
 class Planned:
     """Two groups: their ``shares`` of all rows and the share of each group's rows that the metric is computed on.
 
-    ``variance`` gives the variance that one such row contributes, from the metric's value; None for a rate, which is
-    exact where possible.
+    ``variance`` maps the metric's value to the variance contributed by one such row; None for a rate, which is exact if
+    possible.
     """
 
     shares: tuple[float, float]
@@ -45,7 +45,7 @@ class Planned:
     margin: float | None = None
 
     def units(self, rows: int) -> tuple[int, int]:
-        """Return how many rows of each group the metric is computed on."""
+        """Return the number of rows of each group that the metric is computed on."""
         a, b = (round(rows * share * of) for share, of in zip(self.shares, self.of_rows, strict=True))
         return a, b
 
@@ -55,7 +55,7 @@ class Planned:
         return self.variance is None and (a + 1) * (b + 1) <= MOST_OUTCOMES
 
     def power(self, rows: int, f_a: float, f_b: float) -> float:
-        """Return the chance to reject equality, or to show the margin, for these values of the metric."""
+        """Return the probability of rejecting equality, or of showing the margin, at these values of the metric."""
         m_a, m_b = self.units(rows)
         if min(m_a, m_b) < 1:
             return 0.0
@@ -69,7 +69,7 @@ class Planned:
 
 
 def normal_power(difference: float, error: float, alpha: float, margin: float | None = None) -> float:
-    """Compute the power of a test of no difference, or of two one-sided tests of a margin, by the normal law."""
+    """Compute the normal-approximation power of a test of no difference, or of two one-sided tests of a margin."""
     if error == 0:
         return float(difference != 0 if margin is None else abs(difference) < margin)
     if margin is None:
@@ -96,7 +96,7 @@ def rejected(m_a: int, m_b: int, alpha: float) -> Array:
         rarest = np.sort(weight)
         p = np.cumsum(rarest)[np.searchsorted(rarest, weight * (1 + EQUAL), side="right") - 1]
         least, most = max(0, events - m_b), min(m_a, events)
-        # What is outside the window is too rare for a double, so it is rejected.
+        # Outcomes outside the window are too rare for a double, so they are rejected.
         every = np.arange(least, most + 1)
         reject = np.ones(len(every), dtype=bool)
         inside = (x >= least) & (x <= most)
@@ -107,14 +107,14 @@ def rejected(m_a: int, m_b: int, alpha: float) -> Array:
 
 @lru_cache(maxsize=4)
 def shown(m_a: int, m_b: int, margin: float, alpha: float) -> Array:
-    """Return in which outcomes (m_a + 1, m_b + 1) a difference of at most ``margin`` is shown at level alpha."""
+    """Return which outcomes (m_a + 1, m_b + 1) show a difference of at most ``margin`` at level alpha."""
     bounds = Bounds.margin(margin)
     above = _beyond(outcome_statistics(m_a, m_b, bounds.low, "difference"), bounds.low, alpha)
     return above & _beyond(-outcome_statistics(m_a, m_b, bounds.high, "difference"), bounds.high, alpha)
 
 
 def _beyond(statistics: Array, at: float, alpha: float) -> Array:
-    """Return which statistics the score test rejects: exactly where outcomes are few, else by the normal law."""
+    """Return which statistics the score test rejects: exactly for few outcomes, else by the normal approximation."""
     if statistics.size > ENUMERATED:
         return statistics >= ndtri(1 - alpha)
     order, pairs = np.unique(statistics), nuisance(at, "difference")
@@ -127,9 +127,9 @@ def _beyond(statistics: Array, at: float, alpha: float) -> Array:
 
 
 def rows_needed(plan: Planned, f_a: float, f_b: float, power: float) -> int | None:
-    """Return the least rows with this power, such that one row fewer has less; None where none have it.
+    """Return the number of rows that reaches this power while one row fewer does not; None if no number does.
 
-    The power of an exact test goes up and down a little as rows are added: a few more rows may have slightly less.
+    The power of an exact test fluctuates slightly as rows are added: a few more rows may have slightly less power.
     """
     rows, before = 8, 8
     while plan.power(rows, f_a, f_b) < power:
@@ -143,9 +143,9 @@ def rows_needed(plan: Planned, f_a: float, f_b: float, power: float) -> int | No
 
 
 def detectable_gap(plan: Planned, f_b: float, rows: int, power: float, side: int, most: float = 1.0) -> float | None:
-    """Return the least gap on one ``side`` (+1, -1) of f_b that is detected with this power; None where none is.
+    """Return the smallest gap on one ``side`` (+1, -1) of f_b that is detected with this power; None if there is none.
 
-    With a margin: the largest true gap for which the margin is still shown.
+    With a margin, return the largest true gap for which the margin is still shown.
     """
 
     def found(gap: float) -> bool:
@@ -166,14 +166,14 @@ def detectable_gap(plan: Planned, f_b: float, rows: int, power: float, side: int
 
 
 def auc_variance(auc: float, positives: float) -> float:
-    r"""Return the variance of an AUC times the rows, with this share of ``positives``, many rows of each label.
+    r"""Return the variance of an AUC times the number of rows, for this share of ``positives`` and many rows per label.
 
     .. math:: \sigma^2 = \frac{Q_1 - A^2}{\pi} + \frac{Q_2 - A^2}{1 - \pi}, \quad Q_1 = \frac{A}{2 - A},
               \quad Q_2 = \frac{2 A^2}{1 + A}
 
     References
     ----------
-    Hanley and McNeil 1982: exact for exponential scores, and near the variance for normal ones.
+    Hanley and McNeil 1982: exact for exponential scores, and approximate for normal scores.
     """
     q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     return (q1 - auc**2) / positives + (q2 - auc**2) / (1 - positives)

@@ -1,13 +1,13 @@
-r"""Power of a studentised test of a difference of rates, and the rows that it needs, by the normal approximation.
+r"""Power and sample size of a studentised test of a difference of rates, by the normal approximation.
 
-The test at level alpha rejects where \|D\| exceeds z sd(D), and D is normal about the true difference delta:
+The test at level alpha rejects if \|D\| exceeds z sd(D), where D is normal with mean delta, the true difference:
 
 .. math:: sd(D)^2 = \frac{\sigma_A^2}{n_A} + \frac{\sigma_B^2}{n_B}, \qquad
           \text{power} = \Phi\Big(\frac{|\delta|}{sd(D)} - z\Big), \qquad
           n_A = n_B = (z + z_{power})^2 \, \frac{\sigma_A^2 + \sigma_B^2}{\delta^2},
 
-z = z_{1 - alpha/2}; the wrong side of the test is left out. With power one half, z_power = 0, this is the formula of
-DiCiccio et al. 2020, section 5.1.
+with z = z_{1 - alpha/2}; the wrong side of the test is neglected. With power one half, z_power = 0, this is the formula
+of DiCiccio et al. 2020, section 5.1.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 Pair = tuple[float | Array, float | Array]
-"""A number for each group, A and B."""
+"""A number for each of the groups A and B."""
 
 
 def rate_variance(rate: float | Array, share: float | Array) -> Array:
@@ -46,16 +46,16 @@ def rate_variance(rate: float | Array, share: float | Array) -> Array:
 
 
 def sample_size(difference: float, variances: tuple[float, float], *, alpha: float, power: float) -> int:
-    """Return the least n_A = n_B that detects ``difference`` with probability ``power``.
+    """Return the smallest n_A = n_B that detects ``difference`` with probability ``power``.
 
-    ``variances`` are those of one row of each group (:func:`rate_variance`).
+    ``variances`` holds the variance of one row of each group (:func:`rate_variance`).
     """
     reach = float(ndtri(1 - alpha / 2) + ndtri(power))
     return int(np.ceil(reach**2 * sum(variances) / difference**2))
 
 
 def power_of(difference: float | Array, variances: Pair, sizes: Pair, alpha: float) -> Array:
-    """Return the probability to reject and to name the right group, for a true ``difference``."""
+    """Return the probability of rejecting and naming the right group, for a true ``difference``."""
     return np.asarray(ndtr(np.abs(difference) / _deviation(variances, sizes) - ndtri(1 - alpha / 2)))
 
 

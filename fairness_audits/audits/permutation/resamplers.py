@@ -1,4 +1,4 @@
-"""Which way to permute: counts of kinds where rows repeat themselves, compiled passes over rows where they do not."""
+"""Choose how to permute: counts of kinds if rows repeat, compiled passes over rows if they do not."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 LARGEST = 1e140
-"""Squares of sums of larger numbers, which variances are made of, overflow; those of their inverses vanish."""
+"""If sums are larger, the squares in variances overflow; if they are smaller than the inverse, the squares vanish."""
 ROWS_PER_KIND = 60
 """Drawing the count of one kind takes about as long as a compiled pass over this many rows."""
 
@@ -22,10 +22,10 @@ ROWS_PER_KIND = 60
 def resampler(
     data: Predictions | Counts, metric: Metric, seed: int, smoothing: float, bootstraps: int, within: bool = False
 ) -> Resampler:
-    """The resampler of a metric on this data.
+    """Return the resampler of a metric on this data.
 
-    ``within``: permute a rate only among the rows that it is a share of (its label, its prediction).
-    Raises ValueError where the data do not have what the metric needs.
+    ``within`` permutes a rate only among the rows of its denominator (its label, its prediction). Raises ValueError if
+    the data lack what the metric needs.
     """
     if isinstance(data, Predictions) and data.weight is not None and isinstance(metric, UserMetric | Auc):
         raise InvalidInput(
@@ -58,7 +58,7 @@ def resampler(
 
 
 def decisions(data: Predictions | Counts) -> Counts:
-    """The table group x label x predicted label. Raises ValueError where there is none."""
+    """Return the table group x label x predicted label. Raises ValueError if there is none."""
     if isinstance(data, Predictions):
         return data.counted()
     if not data.decided:
@@ -69,7 +69,7 @@ def decisions(data: Predictions | Counts) -> Counts:
 
 
 def countable(data: Predictions | Counts) -> bool:
-    """Whether the data are a table of counts, or rows that can be counted."""
+    """Return whether the data are a table of counts, or rows that can be counted."""
     return isinstance(data, Counts) or (data.cluster is None and data.weight is None)
 
 
@@ -96,13 +96,13 @@ def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
 
 
 def _spread(data: Counts) -> Predictions:
-    """One row for each that was counted: quicker to permute where there are hardly more rows than cells."""
+    """Return one row per counted row: faster to permute if there are hardly more rows than cells."""
     group, label, cell = (np.repeat(index, data.table.ravel()) for index in np.indices(data.table.shape).reshape(3, -1))
     return Predictions(label, data.score[cell], group, data.groups)
 
 
 def _parts(metric: Mean, label: Array, score: Array) -> Array:
-    """Value and base of each row, (n, 2)."""
+    """Return value and base of each row, (n, 2)."""
     score = score.astype(float)
     if metric.binary:
         check_binary("label", label)
@@ -166,7 +166,7 @@ def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
 
 
 def _of_units(parts: Array, group: Array, groups: int, seed: int) -> Resampler:
-    """Counts of the kinds of units where kinds are few, the units themselves otherwise."""
+    """Return counts of the kinds of units if there are few kinds, otherwise the units themselves."""
     # Real and imaginary part make one sortable key of the pair.
     kinds, kind = np.unique(parts[:, 0] + 1j * parts[:, 1], return_inverse=True)
     if len(kinds) * ROWS_PER_KIND > len(parts):
@@ -183,7 +183,7 @@ def _of_units(parts: Array, group: Array, groups: int, seed: int) -> Resampler:
 
 
 def _clusters(data: Predictions) -> tuple[Array, Array]:
-    """The cluster of each row and the group of each cluster; a row is its own cluster where none are given."""
+    """Return the cluster of each row and the group of each cluster; without clusters each row is its own."""
     if data.cluster is None:
         return np.arange(len(data.label)), data.group
     cluster = np.unique(data.cluster, return_inverse=True)[1]

@@ -1,4 +1,4 @@
-"""From the settings of the permutation tests to their result. Layout of the JSON: ``docs/guide/permutation.md``."""
+"""Run the permutation tests and assemble their result. The JSON is described in ``docs/guide/permutation.md``."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,14 +51,14 @@ stopped_early: Drawing stops when the decision at {alpha:g} is safe but for a ri
   not, neither for the group that is named nor for the ends of the interval. The p-value's interval is at {level}.
 """
 NAMED = 3
-"""How many differences the sentence names before it only counts the rest."""
+"""Number of differences that the sentence names before it counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
 CORRECTIONS |= {"max_t": "max-T", "none": "no correction"}
 UNBOUNDED = "any value"
 EQUAL, CORRELATED = "the metric is equal in both groups", "the score is not correlated with the attribute"
 """The null hypotheses."""
 LEAST_UNITS = 20
-"""Of fewer units in a group (of the AUC: positives or negatives) a test that is not exact decides nothing."""
+"""With fewer units in a group (AUC: positives or negatives) a test that is not exact is inconclusive."""
 LIMITS = """
 undefined <= 0 unless rejected: {value} of {tests} tests could not be made ({first}).
 small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer than {least} units, or positives or
@@ -75,7 +75,7 @@ Entry = Mapping[str, Any]
 
 
 def from_files(settings: Settings) -> Result:
-    """The tests of the rows in files. Raises ValueError for everything that the user can mend."""
+    """Test the rows in files. Raises ValueError for every error that the user can correct."""
     plan = planned(settings)
     how = settings.some("engine", "threads", "memory", "missing", "separator")
     with opened(settings.predictions, **how) as table:
@@ -87,7 +87,7 @@ def from_files(settings: Settings) -> Result:
 
 
 def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None = None) -> Result:
-    """Count, test, say what follows; ``files`` are those that the rows are from."""
+    """Count, test and conclude; ``files`` are the sources of the rows."""
     findings, groups, plan = gather(table, plan)
     settings = plan.settings
     results = [result(finding) for finding in findings]
@@ -116,7 +116,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
 
 
 def result(finding: Finding) -> dict[str, Any]:
-    """One test; what does not exist is null."""
+    """One test; missing values are null."""
     test = finding.test
     return plain(
         {
@@ -150,7 +150,7 @@ def result(finding: Finding) -> dict[str, Any]:
 
 
 def group_entry(group: GroupEstimate) -> dict[str, Any]:
-    """A group's metric by itself."""
+    """The metric of one group."""
     named = {name: getattr(group, name) for name in ("grouping", "metric", "title", "name", "rows")}
     return plain({**named, **group.rests_on._asdict(), "estimate": group.estimate, "interval": [group.low, group.high]})
 
@@ -162,7 +162,7 @@ def groups_frame(entries: Sequence[Entry]) -> pd.DataFrame:
 
 
 def bounds_of(finding: Finding) -> dict[str, Any] | None:
-    """What is shown about the bounds; None where none were asked for, or the test is undefined."""
+    """The conclusion about the bounds; None without bounds, or if the test is undefined."""
     found = finding.test.equivalence
     if found is None:
         return None
@@ -181,7 +181,7 @@ def bounds_of(finding: Finding) -> dict[str, Any] | None:
 
 
 def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -> Verdict:
-    """Whether any test rejects that rests on enough units; inconclusive where too little could be tested."""
+    """Return whether any test with enough units rejects; inconclusive if too little could be tested."""
     number = hypotheses(findings)
     small = [
         not (finding.test.exact or finding.test.undefined) and finding.fewest < LEAST_UNITS for finding in findings
@@ -214,7 +214,7 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
 
 
 def bound_text(bounds: Bounds | None) -> str:
-    """``a difference of at most 0.02``, ``a ratio of at least 0.8``."""
+    """Return ``a difference of at most 0.02`` or ``a ratio of at least 0.8``."""
     if bounds is None:
         return ""
     if bounds.comparison == "difference":
@@ -223,7 +223,7 @@ def bound_text(bounds: Bounds | None) -> str:
 
 
 def shown_sentence(results: Sequence[Entry], alpha: float, bound: str) -> str:
-    """How often the bound is shown, not shown and exceeded, and the comparisons that are not shown."""
+    """Say how often the bound is shown, not shown and exceeded, and name the comparisons that do not show it."""
     known = [entry for entry in results if entry["undefined"] is None]
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."
@@ -237,7 +237,7 @@ def shown_sentence(results: Sequence[Entry], alpha: float, bound: str) -> str:
 
 
 def compared(entry: Entry) -> str:
-    """One comparison: ``TPR, sex: F 0.5 (4 of 8), M 0.6 (6 of 10), ratio 0.833 (0.4 to 1.7)``."""
+    """Describe one comparison: ``TPR, sex: F 0.5 (4 of 8), M 0.6 (6 of 10), ratio 0.833 (0.4 to 1.7)``."""
     bounds = entry["bounds"]
     groups = ", ".join(f"{group['name']} {estimate_text(group)}" for group in entry["groups"])
     text = ratio_text if bounds["comparison"] == "ratio" else signed
@@ -247,18 +247,18 @@ def compared(entry: Entry) -> str:
 
 
 def estimate_text(group: Entry) -> str:
-    """``0.5455 (330 of 605)``: the metric of a group, and the events and rows that it rests on."""
+    """Return the metric of a group with its events and rows, such as ``0.5455 (330 of 605)``."""
     estimate = "-" if group["estimate"] is None else decimal(group["estimate"])
     return f"{estimate} ({rests_on(group)})"
 
 
 def rests_on(group: Entry) -> str:
-    """``330 of 605``; rows alone where the metric counts no events."""
+    """Return ``330 of 605``; only the rows if the metric counts no events."""
     return f"{group['n']:,}" if group["events"] is None else f"{group['events']:,} of {group['n']:,}"
 
 
 def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
-    """How many tests reject, and what these find, or where none does all of them, the strongest evidence first."""
+    """Say how many tests reject and what they find; if none rejects, give the strongest evidence first."""
     known = by_evidence([entry for entry in results if entry["undefined"] is None])
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."
@@ -273,7 +273,10 @@ def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
 
 
 def difference(entry: Entry) -> str:
-    """One test: ``AUC, sex: F 0.9409 (354 of 3,225), M 0.8803 (1,968 of 6,493), +0.0606 (0.0465 to 0.0748)``."""
+    """Describe one test.
+
+    For example: ``AUC, sex: F 0.9409 (354 of 3,225), M 0.8803 (1,968 of 6,493), +0.0606 (0.0465 to 0.0748)``.
+    """
     groups = [] if entry["metric"] == CORRELATION else entry["groups"]
     estimates = "".join(f"{group['name']} {estimate_text(group)}, " for group in groups)
     interval = span(entry["interval"], without_ends=UNBOUNDED)
@@ -281,7 +284,7 @@ def difference(entry: Entry) -> str:
 
 
 def signed(value: float) -> str:
-    """``+0.0606``."""
+    """Return a signed number, such as ``+0.0606``."""
     return f"{'+' * (value > 0)}{decimal(value)}"
 
 
@@ -318,7 +321,7 @@ def flat_bounds(bounds: Entry) -> dict[str, Any]:
 
 
 def by_evidence(results: Sequence[Entry]) -> list[Entry]:
-    """The tests that reject, then the others, then those that are undefined; the smallest p-values first."""
+    """Sort the tests: rejections, other tests, undefined tests; the smallest p-values first."""
 
     def place(entry: Entry) -> tuple[Any, ...]:
         p = (math.inf if entry[key] is None else entry[key] for key in ("adjusted_p_value", "p_value"))
@@ -368,13 +371,13 @@ def _place(entry: Entry) -> tuple[str, ...]:
 
 
 def named(entry: Entry) -> str:
-    """``auc, sex: f - m``; ``correlation, age``."""
+    """Return ``auc, sex: f - m`` or ``correlation, age``."""
     grouping, *groups = _place(entry)
     return f"{entry['metric']}, {grouping}" + (f": {' - '.join(groups)}" if groups else "")
 
 
 def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
-    """A line for each test; ``several``: whether of several pairs of groups, which the line then names."""
+    """Return a line for each test. With ``several`` pairs of groups, the line names its pair."""
     one = not several and entries[0]["metric"] != CORRELATION
     heads = [group["name"] for group in entries[0]["groups"]] if one else ["first", "second"]
 
@@ -401,7 +404,7 @@ def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
 
 
 def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
-    """A line for each comparison with its bounds, those that are exceeded first."""
+    """Return a line for each comparison with its bounds, exceeded bounds first."""
     ratio = plan.shown is not None and plan.shown.comparison == "ratio"
     text = ratio_text if ratio else decimal
 
@@ -429,7 +432,7 @@ def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
 
 
 def _groups(entries: Sequence[Entry], plan: Plan) -> Table:
-    """A line for each group and metric, with what the metric rests on."""
+    """Return a line for each group and metric, with the metric's rows and events."""
     columns = (
         Column("", cell=under("name")),
         Column("estimate", cell=under("estimate", decimal)),

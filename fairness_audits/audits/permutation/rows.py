@@ -1,8 +1,8 @@
-"""Ways to permute units that are mostly different: one pass over all of them for each permutation.
+"""Resamplers for units that mostly differ: each permutation is one pass over all units.
 
-:class:`RankedRows` are rows by their score, for the AUC; :class:`SummedRows` units with two parts, for ratios of sums;
-:class:`ClusteredRanks` rows by their score, of which those of one person move together. Their passes are
-compiled. :class:`UserRows` are for any metric of the user's own.
+:class:`RankedRows` holds rows sorted by score, for the AUC; :class:`SummedRows` holds units with two parts, for ratios
+of sums; :class:`ClusteredRanks` holds rows sorted by score whose clusters move together. Their passes are compiled.
+:class:`UserRows` takes any user-defined metric.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ WEIGHTS_AT_ONCE = 2**22
 
 
 def sizes(group: Array, groups: int) -> tuple[int, ...]:
-    """Units of each group, by codes (n,)."""
+    """Count the units of each group, by codes (n,)."""
     return tuple(np.bincount(group, minlength=groups).tolist())
 
 
 def ranked(score: Array) -> tuple[Array, Array]:
-    """The order of ascending scores (n,), and the last row of each run of equal ones in it, (n,) bool."""
+    """Return the order of ascending scores (n,), and a mask (n,) of the last row of each run of ties in this order."""
     order = np.argsort(score, kind="stable")
     return order, np.append(score[order[1:]] != score[order[:-1]], True)
 
@@ -36,7 +36,7 @@ def ranked(score: Array) -> tuple[Array, Array]:
 class RankedRows:
     """Rows in ascending order of score: ``label`` (n,) uint8, ``group`` (n,) uint8 codes of the G groups.
 
-    ``tie_end`` (n,) marks the last row of each run of equal scores; it is empty where all scores differ.
+    ``tie_end`` (n,) marks the last row of each run of equal scores; it is empty if all scores differ.
     """
 
     label: Array
@@ -47,7 +47,7 @@ class RankedRows:
 
     @classmethod
     def of(cls, label: Array, score: Array, group: Array, groups: int, seed: int) -> RankedRows:
-        """From rows in any order; ``group`` holds codes below ``groups``. Raises ValueError for more than 256."""
+        """Create from rows in any order; ``group`` holds codes below ``groups`` (ValueError for more than 256)."""
         order, last = ranked(score)
         tie_end = np.empty(0, dtype=bool) if last.all() else last
         codes = byte_codes(group[order], groups)
@@ -70,14 +70,14 @@ class RankedRows:
 
 
 def _estimate(moments: Array) -> MetricEstimate:
-    """Moments (..., 3, 2 G) -> AUC and variance (G, ...)."""
+    """Compute AUC and variance (G, ...) from moments (..., 3, 2 G)."""
     count, total, squares = np.moveaxis(moments, (-1, -2), (0, 1)).swapaxes(0, 1)
     return of_moments(count[1::2], count[::2], total[1::2], squares[1::2], total[::2], squares[::2])
 
 
 @dataclass(frozen=True)
 class SummedRows:
-    """Units with parts (a, b), ``statistic.parts`` (n, 2), of ``group`` (n,), codes of the G groups.
+    """Units with parts (a, b), ``statistic.parts`` (n, 2), and ``group`` (n,), codes of the G groups.
 
     Raises ValueError for more than 256 groups.
     """
@@ -92,7 +92,7 @@ class SummedRows:
 
     @property
     def observed(self) -> MetricEstimate:
-        # Each column contiguous: NumPy then adds in pairs, which leaves less rounding than one row after the other.
+        # With contiguous columns NumPy adds in pairs, which rounds less than adding one row after the other.
         columns = np.ascontiguousarray(self.statistic.moments().T)
         sums = [columns.compress(self.group == g, axis=1).sum(axis=1) for g in range(len(self.units))]
         return self.statistic.of_sums(np.stack(sums))
@@ -101,7 +101,7 @@ class SummedRows:
         from fairness_audits.audits.permutation.kernels import permuted_sums
 
         moments = self.statistic.moments()
-        # Where b = 1 throughout, as in a mean, four of the six sums are known: they are numbers of units, or repeated.
+        # If b = 1 throughout, as in a mean, four of the six sums are known: they are counts of units, or repeated.
         plain = bool((self.statistic.parts[:, 1] == 1).all())
         columns = np.ascontiguousarray(moments[:, [0, 2]].T if plain else moments.T)
         sums = np.zeros((size, len(self.units), len(columns)))
@@ -114,26 +114,25 @@ class SummedRows:
 
 
 def summed(values: Array, cluster: Array) -> Array:
-    """Sums over the rows of each cluster: values (n, C), cluster (n,) codes -> (clusters, C)."""
+    """Sum the rows of each cluster: values (n, C), cluster (n,) codes -> (clusters, C)."""
     return np.stack([np.bincount(cluster, weights=column) for column in values.T], axis=-1)
 
 
 @dataclass(frozen=True)
 class ClusteredRanks:
-    r"""Rows in ascending order of score, with the cluster of each and the group of each cluster.
+    r"""Rows in ascending order of score, with the cluster of each row and the group of each cluster.
 
-    Rows of one person move together: what is permuted and counted are persons, not rows. The AUC of rows i of persons
-    c has the influence of a person
+    Rows of one person move together: we permute and count persons, not rows. The influence of a person c on the AUC is
 
     .. math:: \psi_c = \frac{1}{m} \sum_{i \in c, y_i = 1} (V_{10}(i) - AUC)
                      + \frac{1}{n} \sum_{j \in c, y_j = 0} (V_{01}(j) - AUC), \qquad
               v = \frac{C}{C - 1} \sum_c \psi_c^2,
 
-    m and n being the numbers of positives and negatives (Obuchowski 1997). With one row a person this is DeLong's
+    with m and n the numbers of positives and negatives (Obuchowski 1997). With one row per person this is DeLong's
     variance up to a factor 1 + O(1/n).
 
-    ``cluster``, ``label`` (uint8) and ``tie_end`` (last row of a run of equal scores) are (n,); ``group``
-    (C,) uint8 codes.
+    ``cluster``, ``label`` (uint8) and ``tie_end`` (last row of a run of equal scores) are (n,); ``group`` (C,) holds
+    uint8 codes.
     """
 
     cluster: Array
@@ -145,7 +144,7 @@ class ClusteredRanks:
 
     @classmethod
     def of(cls, label: Array, score: Array, cluster: Array, group: Array, groups: int, seed: int) -> ClusteredRanks:
-        """From rows in any order, all (n,) but ``group`` (C,): the code below ``groups`` of each cluster.
+        """Create from rows in any order, all (n,) except ``group`` (C,): the code below ``groups`` of each cluster.
 
         Raises ValueError for more than 256 groups.
         """
@@ -154,7 +153,7 @@ class ClusteredRanks:
         return cls(*rows, tie_end, byte_codes(group, groups), sizes(group, groups), seed)
 
     def _rows_of(self) -> Array:
-        """Rows by cluster and label, (C, 2)."""
+        """Number of rows by cluster and label, (C, 2)."""
         return np.bincount(2 * self.cluster + self.label, minlength=2 * len(self.group)).reshape(-1, 2)
 
     @property
@@ -176,17 +175,17 @@ class ClusteredRanks:
 
 @dataclass(frozen=True)
 class UserRows:
-    r"""Rows ``label``, ``score`` (n,), each of a ``unit`` (n,) (itself, or its cluster) in ``group`` (U,).
+    r"""Rows ``label``, ``score`` (n,) with each row's ``unit`` (n,) (itself or its cluster) and its ``group`` (U,).
 
-    Any metric of the user's own, studentised by a bootstrap within every permutation (Algorithm 1):
+    Any user-defined metric, studentised by a bootstrap within every permutation (Algorithm 1):
 
     .. math:: v_g = \frac{1}{T - 1} \sum_t \Big(f_g^{(t)} - \bar f_g\Big)^2
 
-    where f_g^{(t)} is the metric of a sample with replacement from the rows of group g: not rows copied, but the same
-    rows with multinomial weights, all T of them in one call if the metric can (DiCiccio et al. 2020, equation 1).
+    where f_g^{(t)} is the metric of a sample with replacement from the rows of group g. Rows are not copied: they get
+    multinomial weights, with all T samples in one call if the metric allows it (DiCiccio et al. 2020, equation 1).
 
-    ``bootstraps`` is T; with 0 no variance is estimated (NaN). A ValueError of the user's function on permuted or
-    resampled rows counts as an undefined metric.
+    ``bootstraps`` is T; with 0 no variance is estimated (NaN). If the user's function raises ValueError on permuted or
+    resampled rows, the metric counts as undefined.
     """
 
     metric: UserMetric
@@ -243,7 +242,7 @@ class UserRows:
         return np.concatenate(parts)
 
     def _calls(self, rows: Array, weights: Array) -> Array:
-        """The metric of these rows under each row of weights: (T, rows) -> (T,)."""
+        """Compute the metric of these rows under each row of weights: (T, rows) -> (T,)."""
         if not self.metric.batched:
             return np.array([self._tried(rows, weight) for weight in weights])
         values = np.asarray(self.metric.function(self.label[rows], self.score[rows], weights), dtype=float)

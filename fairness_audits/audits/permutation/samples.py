@@ -1,4 +1,4 @@
-"""Permutation tests of many samples at once, for studies of level and power: of tables of a rate, and of scores."""
+"""Permutation tests of many samples at once, for studies of level and power, on tables of a rate or on scores."""
 
 from functools import lru_cache
 
@@ -14,11 +14,11 @@ from fairness_audits.values import Array
 
 SMOOTHED = "studentized_smoothed"
 TESTS = ("unstudentized", "studentized", SMOOTHED, "exact", "lift", "bootstrap")
-"""``studentized`` has Wald's variance, as published; ``studentized_smoothed`` adds one event and one other."""
+"""``studentized`` has Wald's variance, as published; ``studentized_smoothed`` adds one event and one non-event."""
 DRAWS_AT_ONCE = 2**20
 
 TOGETHER = 16
-"""Samples that share their permutations, one for each lane of a vector register or two."""
+"""Number of samples that share permutations: one for each lane of one or two vector registers."""
 
 PERMUTATIONS_AT_ONCE = 128
 
@@ -26,12 +26,13 @@ PERMUTATIONS_AT_ONCE = 128
 def table_p(tables: Array, metric: str, test: str, draws: int, rng: np.random.Generator) -> Array:
     """Compute the two-sided p-values of a rate in S tables.
 
-    The tests are those of ``permutation_test`` and two to compare them with. With D the difference of the rate between
-    the groups and D* the same after a permutation of their labels:
+    The tests are those of ``permutation_test`` and two for comparison. With D the difference of the rate between the
+    groups and D* the difference after a permutation of their labels:
 
-    - ``lift``: D over its standard deviation in samples with replacement of all rows, against D* over its own standard
+    - ``lift``: D over its standard deviation in samples with replacement of all rows, against D* over its standard
       deviation over the permutations (the shortcut of section 5, as in the authors' library LiFT).
-    - ``bootstrap``: D against D° - D, D° from samples with replacement of each group (the basic one of section 4.2).
+    - ``bootstrap``: D against D° - D, with D° from samples with replacement of each group (the basic bootstrap of
+      section 4.2).
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def table_p(tables: Array, metric: str, test: str, draws: int, rng: np.random.Ge
     Returns
     -------
     array (S,)
-        NaN where a group has no rows for the rate.
+        NaN if a group has no rows for the rate.
 
     References
     ----------
@@ -73,7 +74,7 @@ def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -
 
 
 def _resampled(kinds: Array, test: str, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
-    """Compute p-values from counts of kinds (S, 2, 3) with rows for the rate in both groups."""
+    """Compute p-values from counts of kinds (S, 2, 3) if both groups have rows for the rate."""
     groups = np.moveaxis(kinds, 1, 0)
     observed = statistic(groups)
     value = observed.difference
@@ -104,23 +105,23 @@ def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Ar
 def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int) -> dict[str, Array]:
     """Compute the two-sided p-values of a difference of AUCs in S samples of n rows each.
 
-    The tests are those of ``permutation_test`` by the same names. ``TOGETHER`` samples share their permutations: each
-    p-value has its law, and what they have in common is only the error of their ``draws``.
+    The tests are those of ``permutation_test`` with the same names. ``TOGETHER`` samples share their permutations. Each
+    p-value keeps its distribution; only the Monte-Carlo error of the ``draws`` is shared.
 
     Parameters
     ----------
     label, group : integer arrays (S, n)
-        0 and 1, in ascending order of score, no two of which are equal. In every sample the groups have the sizes of
-        the first.
+        0 and 1, in ascending order of score without ties. In every sample the groups have the sizes of the first
+        sample.
     rng : numpy.random.Generator
     draws : int
 
     Returns
     -------
     dict
-        p-values (S,) of the tests ``unstudentized`` and ``studentized`` (by DeLong's variance). NaN where a group lacks
-        a label or, studentised, where DeLong's variance does not exist or is 0: ``permutation_test`` decides the latter
-        too, and hardly ever rejects with so few rows.
+        p-values (S,) of the tests ``unstudentized`` and ``studentized`` (by DeLong's variance). NaN if a group lacks a
+        label. The studentised test is also NaN if DeLong's variance does not exist or is 0; ``permutation_test`` also
+        tests samples of the latter kind, and hardly ever rejects with so few rows.
     """
     sizes = np.bincount(group[0], minlength=2)
     observed = _observed(label, group, sizes)
@@ -148,7 +149,7 @@ def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: in
     from fairness_audits.audits.permutation.kernels import permuted_codes, ranked_sums
 
     samples, n = label.shape
-    # A column for each sample; those that fill up the register are of no sample.
+    # One column per sample; columns that only fill the register belong to no sample.
     columns = np.zeros((n, TOGETHER))
     columns[:, :samples] = label.T
     beyond = np.zeros((2, samples), dtype=np.int64)

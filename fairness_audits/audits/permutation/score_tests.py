@@ -4,10 +4,10 @@ r"""Score tests of two rates f_A and f_B: of their difference, f_A - f_B = d, or
           V = \frac{m}{m - 1}
           \Big(\frac{\tilde f_A (1 - \tilde f_A)}{m_A} + \frac{\tilde f_B (1 - \tilde f_B)}{m_B}\Big),
 
-with the most likely rates under the hypothesis in the variance. For a ratio the gap is f_A - r f_B, and the second term
-of V is multiplied by r^2. Inverted, the tests give the intervals of Miettinen and Nurminen (1985). Where outcomes are
-few, the p-value is the exact unconditional one: the largest chance of a Z at least as extreme, over all pairs of rates
-of the hypothesis (Chan 1998).
+with the maximum-likelihood rates under the hypothesis in the variance. For a ratio the gap is f_A - r f_B, and the
+second term of V is multiplied by r^2. Inverting the tests gives the intervals of Miettinen and Nurminen (1985). If
+there are few outcomes, the p-value is the exact unconditional one: the largest probability of a Z at least as extreme,
+over all pairs of rates under the hypothesis (Chan 1998).
 """
 
 from typing import Literal, NamedTuple
@@ -20,17 +20,17 @@ from fairness_audits.values import Array
 
 Comparison = Literal["difference", "ratio"]
 ENUMERATED = 100_000
-"""Up to this many outcomes (pairs of counts) p-values are exact."""
+"""Largest number of outcomes (pairs of counts) with exact p-values."""
 NUISANCE = 400
-"""Pairs of rates at which the chance is computed whose largest value is the exact p-value."""
+"""Number of pairs of rates over which the exact p-value is maximised."""
 EQUAL = 1e-9
 LARGEST_RATIO = 1e9
 STEPS = 80
-"""Bisections for the end of an interval."""
+"""Number of bisections for the end of an interval."""
 
 
 class OneSided(NamedTuple):
-    """p-values: small where the comparison is ``above`` a value, or ``below`` it."""
+    """p-values: a small ``above`` (``below``) shows that the comparison is above (below) a value."""
 
     above: float
     below: float
@@ -39,9 +39,9 @@ class OneSided(NamedTuple):
 def score_statistic(
     x_a: Array | int, m_a: int, x_b: Array | int, m_b: int, at: Array | float, comparison: Comparison
 ) -> Array:
-    """Compute Z of events x and trials m for a difference or a ratio ``at``; arrays that broadcast.
+    """Compute Z of events x and trials m for a difference or a ratio ``at``; arrays broadcast.
 
-    Where no variance is left, Z is 0 if the rates fit the hypothesis, else infinite.
+    If the variance is 0, Z is 0 if the rates fit the hypothesis, else infinite.
     """
     f_a, f_b, at = np.asarray(x_a) / m_a, np.asarray(x_b) / m_b, np.asarray(at, dtype=float)
     restricted = _equal_but_for if comparison == "difference" else _in_ratio
@@ -55,7 +55,7 @@ def score_statistic(
 
 
 def _equal_but_for(f_a: Array, m_a: int, f_b: Array, m_b: int, d: Array) -> tuple[Array, Array]:
-    """Return the most likely rates with difference d: a root of a cubic. Source: Farrington and Manning 1990."""
+    """Return the maximum-likelihood rates with difference d, a root of a cubic. Source: Farrington and Manning 1990."""
     t = m_b / m_a
     b = -(1 + t + f_a + t * f_b + d * (t + 2)) / (3 * (1 + t))
     c = (d * d + d * (2 * f_a + t + 1) + f_a + t * f_b) / (3 * (1 + t))
@@ -68,10 +68,10 @@ def _equal_but_for(f_a: Array, m_a: int, f_b: Array, m_b: int, d: Array) -> tupl
 
 
 def _in_ratio(f_a: Array, m_a: int, f_b: Array, m_b: int, r: Array) -> tuple[Array, Array]:
-    """Return the most likely rates with ratio r: a root of a quadratic. Source: Miettinen and Nurminen 1985."""
+    """Return the maximum-likelihood rates with ratio r, a root of a quadratic. Source: Miettinen and Nurminen 1985."""
     m = m_a + m_b
     b, c = m_a * r + m_a * f_a + m_b + m_b * f_b * r, m_a * f_a + m_b * f_b
-    # Multiplied out by the conjugate, so that nothing cancels for small rates.
+    # Multiply by the conjugate, so that nothing cancels for small rates.
     root = 2 * c / (b + np.sqrt(np.maximum(b * b - 4 * m * r * c, 0)))
     return np.clip(r * root, 0, 1), np.clip(root, 0, 1)
 
@@ -90,7 +90,7 @@ def score_test(rates: Rates, at: float, comparison: Comparison = "difference") -
     Returns
     -------
     OneSided
-        Exact unconditional p-values for up to :data:`ENUMERATED` outcomes, else those of the normal law.
+        Exact unconditional p-values for up to :data:`ENUMERATED` outcomes, else normal approximations.
 
     References
     ----------
@@ -124,7 +124,7 @@ def outcome_statistics(m_a: int, m_b: int, at: float, comparison: Comparison) ->
 
 
 def nuisance(at: float, comparison: Comparison) -> tuple[Array, Array]:
-    """Return pairs of rates with this difference or ratio: two arrays, closer together near 0 and 1."""
+    """Return pairs of rates with this difference or ratio: two arrays, denser near 0 and 1."""
     share = (1 - np.cos(np.linspace(0, np.pi, NUISANCE + 1))) / 2
     if comparison == "difference":
         low, high = max(0.0, -at), min(1.0, 1.0 - at)
@@ -135,23 +135,23 @@ def nuisance(at: float, comparison: Comparison) -> tuple[Array, Array]:
 
 
 def chances(outcomes: Array, f_a: Array, f_b: Array) -> Array:
-    """Compute the chance of a set of outcomes (m_a + 1, m_b + 1), booleans, for pairs of rates (k,): (k,)."""
+    """Compute the probability of a set of outcomes, a mask (m_a + 1, m_b + 1), for pairs of rates (k,): (k,)."""
     m_a, m_b = outcomes.shape[0] - 1, outcomes.shape[1] - 1
     p_a, p_b = _binomial(m_a, np.asarray(f_a)), _binomial(m_b, np.asarray(f_b))
     return ((p_a @ outcomes.astype(float)) * p_b).sum(axis=1)
 
 
 def _binomial(m: int, f: Array) -> Array:
-    """Return the chance of each number of events among m rows, for rates (k,): (k, m + 1)."""
+    """Return the probability of each number of events among m rows, for rates (k,): (k, m + 1)."""
     x, share = np.arange(m + 1), f[:, None]
     ways = gammaln(m + 1) - gammaln(x + 1) - gammaln(m - x + 1)
     return np.exp(ways + xlogy(x, share) + xlog1py(m - x, -share))
 
 
 def score_interval(rates: Rates, alpha: float, comparison: Comparison = "difference") -> tuple[float, float]:
-    """Compute the values that neither one-sided score test rejects at level alpha / 2.
+    """Compute the interval of values that neither one-sided score test rejects at level alpha / 2.
 
-    Of a ratio, an end without a bound is infinite, and both are NaN where no group has an event.
+    For a ratio, an open end is infinite, and both ends are NaN if no group has an event.
 
     References
     ----------

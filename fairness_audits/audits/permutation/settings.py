@@ -153,4 +153,4 @@ class Reading(Files, title="reading"):
 
 
 class Settings(Data, Comparison, Test, Conclusion, Reading, Output):
-    """Every option of the permutation tests."""
+    """The options of the permutation tests."""

@@ -1,7 +1,8 @@
-r"""From counts of kinds of units to a metric and the variance of its estimate.
+r"""Compute a metric and the variance of its estimate from counts of kinds of units.
 
-A *unit* is what a permutation moves: a row, or all rows of a person. Units of one kind are alike in all that the metric
-sees, so a sample is known by its counts of each kind, an array (..., U), and a statistic is a function of them.
+A *unit* is what a permutation moves: a row, or all rows of a person. Units of one kind are equal in everything that the
+metric uses, so a sample is described by its counts of each kind, an array (..., U), and a statistic is a function of
+them.
 """
 
 from collections.abc import Callable
@@ -13,39 +14,39 @@ import numpy as np
 from fairness_audits.values import Array
 
 CANCELLED = 1e-13
-"""A difference that is a smaller share of its terms is what rounding left of 0."""
+"""A difference that is a smaller share of its terms is rounding error and counts as 0."""
 
 
 class MetricEstimate(NamedTuple):
-    """A metric and the estimated variance of that estimate, arrays of one shape; NaN where they do not exist."""
+    """A metric and the estimated variance of its estimate, arrays of one shape; NaN if they do not exist."""
 
     value: Array
     variance: Array
 
     @property
     def difference(self) -> Array:
-        """That of the metric between the first group and the second: estimates (2, ...) -> (...)."""
+        """Compute T between the first group and the second: estimates (2, ...) -> (...)."""
         return np.asarray(self.value[0] - self.value[1])
 
 
 def freedom(n: Array) -> Array:
-    """n - 1, the denominator of a sample variance; NaN where a sample of n has none."""
+    """Return n - 1, the denominator of a sample variance; NaN if a sample of n has none."""
     return np.where(n > 1, n - 1, np.nan)
 
 
 Statistic = Callable[[Array], MetricEstimate]
-"""Counts of each kind of unit (..., U) -> metric and variance (...)."""
+"""Function from counts of each kind of unit (..., U) to metric and variance (...)."""
 
 
 @dataclass(frozen=True)
 class Proportion:
-    r"""Counts (events x, the others z, units that do not concern the rate) -> f = x / m, m = x + z, and
+    r"""Function from counts (events x, non-events z, units outside the rate) to f = x / m, m = x + z, with variance
 
     .. math:: v = \tilde f (1 - \tilde f) / (m + 2c), \qquad \tilde f = (x + c) / (m + 2c).
 
-    c is the ``smoothing``: so many events and so many others are added to the counts, in the variance alone. Wald's
-    variance, c = 0, is that of DiCiccio et al. (2020), theorem 3; it is 0 where x = 0 or z = 0, and then any difference
-    is infinitely significant. c = 1 is the choice of Agresti and Caffo (2000). Both have the same limit.
+    c is the ``smoothing``: this many events and non-events are added to the counts, only in the variance. Wald's
+    variance, c = 0, is that of DiCiccio et al. (2020), theorem 3. It is 0 if x = 0 or z = 0, and then any difference is
+    infinitely significant. c = 1 is the choice of Agresti and Caffo (2000). Both have the same limit.
     """
 
     smoothing: float
@@ -60,19 +61,19 @@ class Proportion:
 
 @dataclass(frozen=True)
 class RatioOfSums:
-    r"""Units with parts (a_u, b_u): f = sum a / sum b over the units of a sample, and by the delta method
+    r"""A ratio of sums f = sum a / sum b over units with parts (a_u, b_u), with the delta-method variance
 
     .. math:: v = \frac{n}{n-1} \frac{\sum (a_u - f b_u)^2}{(\sum b_u)^2}, \qquad n = \#\{b_u \ne 0\}.
 
-    With b = 1 this is the variance of a mean, s^2 / n with n - 1 in s^2; with sums over the rows of a person for (a, b)
-    the variance robust to clusters. ``parts`` (U, 2) holds (a_u, b_u).
+    With b = 1 this is the variance of a mean, s^2 / n with n - 1 in s^2. If (a, b) are sums over the rows of a person,
+    it is the cluster-robust variance. ``parts`` (U, 2) holds (a_u, b_u).
     """
 
     parts: Array
 
     @property
     def centre(self) -> float:
-        """A value near which all estimates lie; sums are taken about it, so that the squares do not cancel."""
+        """A value near all estimates; sums are centred at it, so that the squares do not cancel."""
         total, base = self.parts.sum(axis=0)
         return float(total / base) if base and np.isfinite(total) else 0.0
 
@@ -83,7 +84,7 @@ class RatioOfSums:
         return np.stack([a, b, a * a, a * b, b * b, b != 0], axis=-1).astype(float)
 
     def of_sums(self, sums: Array) -> MetricEstimate:
-        """From the sums (..., 6) of the moments over each sample."""
+        """Compute the estimate from the sums (..., 6) of the moments over each sample."""
         a, b, aa, ab, bb, n = np.moveaxis(sums, -1, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             f = a / b
@@ -95,22 +96,22 @@ class RatioOfSums:
         moments = self.moments()
         if np.isfinite(moments).all():
             return self.of_sums(counts @ moments)
-        # An infinite part concerns only the samples that have it: 0 times infinity would not be a number.
+        # An infinite part concerns only the samples that have it: 0 times infinity would be NaN.
         each = np.multiply(counts[..., None], moments, where=counts[..., None] > 0, out=np.zeros((*counts.shape, 6)))
         return self.of_sums(each.sum(axis=-2))
 
 
 def without_rounding(estimate: MetricEstimate) -> MetricEstimate:
-    """The estimate with a variance of 0 where rounding alone makes it differ from 0."""
+    """Set the variance to 0 if only rounding makes it differ from 0."""
     noise = (CANCELLED * estimate.value) ** 2
     return MetricEstimate(estimate.value, np.where(estimate.variance <= noise, 0.0, estimate.variance))
 
 
 def studentized(estimate: MetricEstimate) -> Array:
-    """T = (f_A - f_B) / sqrt(v_A + v_B) of estimates (2, ...) of the two groups: (...).
+    """Compute T = (f_A - f_B) / sqrt(v_A + v_B) from estimates (2, ...) of the two groups: (...).
 
-    A variance of 0 in one group leaves that of the other. T is 0 where the difference is 0, infinite where it is not
-    but both variances are 0, and NaN where a metric or a variance does not exist.
+    If one variance is 0, the other one is used. T is 0 if the difference is 0, infinite if it is not but both variances
+    are 0, and NaN if a metric or a variance does not exist.
     """
     value, variance = without_rounding(estimate)
     difference, scale = estimate.difference, np.sqrt(variance.sum(axis=0))
@@ -131,9 +132,8 @@ class BinnedAuc:
 
     .. math:: v = \frac{S_{10}}{m} + \frac{S_{01}}{n},
 
-    with the sample variances S (m - 1 and n - 1 in the denominators), by DeLong, DeLong and
-    Clarke-Pearson 1988. Scores of one cell count as equal: exact where a cell is one score, and else the AUC of the
-    binned score.
+    with the sample variances S (m - 1 and n - 1 in the denominators), by DeLong, DeLong and Clarke-Pearson 1988. Scores
+    of one cell count as equal: this is exact if a cell is one score, and otherwise the AUC of the binned score.
     """
 
     cells: int
@@ -165,11 +165,11 @@ def auc_of(label: Array, score: Array) -> MetricEstimate:
 def of_moments(
     m: Array, n: Array, lower: Array, lower_squared: Array, under: Array, under_squared: Array
 ) -> MetricEstimate:
-    """AUC and variance from sums over a sample of m positives and n negatives, arrays of one shape.
+    """Compute AUC and variance from sums over a sample of m positives and n negatives, arrays of one shape.
 
     ``lower`` is the sum over positives of the number of negatives below, ``under`` the sum over negatives of the number
-    of positives below, and the others are the sums of the squares of these numbers. (A negative has m minus that number
-    above it, so V_01 has the variance of the number below.)
+    of positives below, and the other arguments are the sums of the squares of these numbers. (The number of positives
+    above a negative is m minus the number below, so V_01 has the variance of the number below.)
     """
     m, n = m.astype(float), n.astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,13 +1,14 @@
-r"""The worst subgroup: a rate in every intersection of columns against that of all others, with one family of tests.
+r"""The worst subgroup: compare a rate in every intersection of columns with all other rows, in one family of tests.
 
-With N rows that the rate is a share of, K of them events, and n_S rows with x_S events in subgroup S, a permutation of
+With N rows in the denominator of the rate, K of them events, and n_S rows with x_S events in subgroup S, x_S is
+hypergeometric under permutations of the events, so
 the events leaves x_S hypergeometric, so
 
 .. math:: T_S = \frac{x_S - n_S K / N}{\sqrt{n_S (N - n_S) K (N - K) / (N^2 (N - 1))}}
 
-has mean 0 and variance 1. All subgroups are permuted together, and the largest \|T\| of them is what each is compared
-with. If the events are exchangeable, that is if the rate is the same whatever the columns, the chance that any subgroup
-is rejected is at most alpha in every sample, however many there are and however they overlap.
+has mean 0 and variance 1. All subgroups are permuted together, and each subgroup is compared with the largest \|T\| of
+them all. If the events are exchangeable, that is, if the rate does not depend on the columns, the probability that any
+subgroup is rejected is at most alpha in every sample, for any number of subgroups and any overlap.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 BLOCK = 64
-"""Permutations drawn together: a block of them and the counts of all subgroups are held in memory."""
+"""Number of permutations drawn together: a block of them and the counts of all subgroups are held in memory."""
 ROUNDING = 1e-9
 MOST = 200_000
-"""More subgroups than this are refused."""
+"""Largest number of subgroups."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,10 @@ class Coded:
 
 @dataclass(frozen=True)
 class Subgroups:
-    """``members`` (S, n), sparse, has a 1 for each row of each subgroup; a name is its columns and levels."""
+    """Subgroups as a sparse matrix ``members`` (S, n) with a 1 for each row of a subgroup.
+
+    A name lists the columns and levels of a subgroup.
+    """
 
     names: tuple[tuple[tuple[str, str], ...], ...]
     members: csr_array
@@ -48,14 +52,17 @@ class Subgroups:
 
     @property
     def sizes(self) -> Array:
-        """Rows of each subgroup, (S,)."""
+        """Number of rows of each subgroup, (S,)."""
         return np.diff(self.members.indptr)
 
 
 @dataclass(frozen=True)
 class Tested:
-    """What is found of S subgroups, arrays (S,): ``rest`` is the rate of all other rows, [``low``, ``high``] the
-    simultaneous interval of the difference of the two, ``p`` the p-value that allows for all subgroups."""
+    """Results of S subgroups, arrays (S,).
+
+    ``rest`` is the rate of all other rows, [``low``, ``high``] the simultaneous interval of the difference of the two
+    rates, and ``p`` the p-value adjusted for all subgroups.
+    """
 
     sizes: Array
     events: Array
@@ -68,14 +75,14 @@ class Tested:
 
 
 def intersections(columns: Mapping[str, Coded], depth: int, least: int) -> Subgroups:
-    """Return the subgroups of all levels of up to ``depth`` columns with at least ``least`` rows in and outside.
+    """Return the subgroups of all levels of up to ``depth`` columns with at least ``least`` rows inside and outside.
 
-    Of subgroups with the same rows only the first, of the fewest columns, is kept.
+    Among subgroups with the same rows we keep only the first, which has the fewest columns.
 
     Raises
     ------
     InvalidInput
-        Where there is none, or more than :data:`MOST`.
+        If there is none, or more than :data:`MOST`.
     """
     n = len(next(iter(columns.values())).codes)
     marks = np.random.default_rng(0).integers(0, 2**62, n)
@@ -121,24 +128,24 @@ def _cells(columns: list[Coded]) -> Iterator[tuple[tuple[str, ...], Array]]:
 def worst_subgroups(
     event: Array, subgroups: Subgroups, *, draws: int, alpha: float, rng: np.random.Generator
 ) -> Tested:
-    r"""Test the rate of every subgroup against that of all other rows, with one family-wise error rate.
+    r"""Test the rate of every subgroup against all other rows, with one family-wise error rate.
 
     Parameters
     ----------
     event : array (n,)
-        0 or 1 for each row that the rate is a share of.
+        0 or 1 for each row in the denominator of the rate.
     subgroups : Subgroups
     draws : int
         Joint permutations of the events.
     alpha : float
-        Level of the family; the intervals hold together with probability about 1 - alpha.
+        Level of the family; the intervals hold simultaneously with probability about 1 - alpha.
     rng : numpy.random.Generator
 
     Returns
     -------
     Tested
-        The p-values are those of the step-down method: the largest \|T\| is compared with the largest of all subgroups,
-        the next with the largest of those that are left.
+        With p-values of the step-down method: the largest \|T\| is compared with the largest of all subgroups, the next
+        with the largest of the remaining subgroups.
 
     References
     ----------
@@ -177,7 +184,7 @@ def worst_subgroups(
     p = np.empty(len(sizes))
     p[order] = np.maximum.accumulate(monte_carlo_p(extremes, draws))
     critical = float(np.quantile(np.concatenate(largest), 1 - alpha, method="higher"))
-    # One event and one other are added to each rate, in the error alone, as in the studentised tests.
+    # Add one event and one non-event to each rate, only in the standard error, as in the studentised tests.
     error = np.sqrt(_variance(events, sizes) + _variance(total - events, n - sizes))
     low, high = (np.clip(rate - rest + side * critical * error, -1, 1) for side in (-1, 1))
     return Tested(sizes.astype(int), events.astype(int), rate, rest, low, high, statistic, p)
@@ -190,7 +197,7 @@ def _variance(events: Array, trials: Array) -> Array:
 
 
 def binned(values: Array, number: int, most: int) -> Coded | None:
-    """Return numbers (n,) cut into at most ``number`` groups of equal counts; None for up to ``most`` distinct ones."""
+    """Cut numbers (n,) into at most ``number`` groups of equal counts; None for up to ``most`` distinct numbers."""
     if len(np.unique(values)) <= most:
         return None
     cuts = np.unique(np.quantile(values, np.arange(1, number) / number, method="lower"))

@@ -1,1 +1,1 @@
-"""The plan of a comparison: rows, power, and the gap that is detected."""
+"""Plan a comparison: rows, power, and the detectable gap."""

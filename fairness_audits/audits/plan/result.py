@@ -1,4 +1,4 @@
-"""From the settings of a plan to its result."""
+"""Compute a plan and assemble its result."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,12 +22,12 @@ auc_formula: The variance of the AUC is that of Hanley and McNeil (1982).
 
 
 def from_files(settings: Settings) -> Result:
-    """Return the plan. A plan reads no file."""
+    """Return the plan. No file is read."""
     return planned(settings)
 
 
 def planned(settings: Settings) -> Result:
-    """Compute what the settings leave open: rows, power or gap. Raises InvalidInput where they do not fit together."""
+    """Compute the missing one of rows, power and gap. Raises InvalidInput if the settings conflict."""
     plan = _plan(settings)
     found = _answers(settings, plan)
     rows, value = found["rows"], settings.value
@@ -97,7 +97,7 @@ def _plan(settings: Settings) -> Planned:
 
 
 def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
-    """Return rows, gap and power, with what was left open filled in."""
+    """Return rows, gap and power, including the missing one."""
     gap = settings.gap if settings.gap is not None or settings.margin is None else 0.0
     first = settings.value + (gap or 0.0)
     if settings.metric != "mean" and not 0 <= first <= 1:
@@ -128,7 +128,7 @@ def _headline(found: Mapping[str, Any]) -> str:
 
 
 def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:
-    """Say rows, gap and power."""
+    """Say the rows, gap and power."""
     aim = f"show a difference of at most {settings.margin:g}" if settings.margin else "reject equality"
     if found["rows"] is None:
         return f"No number of rows gives a power of {percent(settings.power)} to {aim}."

@@ -52,4 +52,4 @@ class Test(Options, title="test"):
 
 
 class Settings(Question, Groups, Test, Output):
-    """Every option of a plan."""
+    """The options of a plan."""

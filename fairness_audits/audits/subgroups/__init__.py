@@ -1,1 +1,1 @@
-"""The worst subgroup: a rate in every intersection of columns, with one family of tests."""
+"""Find the worst subgroup: a rate in every intersection of columns, with one family of tests."""

@@ -1,4 +1,4 @@
-"""From the settings of the search for the worst subgroup to its result."""
+"""Search for the worst subgroup and assemble the result."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -45,7 +45,7 @@ NAMED, SHOWN = 3, 20
 
 
 def from_files(settings: Settings) -> Result:
-    """Return the search in files. Raises ValueError for everything that the user can mend."""
+    """Search the rows in files. Raises ValueError for every error that the user can correct."""
     with opened(settings.predictions, "duckdb", **settings.some("missing", "separator")) as table:
         return audited(settings, table)
 
@@ -85,7 +85,7 @@ def audited(settings: Settings, table: tables.Table) -> Result:
 
 
 def _read(settings: Settings, table: tables.Table) -> tuple[Array, Array, dict[str, Coded]]:
-    """Return the events, the rows that the rate is a share of, and the columns as codes."""
+    """Return the events, the rows in the denominator of the rate, and the columns as codes."""
     rate = RATES[settings.metric]
     if settings.label is None and settings.metric not in WITHOUT_LABEL:
         raise InvalidInput(f"Rate {settings.metric} needs the true class", option="label", remedy="Give it by --label")
@@ -114,7 +114,7 @@ def _read(settings: Settings, table: tables.Table) -> tuple[Array, Array, dict[s
 
 
 def _coded(table: tables.Table, name: str, column: pd.Series, settings: Settings) -> Coded:
-    """Return a column as codes: numbers with many values cut into groups, other values as they are."""
+    """Return a column as codes. Numbers with many values are cut into groups; other values are kept."""
     values = Values.of(table, name, "columns", column)
     if len(values.distinct) > DISTINCT:
         numbers, faults = doubles(column, Score(name))
@@ -147,7 +147,7 @@ def _entries(found: Subgroups, tested: Tested, alpha: float) -> list[dict[str, A
 
 
 def _name(entry: Mapping[str, Any]) -> str:
-    """``age 25 to 34, sex female``."""
+    """Return the name of a subgroup, such as ``age 25 to 34, sex female``."""
     return ", ".join(f"{column} {value}" for column, value in entry["subgroup"].items())
 
 

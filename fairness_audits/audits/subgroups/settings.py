@@ -56,4 +56,4 @@ class Test(Options, title="test"):
 
 
 class Settings(Data, Search, Test, Files, Output):
-    """Every option of the search for the worst subgroup."""
+    """The options of the search for the worst subgroup."""
