@@ -184,10 +184,10 @@ def compare(
     >>> old = [0, 1, 1, 1] * 100
     >>> changes = compare(old, [1] * 400, y, group=group, metric="tpr", draws=199).to_frame()
     >>> print(changes[["what", "first", "second", "rejected"]].to_string(index=False))
-        what  first  second  rejected
-           f    0.5     1.0      True
-           m    1.0     1.0     False
-     gap f - m   -0.5     0.0      True
+         what  first  second  rejected
+            f    0.5     1.0      True
+            m    1.0     1.0     False
+    gap f - m   -0.5     0.0      True
     """
     from fairness_audits.audits.compare.result import audited
     from fairness_audits.inputs.columns import Columns

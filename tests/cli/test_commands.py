@@ -28,7 +28,7 @@ AUDITS = {
     "fliptest": (
         "--reverse --null-draws 3",
         "flipsets.csv marginals_forward.pdf marginals_forward.png marginals_reverse.pdf marginals_reverse.png "
-        "transparency.csv transparency_forward.pdf transparency_forward.png transparency_reverse.pdf "
+        "people.csv transparency.csv transparency_forward.pdf transparency_forward.png transparency_reverse.pdf "
         "transparency_reverse.png",
     ),
     "robustness": ("--group sex,place", "curves_exact.pdf curves_exact.png distances.csv groups.csv"),
@@ -150,8 +150,7 @@ def test_every_level_has_a_help() -> None:
         (
             "torch",
             2,
-            "error: this audit needs torch, which is not installed: pip install --editable '.[torch]' in the "
-            "project's folder\n",
+            "error: this audit needs torch, which is not installed: pip install torch (in the extra 'torch')\n",
         ),
         ("keys", 130, "interrupted: no result was written\n"),
     ],

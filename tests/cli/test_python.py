@@ -81,7 +81,8 @@ def test_a_fliptest_is_that_of_the_command(office: Path) -> None:
     made = json_of("fliptest", "--features", "experience,tests,region", "--reverse")
     inputs = rows[["experience", "tests", "region"]]
     call: dict[str, Any] = {"y": rows["hired"], "ids": rows["person"], "source": "female", "target": "male"}
-    result = fa.fliptest(model.probability, inputs, rows["sex"], **call, map="exact", reverse=True, null_draws=0)
+    options: dict[str, Any] = {"map": "exact", "reverse": True, "null_draws": 0, "refits": 0}
+    result = fa.fliptest(model.probability, inputs, rows["sex"], **call, **options)
     same(made, result)
     assert set(result.to_frame("flipsets")["audit_id"]) <= set(rows["person"])
 

@@ -14,7 +14,7 @@ from fairness_audits.inputs.encoding import Encoding
 from fairness_audits.inputs.model import Computing, Model, named_as
 from fairness_audits.inputs.probe import JUMPING, TRIED_ROWS, Answers, Scores, answered, jumps, probed
 from fairness_audits.inputs.table import Rows, Source, Units, drawn
-from fairness_audits.messages import check_columns
+from fairness_audits.messages import SHOWN, advised, check_columns, listed
 from fairness_audits.seeds import generators
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
@@ -97,6 +97,14 @@ def trial_of(
     try:
         answers = asked(some)
     except ValueError as error:
+        if encoding.levels and model.kind == "function":
+            raise InvalidInput(
+                f"{error}. The data frame has text in {listed(list(map(repr, encoding.levels)), SHOWN)}",
+                option="features",
+                column=next(iter(encoding.levels)),
+                remedy="If the model takes numbers only, encode these columns, or leave them out, "
+                f"{advised('drop', ','.join(encoding.levels))}",
+            ) from error
         raise failed or error from error
     share = jumps(lambda z: answers.probabilities(scale.outward(z)), scale.inward(everyone.features[some]), directions)
     stepped = share >= JUMPING or bool(encoding.levels)
