@@ -36,7 +36,8 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
         notes=(
             "A share of agreeing signs is of groups that share points, and an accuracy of one training is of test "
             "images that both sides share; the predictive check treats them as independent and knows nothing of how "
-            "trainings differ. sigma differences: Welch's test over the groups. Medians of one training have no spread.",
+            "trainings differ. sigma differences: Welch's test over the groups. Medians of one training have no "
+            "spread.",
             *study.not_run(audited),
         ),
     )
