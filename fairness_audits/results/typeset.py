@@ -157,7 +157,7 @@ def html_row(columns: Iterable[Column], cells: Iterable[str], say: Callable[[str
 
 
 def csv(table: Table) -> str:
-    """Return the CSV at full precision, with own columns for an estimate's spread, count and interval."""
+    """Return the CSV at full precision, with separate columns for an estimate's spread, count and interval."""
     buffer = io.StringIO()
     writer = comma_separated.writer(buffer, lineterminator="\n")
     parts = [_parts(table, place) for place in range(len(table.columns))]

@@ -108,7 +108,7 @@ def fit(
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
-    """Return G_t(x) for x in ``rows[t]`` (n_t, d): (n_t, d) each. Rows that are not finite give such images."""
+    """Return G_t(x) for x in ``rows[t]`` (n_t, d): (n_t, d) each. A row that is not finite has no finite image."""
     return [
         outputs({name: values[t] for name, values in parameters.items()}, np.asarray(x, dtype=float))
         for t, x in enumerate(rows)

@@ -16,7 +16,8 @@ class Config(Checked, of="transport"):
     stay within ``clip``, and the critic makes ``rounds`` rounds for each of the generator's ``steps``. ``batch_size``
     is n and ``cost_weight`` lambda. The maps are checked every ``check_every`` steps and after the last step.
     ``selection`` "last" keeps the last map, "best" the checked map with the smallest maximum Kolmogorov-Smirnov
-    statistic over the features. Training uses ``threads`` threads, one trial in each; the results do not depend on it.
+    statistic over the features. Training runs one trial in each of ``threads`` threads, whose number does not affect
+    the results.
     """
 
     hidden_units: Count
