@@ -58,24 +58,24 @@ from pipeline.workflow.plugins import configure
 STEPS, OVERSHOOT = 100, 0.02
 SLACKS = (1.5, 3.0, np.inf)
 SAME = 1e-3
-"""Relative difference up to which two distances count as the same."""
+"""Relative difference up to which two distances count as equal."""
 SEARCHES, ITERATIONS, LEARNING_RATE, INITIAL_C = 5, 100, 5e-3, 1e-2
 MINIMUM_NORM_STEPS = 100
 RULE_SAMPLES, RULE_POINTS, TOLERANCES, SHARES = 100_000, 200, (0.1, 0.2), (0.6, 0.75, 0.9, 0.99, 0.999, 0.9999, 1.0)
 BATCH = 32
 LONG = 20.0
-"""Seconds after which a run is not repeated with another batch."""
+"""Duration in seconds beyond which a run is not repeated with another batch size."""
 PEERS = {"foolbox": "Foolbox", "adv_lib": "adv-lib", "torchattacks": "torchattacks", "art": "ART"}
 SLOW = ("torchattacks", "ART")
 
 Images = torch.Tensor
 Attack = Callable[[Images, Images], Images]
-"""Images and labels -> changed images."""
+"""A function from images and labels to changed images."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A network on its device, and images (n, c, h, w) that it puts into their classes (n,)."""
+    """A network on its device, and images (n, c, h, w) that it classifies correctly, with their classes (n,)."""
 
     f: torch.nn.Module
     images: Images
@@ -83,7 +83,7 @@ class Subject:
     classes: int
 
     def seconds(self, run: Callable[[], Any]) -> tuple[float, Any]:
-        """How long a run took, and its result: processor time, or time on a GPU."""
+        """Return the processor time of a run, or its wall time on a GPU, and its result."""
         if self.images.device.type == "cpu":
             start = time.process_time()
             result = run()
@@ -95,7 +95,7 @@ class Subject:
         return time.perf_counter() - start, result
 
     def measured(self, changed: Images) -> Array:
-        """||x' - x||_2 of the first so many images, NaN where x' is still of x's class."""
+        """Return ||x' - x||_2 of the first ``len(changed)`` images, NaN if x' still has the class of x."""
         count = len(changed)
         changed = changed.detach().to(self.images).clamp(0, 1)
         with torch.no_grad():
@@ -105,7 +105,7 @@ class Subject:
 
 
 def main() -> None:
-    """Run what is asked for and print it."""
+    """Run and print the requested comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=128, help="images attacked (128)")
     parser.add_argument("--slow-points", type=int, default=16, help="images for torchattacks, ART and smoothing (16)")
@@ -126,7 +126,7 @@ def main() -> None:
 
 
 def posed(options: argparse.Namespace) -> Subject:
-    """The network and its correctly classified test images; says what they are."""
+    """Return the network and its correctly classified test images, and print a description."""
     dataset: Any = io.load_if_present(options.dataset) if options.dataset else enlarged_digits()
     classifier = io.load(options.classifier, Classifier) if options.classifier else trained(dataset)
     f = networks.of_checkpoint(classifier, dataset, classifier.repetitions - 1, torch.device(options.device))
@@ -146,7 +146,7 @@ def posed(options: argparse.Namespace) -> Subject:
 
 
 def enlarged_digits() -> ImageDataset:
-    """The digits at 32 x 32 pixels, interpolated in 15 steps between two greys."""
+    """Return the digits at 32 x 32 pixels, with 15 interpolation steps between adjacent grey values."""
     rows, config = digits.parse(), configure(digits, study_settings("dataset", "digits"))
     assert isinstance(rows.pictures, Held)
     finer = replace(rows, pictures=Held(resized(15 * rows.pictures.images, config.image_size)))
@@ -155,20 +155,20 @@ def enlarged_digits() -> ImageDataset:
 
 
 def trained(dataset: ImageDataset) -> Classifier:
-    """The UTK Classifier, in six epochs."""
+    """Train the UTK Classifier for six epochs."""
     values = study_settings("method", "standard")
     values |= {"model": "utk_classifier", "epochs": 6, "learning_rate": 0.01, "checkpoints": ["last"]}
     return sgd.fit(dataset, configure(sgd, values), generators("benchmark", repetitions=1))
 
 
 def compare_deepfool(subject: Subject, options: argparse.Namespace) -> None:
-    """DeepFool of every library."""
+    """Compare DeepFool across libraries."""
     ours = {"ours": lambda x, y, how: deepfool(subject.f, x, y, steps=STEPS, overshoot=OVERSHOOT, execution=how)}
     compare(subject, options, "DeepFool", ours, dict(peers(subject, "deepfool")))
 
 
 def compare_classes(subject: Subject, options: argparse.Namespace) -> None:
-    """How many of our distances are Foolbox's, which computes the gradient of every candidate, by what we leave out."""
+    """Count our distances that equal Foolbox's, by ``slack``; Foolbox computes the gradients of all candidates."""
     peer = next(of_foolbox(subject, "deepfool"))[1]
     speed, changed = fastest(subject, peer, options.points)
     theirs = subject.measured(changed)
@@ -185,7 +185,7 @@ def compare_classes(subject: Subject, options: argparse.Namespace) -> None:
 
 
 def compare_carlini_wagner(subject: Subject, options: argparse.Namespace) -> None:
-    """Carlini and Wagner's L2 attack of every library; ours also with every iteration of every search."""
+    """Compare Carlini and Wagner's L2 attack across libraries; ours also without early stopping."""
 
     def attack(x: Images, y: Images, how: Execution, **every: Any) -> Distances:
         return carlini_wagner(
@@ -208,7 +208,7 @@ def compare_carlini_wagner(subject: Subject, options: argparse.Namespace) -> Non
 
 
 def compare_minimum_norm(subject: Subject, options: argparse.Namespace) -> None:
-    """What tighter attacks find: ours from DeepFool's images in 20 steps, others in 100."""
+    """Compare tighter attacks: ours starts at DeepFool's images and takes 20 steps, the others take 100."""
     ours = {"ours, FMN, 20 steps": lambda x, y, how: fmn(subject.f, x, y, execution=how)}
     compare(subject, options, "Tighter attacks", ours, dict(peers(subject, "minimum_norm")))
 
@@ -220,7 +220,7 @@ def compare(
     ours: dict[str, Callable[..., Distances]],
     others: dict[str, Attack],
 ) -> None:
-    """Print the speed, the median distance, the median ratio to ours and the failures of each."""
+    """Print the speed, the median distance, the median ratio to ours and the failures of each attack."""
     print(f"\n{title}\n{'':34}{'images/s':>10}{'points':>8}{'median':>9}{'ratio':>8}{'failed':>8}")
     first: Array | None = None
     for name, attack in ours.items():
@@ -238,7 +238,7 @@ def compare(
 
 
 def fastest(subject: Subject, attack: Attack, count: int) -> tuple[float, Images]:
-    """Images per second with the better batch size, and the changed images, of the first so many."""
+    """Return images per second with the better batch size, and the changed images, for the first ``count`` images."""
     best, changed = 0.0, subject.images
     images, label = subject.images[:count], subject.label[:count]
     for size in sorted({min(BATCH, count), count}):
@@ -252,7 +252,7 @@ def fastest(subject: Subject, attack: Attack, count: int) -> tuple[float, Images
 
 
 def tell(name: str, speed: float, distance: Array, ours: Array) -> None:
-    """One line."""
+    """Print one line of the table."""
     both = np.isfinite(distance) & np.isfinite(ours[: len(distance)])
     ratio = np.median(distance[both] / ours[: len(distance)][both]) if both.any() else np.nan
     print(
@@ -262,7 +262,7 @@ def tell(name: str, speed: float, distance: Array, ours: Array) -> None:
 
 
 def peers(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]:
-    """The attacks of this kind of every library that is installed; the others are announced."""
+    """Yield the attacks of this kind from all installed libraries, and print the libraries that are missing."""
     torchvision()
     for package, title in PEERS.items():
         try:
@@ -275,7 +275,7 @@ def peers(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]:
 
 
 def of_foolbox(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]:
-    """Foolbox; its C&W ends a search early by the sum over the batch, or not at all."""
+    """Yield Foolbox's attacks. Its C&W stops a search early by the loss summed over the batch, or never."""
     foolbox: Any = importlib.import_module("foolbox")
     model = foolbox.PyTorchModel(subject.f, bounds=(0, 1), device=subject.images.device)
 
@@ -294,7 +294,7 @@ def of_foolbox(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]:
 
 
 def of_adv_lib(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]:
-    """adv-lib."""
+    """Yield adv-lib's attacks."""
     from adv_lib import attacks
 
     f = subject.f
@@ -320,7 +320,7 @@ def of_adv_lib(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]:
 
 
 def of_torchattacks(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]:
-    """torchattacks; its C&W has no search for c, so c is 1 for as many iterations."""
+    """Yield torchattacks' attacks. Its C&W has no search for c, so c is 1 and the iterations are as many in total."""
     import torchattacks
 
     if kind == "deepfool":
@@ -331,7 +331,7 @@ def of_torchattacks(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]
 
 
 def of_art(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]:
-    """ART."""
+    """Yield ART's attacks."""
     from art.attacks import evasion
     from art.estimators.classification import PyTorchClassifier
 
@@ -365,12 +365,12 @@ def of_art(subject: Subject, kind: str) -> Iterator[tuple[str, Attack]]:
 
 
 def one_hot(label: Images, classes: int) -> Array:
-    """(n,) -> (n, classes)."""
+    """Return labels (n,) as one-hot rows (n, classes)."""
     return np.eye(classes, dtype=np.float32)[label.cpu().numpy()]
 
 
 def compare_smoothing(subject: Subject, options: argparse.Namespace) -> None:
-    """Forward passes and radii of the adaptive rule beside those of the fixed one, at the same confidence."""
+    """Compare forward passes and radii of the adaptive and the fixed rule at the same confidence."""
     count, samples = options.slow_points, options.samples
     print(f"\nCertified radii, sigma .125, alpha .001, {count} points, at most {samples:,} samples")
     print(f"{'':34}{'passes':>10}{'seconds':>9}{'median radius':>15}{'mean':>9}{'radius 0':>11}")
@@ -395,19 +395,19 @@ def compare_smoothing(subject: Subject, options: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class Coins:
-    """In place of a network: noisy images of point i are of its class with probability ``share[i]``."""
+    """A substitute for a network: noisy images of point i have its class with probability ``share[i]``."""
 
     share: Array
     rng: np.random.Generator
 
     def cast(self, points: Array, _: int, start: int, stop: int) -> Iterator[tuple[Array, Array]]:
-        """The classes of all samples of one point, 0 where it is its own."""
+        """Yield the classes of all samples of each point; 0 is the point's own class."""
         for point in points:
             yield np.array([point]), (self.rng.random((1, stop - start)) >= self.share[point]).astype(int)
 
 
 def compare_rules(_: Subject, __: argparse.Namespace) -> None:
-    """The share of the fixed rule's samples, by the probability of the class, and what it costs of the radius."""
+    """Print the adaptive rule's share of the samples and its relative radius, by the probability of the class."""
     print(
         f"\nSamples of the adaptive rule, of {RULE_SAMPLES:,}, and its radius over that of the fixed rule; alpha .001"
     )

@@ -38,7 +38,7 @@ REFERENCE = "NumPy closed form, blocks of 500"
 
 @dataclass(frozen=True)
 class Problem:
-    """The first n test points of one split, a network of the mlp architecture (no repetition axis), a fair metric."""
+    """The first n test points of one split, an mlp network (without repetition axis) and a fair metric."""
 
     x: np.ndarray
     y: np.ndarray
@@ -48,11 +48,11 @@ class Problem:
 
     @property
     def plan(self) -> Plan:
-        """The attack."""
+        """Return the plan of the attack."""
         return Plan(self.metric, REGULARIZATION, np.full(self.steps, STEP_SIZE), [self.steps])
 
     def module(self, dtype: torch.dtype) -> torch.nn.Module:
-        """The network as users have theirs: a torch module that returns logits."""
+        """Return the network as a torch module that returns logits, as users have it."""
         return plain_network(self.parameters, dtype)
 
 
@@ -96,13 +96,13 @@ def main() -> None:
 
 
 def trained(dataset: Dataset) -> Classifier:
-    """The study's baseline network."""
+    """Train the study's baseline network."""
     config = configure(baseline, study_settings("method", "baseline"))
     return baseline.fit(dataset, config, generators("benchmark", repetitions=1))
 
 
 def posed(dataset: Dataset, classifier: Classifier, points: int, steps: int) -> Problem:
-    """The audit of repetition 0."""
+    """Return the audit problem of repetition 0."""
     batch = dataset.batch("test", 1)
     inputs = [dataset.feature_names.index(name) for name in dataset.sensitive_inputs]
     metric = learn(batch.features[0], {name: values[0] for name, values in batch.protected.items()}, inputs)
@@ -111,7 +111,7 @@ def posed(dataset: Dataset, classifier: Classifier, points: int, steps: int) -> 
 
 
 def engines(problem: Problem, loop_points: int) -> Iterator[tuple[str, Callable[[], Outcome]]]:
-    """Names and runs, ours first; a peer that is not installed is announced and left out."""
+    """Yield names and runs, ours first; print a message for a peer that is not installed."""
     yield REFERENCE, lambda: closed_form(problem)
     yield "hidden-unit space (compiled)", lambda: hidden_units(problem)
     yield "autograd, float64", lambda: automatic(problem, "float64")
@@ -129,7 +129,7 @@ def engines(problem: Problem, loop_points: int) -> Iterator[tuple[str, Callable[
 
 
 def hidden_units(problem: Problem) -> Outcome:
-    """Our engine for one hidden ReLU layer. Compiled beforehand, as it is from the second process on."""
+    """Time our engine for one hidden ReLU layer, compiled beforehand, as in every process except the first."""
     stacked = {name: values[None] for name, values in problem.parameters.items()}
 
     def attack(points: int) -> Outcome:
@@ -143,7 +143,7 @@ def hidden_units(problem: Problem) -> Outcome:
 
 
 def closed_form(problem: Problem) -> Outcome:
-    """The plain loop with the architecture's gradient in NumPy."""
+    """Time the plain loop with the architecture's gradient in NumPy."""
     stacked = {name: values[None] for name, values in problem.parameters.items()}
     started = time.process_time()
     flow = gradient_flow_in_blocks(
@@ -156,7 +156,7 @@ def closed_form(problem: Problem) -> Outcome:
 
 
 def automatic(problem: Problem, dtype: str) -> Outcome:
-    """The engine for any torch network."""
+    """Time the engine for arbitrary torch networks."""
     net = problem.module(getattr(torch, dtype))
     started = time.process_time()
     flow = autograd.attack(net, problem.x, problem.y, problem.plan, dtype=dtype)
@@ -164,7 +164,7 @@ def automatic(problem: Problem, dtype: str) -> Outcome:
 
 
 def per_sample(problem: Problem, points: int) -> Outcome:
-    """One point after the other through an automatic-differentiation graph that holds loss and penalty."""
+    """Time automatic differentiation of loss and penalty, one point after the other."""
     net, sigma = problem.module(torch.float64), torch.as_tensor(problem.metric.matrix)
     cross_entropy = torch.nn.functional.cross_entropy
     original, attacked = np.empty(points), np.empty(points)
@@ -185,10 +185,10 @@ def per_sample(problem: Problem, points: int) -> Outcome:
 
 
 def infairness(problem: Problem) -> Outcome:
-    """inFairness' auditor, made to compute the same thing.
+    """Time inFairness' auditor, configured to compute the same result.
 
-    It differentiates the mean over the batch, so its learning rate is n times ours, and it starts from random noise of
-    +-.1, which is switched off.
+    It differentiates the mean over the batch, so its learning rate is n times ours. Its random start of +-.1 is
+    switched off.
     """
     from inFairness.auditor import SenSRAuditor
     from inFairness.distances import MahalanobisDistances
@@ -212,9 +212,9 @@ def infairness(problem: Problem) -> Outcome:
 
 
 def report(problem: Problem, outcomes: dict[str, Outcome]) -> None:
-    """Print the limit and the table."""
+    """Print the floating-point limit and the table."""
     (d, hidden), k = problem.parameters["w1"].shape, problem.metric.basis.shape[1]
-    # Two products with each weight matrix, forward and backward, and two with the basis of the sensitive subspace.
+    # Two products with each weight matrix (forward and backward), and two with the basis of the sensitive subspace.
     operations = len(problem.y) * problem.steps * (2 * 2 * d * hidden + 2 * 2 * hidden * 2 + 2 * 2 * d * k)
     speed = {dtype: multiplication_speed(dtype) for dtype in ("float64", "float32")}
     print(f"The plain iteration takes {operations / 1e9:.1f} GFLOP in matrix products. At the speed of large ones:")
@@ -242,7 +242,7 @@ def report(problem: Problem, outcomes: dict[str, Outcome]) -> None:
 
 
 def multiplication_speed(dtype: str) -> float:
-    """Floating-point operations a second in products of 1024 x 1024 matrices: the best of ten."""
+    """Return floating-point operations per second in products of 1024 x 1024 matrices, the best of ten."""
     a = np.random.default_rng(0).normal(size=(1024, 1024)).astype(dtype)
     best = np.inf
     for _ in range(10):

@@ -78,11 +78,11 @@ ot.emd([], [], ot.dist(a, b, metric="cityblock") ** 2, numItermax=10**8)
 """,
     ),
 }
-"""What the peer does, and how."""
+"""Description and code of each command's peer."""
 
 
 def write_rows(folder: Path, n: int, features: bool) -> None:
-    """Two groups that differ in two of ten features, a label, a score and a decision; or these without the features."""
+    """Write rows of two groups with label, score, decision and, on request, ten features, two of which differ."""
     rng = np.random.default_rng(0)
     group = rng.random(n) < 0.4
     x = rng.normal(size=(n, FEATURES))
@@ -98,7 +98,7 @@ def write_rows(folder: Path, n: int, features: bool) -> None:
 
 
 def measured(command: list[str], folder: Path) -> tuple[float, float] | None:
-    """Processor seconds and largest memory in MB of a command in ``folder``; None where it fails."""
+    """Return processor seconds and peak memory in MB of a command in ``folder``; None if it fails."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(["", *sys.path])}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=environment)
@@ -111,7 +111,7 @@ def measured(command: list[str], folder: Path) -> tuple[float, float] | None:
 
 
 def shown(found: tuple[float, float] | None) -> str:
-    """Both numbers as cells."""
+    """Format both numbers as table cells."""
     return "- | -" if found is None else f"{found[0]:.1f} | {found[1]:,.0f}"
 
 

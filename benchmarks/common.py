@@ -1,4 +1,4 @@
-"""What several comparisons share: the study's settings, drawn rows of Adult's shape, plain networks, and the clock."""
+"""Shared parts of the benchmarks: the study's settings, simulated rows of Adult's shape, plain networks and a timer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.workflow.config import CONF
 
 
 def seconds(run: Callable[[], object], repeats: int) -> float:
-    """The least processor time of several runs."""
+    """Return the least processor time of several runs."""
     least = np.inf
     for _ in range(repeats):
         start = time.process_time()
@@ -25,14 +25,17 @@ def seconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def study_settings(group: str, name: str, dataset: str = "") -> dict[str, Any]:
-    """What ``conf`` says of a method, map or dataset, for ``dataset`` where that has values of its own."""
+    """Return the settings in ``conf`` of a method, map or dataset, with the specific values for ``dataset``."""
     values = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
     special = values.pop("per_dataset", None) or {}
     return {**values, **special.get(dataset, {})}
 
 
 def drawn_dataset(rows: int, tested: int, repetitions: int) -> Dataset:
-    """Adult's shape: 5 continuous features, one-hot blocks of 7, 7, 14 and 6, two attributes that shift them all."""
+    """Simulate data of Adult's shape: 5 continuous features, one-hot blocks of 7, 7, 14 and 6, two attributes.
+
+    The attributes shift all features.
+    """
     rng = np.random.default_rng(0)
     groups = {"sex": rng.integers(0, 2, rows), "race": (rng.random(rows) < 0.85).astype(int)}
     shift = np.stack(list(groups.values()), axis=1) - 0.5
@@ -51,7 +54,7 @@ def drawn_dataset(rows: int, tested: int, repetitions: int) -> Dataset:
 
 
 def plain_network(layers: Mapping[str, Array], dtype: torch.dtype = torch.float32) -> torch.nn.Sequential:
-    """Rectified layers ``w1`` (inputs, units), ``b1`` (units,), ``w2`` and so on as users of torch write theirs."""
+    """Return a torch module of rectified layers ``w1`` (inputs, units), ``b1`` (units,), ``w2`` and so on."""
     parts: list[torch.nn.Module] = []
     for number in range(1, len(layers) // 2 + 1):
         weights, bias = layers[f"w{number}"], layers[f"b{number}"]

@@ -29,17 +29,17 @@ IMAGES = {
     **{"digits": (1_437, 360, 10, 1), "cifar10": (50_000, 10_000, 10, 3), "cifar100": (50_000, 10_000, 100, 3)},
     **{"cifar100_super": (50_000, 10_000, 20, 3), "utkface": (18_965, 4_742, 5, 3), "adience": (14_007, 3_445, 8, 3)},
 }
-"""Of each data set: images to train on and to test, classes, channels."""
+"""Number of training images, test images, classes and channels of each data set."""
 COST = {"exact": 0, "deepfool": 12, "fmn": 63, "carlini_wagner": 1_050}
-"""Evaluations that a point takes, a step back counted as two: docs/guide/robustness_bias.md."""
+"""Evaluations per point, where a backward pass counts as two: docs/guide/robustness_bias.md."""
 NOISY = 0.5
-"""The share of the samples that a certificate takes, of those that it may."""
+"""Share of the allowed samples that a certificate uses."""
 RIGHT = 0.75
 CPU = torch.device("cpu")
 
 
 class Shape(NamedTuple):
-    """As much of a data set as a network is built from."""
+    """The parts of a data set that determine a network."""
 
     name: str
     images: np.ndarray
@@ -50,14 +50,14 @@ class Shape(NamedTuple):
 
 
 def shape_of(name: str, size: int) -> Shape:
-    """A data set's shape."""
+    """Return the shape of a data set."""
     _, _, classes, channels = IMAGES[name]
     images = np.zeros((2, channels, size, size), np.uint8)
     return Shape(name, images, np.array([0, 1]), tuple(range(classes)), (0.5,) * channels, (0.5,) * channels)
 
 
 def rate(step: Callable[[], object], images: int, seconds: float) -> float:
-    """Images a CPU-second."""
+    """Return the number of images per CPU-second."""
     step()
     start, done = time.process_time(), 0
     while time.process_time() - start < seconds:
@@ -67,12 +67,12 @@ def rate(step: Callable[[], object], images: int, seconds: float) -> float:
 
 
 def rates(section: Mapping[str, Any], seconds: float) -> tuple[float, float]:
-    """Of training and of evaluation, for the network of a resolved point."""
+    """Return the rates of training and of evaluation for the network of a resolved point."""
     method, data = section["method"], section["dataset"]
     shape = shape_of(data["name"], data["image_size"])
     torch.manual_seed(0)
     network: Any = networks.network(method["model"], shape, method["width"], method["input_size"])  # type: ignore[arg-type]
-    # A batch of few large images takes as long an image as one of many.
+    # For large images, a small batch takes as long per image as a large batch.
     size = min(method["batch_size"], max(2, 2**18 // (method["input_size"] or data["image_size"]) ** 2))
     pixels = torch.rand(size, *shape.images.shape[1:])
     label = torch.zeros(size, dtype=torch.long)
@@ -92,7 +92,7 @@ def rates(section: Mapping[str, Any], seconds: float) -> tuple[float, float]:
 
 
 def cost(section: Mapping[str, Any], trained: float, evaluated: float) -> tuple[float, float]:
-    """CPU-seconds of a point's training and audit."""
+    """Return the CPU-seconds of a point's training and of its audit."""
     method, audit, data = section["method"], section["audit"], section["dataset"]
     train, test = IMAGES[data["name"]][:2]
     train = min(train, data["train_points"] or train, method["train_points"] or train)
@@ -101,7 +101,7 @@ def cost(section: Mapping[str, Any], trained: float, evaluated: float) -> tuple[
         points = min(test, audit[f"{name}_points"] or test, data["test_points"] or test) * RIGHT
         checkpoints = 1 if audit.get(f"{name}_checkpoints") == "last" else len(method["checkpoints"])
         passes += checkpoints * points * (COST[name] if name in COST else NOISY * audit["smoothing_samples"])
-    # A penalty differentiates once more.
+    # The penalty needs one more differentiation.
     factor = 1.6 if method["kind"] == "adverm" else 1.0
     return factor * method["epochs"] * train / trained, passes / evaluated
 
@@ -132,7 +132,7 @@ def main() -> None:
 
 
 def _line(name: str, cells: Sequence[Any]) -> str:
-    """A row of training and audit hours, and their sums."""
+    """Return a row of training and audit hours with their sums."""
     known = [cell for cell in cells if cell is not None]
     texts = ("" if cell is None else "{:.1f} + {:.1f}".format(*cell) for cell in cells)
     return f"| {name} | {' | '.join(texts)} | {'{:.1f} + {:.1f}'.format(*np.sum(known, axis=0))} |"

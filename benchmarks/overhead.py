@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def workflow(scale: str) -> Sequence[tuple[str, str]]:
-    """What Snakemake does before it runs a job, by what it does."""
+    """Return the steps of Snakemake before it runs a job, each with its code."""
     read = f"from pipeline.workflow.config import Workflow; w = Workflow.of({{'scale': {scale!r}}}, {{}})"
     dry = (
         "import sys; from snakemake.cli import main; sys.argv[0] = 'snakemake';"
@@ -65,12 +65,12 @@ def workflow(scale: str) -> Sequence[tuple[str, str]]:
 
 
 def least(code: str, repeats: int) -> float:
-    """CPU-seconds of a Python of its own that runs ``code``, the least of ``repeats``."""
+    """Return the least CPU-seconds of ``repeats`` Python processes that run ``code``."""
     return min(_seconds(code) for _ in range(repeats))
 
 
 def heavy(code: str) -> list[str]:
-    """Which of the heavy packages ``code`` loads."""
+    """Return the heavy packages that ``code`` loads."""
     asked = f"{code}\nimport sys; print(*(name for name in {HEAVY!r} if name in sys.modules))"
     return _run(asked).stdout.split()
 
@@ -85,7 +85,7 @@ def _seconds(code: str) -> float:
 def _run(code: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
-    # A dry run leaves by sys.exit(0).
+    # A dry run ends with sys.exit(0).
     if done.returncode:
         sys.exit(f"{code}\n{done.stdout}{done.stderr}")
     return done

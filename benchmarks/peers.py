@@ -41,7 +41,7 @@ class Audited:
 
     @property
     def women(self) -> np.ndarray:
-        """Which rows are of women, (n,)."""
+        """Return a mask of the women's rows, (n,)."""
         return (self.rows["sex"] == "Female").to_numpy()
 
     def counts(self, metric: str) -> tuple[int, int, int, int]:

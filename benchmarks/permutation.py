@@ -42,20 +42,20 @@ from fairness_audits.audits.permutation.permutation_test import permutation_test
 
 Array = np.ndarray
 COUNTABLE = 10**6
-"""Rows beyond which SciPy is spared the exact number of all permutations."""
+"""Number of rows beyond which SciPy skips the exact number of all permutations."""
 RATES = ("tpr", "fpr", "precision", "accuracy", "selection_rate")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Simulated predictions of two groups with other prevalences, and what the peers make of them beforehand."""
+    """Simulated predictions of two groups with different prevalences, and a random generator."""
 
     data: Predictions
     rng: np.random.Generator
 
     @classmethod
     def of(cls, n: int) -> Rows:
-        """n rows, 40 % of them in group b."""
+        """Simulate n rows, 40 % of them in group b."""
         rng = np.random.default_rng(1)
         group = (rng.random(n) < 0.4).astype(np.int64)
         label = (rng.random(n) < np.where(group == 0, 0.5, 0.3)).astype(np.int64)
@@ -64,30 +64,30 @@ class Rows:
 
 
 Method = Callable[[Rows, int], object]
-"""Makes a test of so many permutations."""
+"""A function that runs a test on rows with a number of permutations."""
 
 
 def exact_rates(rows: Rows, draws: int) -> None:
-    """Five rates by enumeration: no permutation is drawn."""
+    """Test five rates by enumeration, without random permutations."""
     counts = rows.data.counted()
     for metric in RATES:
         permutation_test(counts, metric, rng=rows.rng)
 
 
 def drawn_rates(rows: Rows, draws: int) -> None:
-    """Five rates, studentised, by draws of counts."""
+    """Test five studentised rates by random draws of counts."""
     counts = rows.data.counted()
     for metric in RATES:
         permutation_test(counts, metric, rng=rows.rng, draws=draws, method="studentized")
 
 
 def ranked_auc(rows: Rows, draws: int) -> None:
-    """AUC of untied scores with DeLong's variance in every permutation."""
+    """Test the AUC of untied scores with DeLong's variance in every permutation."""
     permutation_test(rows.data, "auc", rng=rows.rng, draws=draws)
 
 
 def binned_auc(rows: Rows, draws: int) -> None:
-    """AUC of a hundred score bins by draws of counts."""
+    """Test the AUC of a hundred score bins by random draws of counts."""
     edges = np.linspace(-4, 5, 101)
     cell = np.clip(np.searchsorted(edges, rows.data.score, "right") - 1, 0, 99)
     flat = (rows.data.group * 2 + rows.data.label) * 100 + cell
@@ -96,7 +96,7 @@ def binned_auc(rows: Rows, draws: int) -> None:
 
 
 def scipy_rate(rows: Rows, draws: int) -> float:
-    """scipy.stats.permutation_test of one rate, vectorised, in batches of 2^24 numbers."""
+    """Test one rate with scipy.stats.permutation_test, vectorised, in batches of 2^24 numbers."""
     data = rows.data
     assert data.prediction is not None
     code = (2 * data.label + data.prediction).astype(np.int8)
@@ -109,7 +109,7 @@ def scipy_rate(rows: Rows, draws: int) -> float:
 
 
 def scipy_auc(rows: Rows, draws: int) -> float:
-    """scipy.stats.permutation_test of the AUC, vectorised: a sort in every permutation."""
+    """Test the AUC with scipy.stats.permutation_test, vectorised, with a sort in every permutation."""
     rank = np.argsort(np.argsort(rows.data.score))
 
     def auc(part: Array, axis: int) -> Array:
@@ -125,7 +125,7 @@ def scipy_auc(rows: Rows, draws: int) -> float:
 
 
 def _scipy(values: Array, group: Array, statistic: Callable[..., Array], draws: int) -> float:
-    """The p-value."""
+    """Return the p-value."""
     from scipy.stats import permutation_test as peer
 
     samples = values[group == 0], values[group == 1]
@@ -137,7 +137,7 @@ def _scipy(values: Array, group: Array, statistic: Callable[..., Array], draws: 
 
 
 def loop_rates(rows: Rows, draws: int) -> None:
-    """A NumPy loop over shuffles of the group: five rates of both groups, not studentised."""
+    """Compute five rates of both groups, not studentised, in a NumPy loop over shuffles of the group."""
     data = rows.data
     assert data.prediction is not None
     cell = 2 * data.label + data.prediction
@@ -147,7 +147,7 @@ def loop_rates(rows: Rows, draws: int) -> None:
 
 
 def loop_auc(rows: Rows, draws: int) -> None:
-    """A NumPy loop over shuffles of the group, ranked once: the AUC of both groups, not studentised."""
+    """Compute the AUC of both groups, not studentised, in a NumPy loop over shuffles, with scores ranked once."""
     order = np.argsort(rows.data.score)
     label, group = rows.data.label[order], rows.data.group
     for _ in range(draws):
@@ -173,17 +173,17 @@ PEERS = {
     "AUC, compiled": ("AUC, scipy", "AUC, NumPy loop"),
     "AUC, 100 bins, count draws": ("AUC, scipy", "AUC, NumPy loop"),
 }
-"""Which peers each of our methods is compared with."""
+"""The peers of each of our methods."""
 AIMS = {"five rates, exact": 100, "five rates, count draws": 100, "AUC, compiled": 10}
 AIMED_AT = 10**6
-"""How many times faster than SciPy our methods are to be at this number of rows."""
+"""Number of rows at which our methods should be faster than SciPy by the factors in AIMS."""
 FEWEST = 4
-"""Permutations that are timed at least."""
+"""Minimum number of timed permutations."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Processor seconds for all B permutations, megabytes, and how many permutations were run."""
+    """Processor seconds for all B permutations, megabytes, and the number of permutations actually run."""
 
     method: str
     rows: int
@@ -194,12 +194,12 @@ class Measured:
 
     @property
     def text(self) -> str:
-        """Seconds, and from how many permutations where it was not all of them."""
+        """Return the seconds, and the number of permutations if they are extrapolated."""
         return f"{self.seconds:,.3g}" + (f" (from {self.ran:,})" if self.ran < self.draws else "")
 
 
 def measured(name: str, n: int, draws: int, budget: float) -> Measured:
-    """One method at one size; compiled code is compiled beforehand."""
+    """Measure one method at one size, after compilation."""
     method = METHODS[name]
     method(Rows.of(1000), 2)
     rows = Rows.of(n)
@@ -211,7 +211,7 @@ def measured(name: str, n: int, draws: int, budget: float) -> Measured:
         ran = min(draws, max(FEWEST, 2 * ran, int(budget / each)), 30 * ran)
         seconds = _seconds(method, rows, ran)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    # What does not grow with B (counting, ranking, a number of all permutations) is not multiplied.
+    # Extrapolate only the part that grows with B, not counting, ranking or the number of all permutations.
     total = seconds if ran >= draws else base + (seconds - base) * (draws - 1) / (ran - 1)
     return Measured(name, n, total, max(0.0, peak - before) / 2**20, ran, draws)
 
@@ -223,7 +223,7 @@ def _seconds(method: Method, rows: Rows, draws: int) -> float:
 
 
 def check_agreement() -> None:
-    """The peers test the same hypothesis: p-values of the same, not studentised, statistics agree."""
+    """Check that the peers test the same hypothesis: p-values agree for statistics that are not studentised."""
     rows = Rows.of(2000)
     for metric, peer in (("tpr", scipy_rate), ("auc", scipy_auc)):
         ours = permutation_test(rows.data, metric, rng=rows.rng, draws=4000, method="unstudentized").p_value
@@ -233,7 +233,7 @@ def check_agreement() -> None:
 
 
 def written(path: Path, n: int) -> None:
-    """A Parquet file of n rows: label y, decision d, score p, group g."""
+    """Write a Parquet file of n rows with label y, decision d, score p and group g."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -250,7 +250,7 @@ def written(path: Path, n: int) -> None:
 
 
 def from_parquet(path: str, draws: int) -> list[tuple[str, float, float, float]]:
-    """What is tested, seconds to count the rows with one thread, seconds to test the counts, megabytes in all."""
+    """Return each test's name, seconds to count the rows on one thread, seconds to test the counts, and megabytes."""
     from fairness_audits.tables import contingency
 
     rng, found = np.random.default_rng(1), []
@@ -272,19 +272,19 @@ def from_parquet(path: str, draws: int) -> list[tuple[str, float, float, float]]
 
 
 def slope(results: Sequence[Measured]) -> float:
-    """Of log seconds against log rows, by least squares."""
+    """Return the least-squares slope of log seconds against log rows."""
     x, y = np.log([r.rows for r in results]), np.log([max(r.seconds, 1e-6) for r in results])
     return float(np.polyfit(x, y, 1)[0]) if len(results) > 1 else float("nan")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose first column alone is text."""
+    """Return a Markdown table whose first column is text and whose other columns are numbers."""
     lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def report(results: Sequence[Measured], sizes: Sequence[int]) -> str:
-    """Seconds with their slope, megabytes, and how many times faster than each peer."""
+    """Return tables of seconds with their slope, of megabytes, and of speed ratios to each peer."""
     found = {(r.method, r.rows): r for r in results}
     head = ["", *(f"n = {n:,}" for n in sizes)]
     cells = {name: [found[name, n] for n in sizes] for name in METHODS}
@@ -305,7 +305,7 @@ def report(results: Sequence[Measured], sizes: Sequence[int]) -> str:
 
 
 def scan_report(n: int, size: int, found: Sequence[tuple[str, float, float, float]]) -> str:
-    """What the scan of a file takes of the whole."""
+    """Return a table with the scan's share of the total time."""
     head = ["", "scan, CPU-s", "tests, CPU-s", "the scan's share", "megabytes"]
     rows = [
         [title, f"{scan:.2f}", f"{test:.3f}", f"{100 * scan / (scan + test):.0f} %", f"{memory:,.0f}"]
@@ -315,9 +315,9 @@ def scan_report(n: int, size: int, found: Sequence[tuple[str, float, float, floa
 
 
 def methods_compared(options: argparse.Namespace) -> list[Measured]:
-    """Every method at every size, each in a process of its own: a child's peak memory starts from its parent's.
+    """Measure every method at every size, each in a new process, because peak memory is inherited from the parent.
 
-    What the file ``--csv`` has already, of the same number of permutations, is not measured again.
+    Measurements in the file ``--csv`` with the same number of permutations are not repeated.
     """
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as alone:
@@ -355,7 +355,7 @@ def _write(results: Sequence[Measured], path: Path | None) -> None:
 
 
 def main() -> None:
-    """Measure, print, and write the numbers if asked."""
+    """Measure and print, and write the numbers if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="up to 1e6 rows, 1e7 from Parquet, a budget of 2 seconds")
     parser.add_argument("--rows", type=int, nargs="+", help="numbers of rows (1e4, 1e5, 1e6 and 1e7)")

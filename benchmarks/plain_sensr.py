@@ -1,6 +1,6 @@
-"""SenSR's iterations as ``pipeline.methods.sensr`` states them, of one network in torch, by automatic differentiation.
+"""SenSR's iterations of ``pipeline.methods.sensr`` for one network, in torch with automatic differentiation.
 
-The compiled iterations are tested against these, and timed beside them.
+They are the reference for tests and timings of the compiled iterations.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pipeline.training.sensr_config import BETA_1, BETA_2, EPSILON, PENALTY_MAX,
 
 
 class Adam:
-    r"""m <- b_1 m + (1 - b_1) g,  v <- b_2 v + (1 - b_2) g^2,  step = lr_t m / (sqrt(v) + epsilon).
+    r"""Adam: m <- b_1 m + (1 - b_1) g,  v <- b_2 v + (1 - b_2) g^2,  step = lr_t m / (sqrt(v) + epsilon).
 
-    lr_t = lr sqrt(1 - b_2^t) / (1 - b_1^t): epsilon joins the square root before the bias of v is corrected, as in
-    TensorFlow 1. With gradients of a mean over a thousand samples it is not negligible.
+    lr_t = lr sqrt(1 - b_2^t) / (1 - b_1^t). As in TensorFlow 1, epsilon is added before the bias of v is corrected.
+    With gradients of a mean over a thousand samples, epsilon is not negligible.
     """
 
     def __init__(self, like: torch.Tensor) -> None:
@@ -40,7 +40,7 @@ class Adam:
 def ascend(
     objective: Callable[[torch.Tensor], torch.Tensor], start: torch.Tensor, rate: float, steps: int
 ) -> torch.Tensor:
-    """Adam's ascent."""
+    """Maximise the objective with Adam."""
     adam, at = Adam(start), start
     for _ in range(steps):
         at = at.detach().requires_grad_()
@@ -50,7 +50,7 @@ def ascend(
 
 
 def updated_lambda(penalty: float, distance: float, radius: float) -> float:
-    """lambda + max(d, rho) / min(d, rho) (d - rho), kept within its bounds; d = 0 gives the lower one."""
+    """Return lambda + max(d, rho) / min(d, rho) (d - rho), clipped to its bounds; the lower bound if d = 0."""
     if distance == 0:
         return PENALTY_MIN
     factor = max(distance, radius) / min(distance, radius)
@@ -58,7 +58,7 @@ def updated_lambda(penalty: float, distance: float, radius: float) -> float:
 
 
 class PlainIterations:
-    """One network in training, that of ``repetition``."""
+    """Training of one network, the network of ``repetition``."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class PlainIterations:
         self.failures = dict.fromkeys(("failed_subspace_attacks", "failed_full_attacks", "non_finite_attacks"), 0)
 
     def advance(self, rows: Array) -> Array:
-        """Iterate on the batches ``rows`` (iterations, n): loss, lambda and fair distance (iterations, 3)."""
+        """Iterate on the batches ``rows`` (iterations, n); return loss, lambda and fair distance (iterations, 3)."""
         return np.array([self.iterate(self.features[batch], self.label[batch]) for batch in torch.as_tensor(rows)])
 
     def iterate(self, x: torch.Tensor, label: torch.Tensor) -> tuple[float, float, float]:
-        """One iteration on the batch x (n, d), label (n,)."""
+        """Make one iteration on the batch x (n, d), label (n,)."""
 
         def mean_loss(points: torch.Tensor) -> torch.Tensor:
             return -mlp.log_probabilities(self.network, points).gather(-1, label[:, None]).mean()
@@ -120,9 +120,9 @@ class PlainIterations:
         return curve
 
     def parameters(self) -> dict[str, Array]:
-        """The parameters of ``fairness_audits.models.mlp``, of one network."""
+        """Return the parameters of one network of ``fairness_audits.models.mlp``."""
         return arrays(self.network)
 
     def facts(self) -> dict[str, float]:
-        """How many attacks failed, and the final lambda."""
+        """Return the numbers of failed attacks, and the final lambda."""
         return {**self.failures, "final_lambda": self.penalty}

@@ -33,7 +33,7 @@ PLAIN_SENSR_ITERATIONS = 10
 
 
 def main() -> None:
-    """Run every comparison and print it."""
+    """Run and print every comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", help="a prepared dataset (.npz)")
     parser.add_argument("--repetitions", type=int, default=10, help="repetitions in one batch (10)")
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def plain_baseline(dataset: Dataset, config: baseline.Config) -> Array:
-    """One network trained as everybody does, from repetition 0's weights and batches: its margins on test rows."""
+    """Train one plain torch network from repetition 0's weights and batches, and return its margins on test rows."""
     data, held_out = dataset.batch("train", 1), dataset.batch("test", 1)
     rngs = generators("benchmark", repetitions=1)
     start = glorot_networks(rngs, (data.features.shape[-1], config.hidden_units, 2))
@@ -73,7 +73,7 @@ def plain_baseline(dataset: Dataset, config: baseline.Config) -> Array:
 
 
 def compare_baseline(dataset: Dataset, repetitions: int, repeats: int) -> None:
-    """R repetitions in one batch against one, by this project and by plain torch."""
+    """Compare one repetition in plain torch with one and with R batched repetitions of ours."""
     config = configure(baseline, study_settings("method", "baseline", dataset.name))
 
     def ours(count: int) -> Any:
@@ -91,7 +91,7 @@ def compare_baseline(dataset: Dataset, repetitions: int, repeats: int) -> None:
 
 
 def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
-    """Compiled iterations of one repetition against those by automatic differentiation."""
+    """Compare compiled iterations of one repetition with iterations by automatic differentiation."""
     config = configure(sensr, study_settings("method", "sensr", dataset.name))
     data = dataset.batch("train", 1)
     metric = learn_batch(data, [dataset.feature_names.index(name) for name in dataset.sensitive_inputs])
@@ -119,7 +119,7 @@ def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
 
 
 def time_reductions(dataset: Dataset) -> None:
-    """Seconds of one repetition."""
+    """Time one repetition of Reductions."""
     config = configure(reductions, study_settings("method", "reductions", dataset.name))
     spent = seconds(lambda: reductions.fit(dataset, config, generators("benchmark", repetitions=1)), 1)
     print(f"Reductions, 1 repetition       {spent:8.2f} s")

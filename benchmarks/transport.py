@@ -39,21 +39,21 @@ FITTED_ROWS = 10_000
 
 Pair = tuple[Array, Array]
 Solver = Callable[[Array, Array], float]
-"""Matches rows with as many others; returns the mean squared L1 cost."""
+"""A function that matches rows with an equal number of others and returns the mean squared L1 cost."""
 
 
 def equal_laws(n: int, rng: np.random.Generator) -> Pair:
-    """N(0, I) twice, 8 features."""
+    """Draw two samples of N(0, I) with 8 features."""
     return rng.normal(size=(n, 8)), rng.normal(size=(n, 8))
 
 
 def shifted_laws(n: int, rng: np.random.Generator) -> Pair:
-    """N(0, I) and N(1, I), 8 features."""
+    """Draw samples of N(0, I) and N(1, I) with 8 features."""
     return rng.normal(size=(n, 8)), rng.normal(size=(n, 8)) + 1
 
 
 def hiring_laws(n: int, rng: np.random.Generator) -> Pair:
-    """Women and men of the hiring data: work experience and hair length, standardised together."""
+    """Draw women and men of the hiring data: work experience and hair length, standardised together."""
     women, men = (
         np.column_stack([rng.poisson(rate, n) - rng.normal(20, 0.2, n), 35 * rng.beta(2, b, n)])
         for rate, b in ((25, 2), (31, 7))
@@ -66,12 +66,12 @@ LAWS = {"equal": equal_laws, "shifted": shifted_laws, "hiring": hiring_laws}
 
 
 def ours(x: Array, y: Array) -> float:
-    """``fairness_audits.transport.plan``, which exact maps are made with."""
+    """Solve with ``fairness_audits.transport.plan``, the solver of the exact maps."""
     return best_plan(x, y).cost
 
 
 def pot(x: Array, y: Array) -> float:
-    """The network simplex of POT on the whole matrix."""
+    """Solve with POT's network simplex on the full cost matrix."""
     from fairness_audits.transport.pot import ot
 
     costs = cost_matrix(x, y)
@@ -80,7 +80,7 @@ def pot(x: Array, y: Array) -> float:
 
 
 def scipy_assignment(x: Array, y: Array) -> float:
-    """scipy.optimize.linear_sum_assignment."""
+    """Solve with scipy.optimize.linear_sum_assignment."""
     from scipy.optimize import linear_sum_assignment
 
     costs = cost_matrix(x, y)
@@ -88,7 +88,7 @@ def scipy_assignment(x: Array, y: Array) -> float:
 
 
 def lap_assignment(x: Array, y: Array) -> float:
-    """lap.lapjv, the algorithm of Jonker and Volgenant."""
+    """Solve with lap.lapjv, the algorithm of Jonker and Volgenant."""
     import lap
 
     return float(lap.lapjv(cost_matrix(x, y))[0]) / len(x)
@@ -99,7 +99,7 @@ SOLVERS: dict[str, Solver] = {"ours": ours, "POT": pot, "scipy": scipy_assignmen
 
 @dataclass(frozen=True)
 class Measured:
-    """One solver on one problem: processor seconds, megabytes, and the mean cost that it found."""
+    """Measurements of one solver on one problem: processor seconds, megabytes, and the mean cost of its plan."""
 
     solver: str
     law: str
@@ -110,7 +110,7 @@ class Measured:
 
 
 def measured(solver: str, law: str, n: int) -> Measured:
-    """Solve a small problem first, so that nothing is imported while the clock runs."""
+    """Measure a solver, after a small problem that triggers all imports."""
     with threadpool_limits(1):
         SOLVERS[solver](*LAWS[law](20, np.random.default_rng(0)))
         x, y = LAWS[law](n, np.random.default_rng(1))
@@ -123,7 +123,7 @@ def measured(solver: str, law: str, n: int) -> Measured:
 
 
 def compare_solvers(sizes: Sequence[int]) -> list[Measured]:
-    """Every solver on every law and size; raises ValueError where two find different costs."""
+    """Run every solver on every law and size. Raises ValueError if two solvers find different costs."""
     names = [name for name in SOLVERS if name != "lap" or importlib.util.find_spec("lap")]
     print(f"Exact transport: CPU-seconds, megabytes in brackets{'' if 'lap' in names else '; lap is not installed'}")
     print(f"{'law':10s}{'points':>8s}" + "".join(f"{name:>20s}" for name in names))
@@ -140,13 +140,13 @@ def compare_solvers(sizes: Sequence[int]) -> list[Measured]:
 
 
 def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """In a process of its own: a child's peak memory would start from its parent's."""
+    """Call the function in a new process, because a child inherits its parent's peak memory."""
     with multiprocessing.get_context("spawn").Pool(1) as process:
         return process.apply(function, arguments)
 
 
 def configured(module: ModuleType, name: str, changed: Mapping[str, Any]) -> Any:
-    """The study's settings of a map."""
+    """Return the study's settings of a map, with changes."""
     from benchmarks.common import study_settings
     from pipeline.counterparts import parted
     from pipeline.workflow.plugins import configure
@@ -156,10 +156,10 @@ def configured(module: ModuleType, name: str, changed: Mapping[str, Any]) -> Any
 
 
 def flipset_of(kind: str) -> tuple[float, float, float]:
-    """Seconds to fit one map on 10,000 rows of each group, and to map and decide 40,000, and the flipset's share.
+    """Return seconds to fit a map on 10,000 rows of each group, seconds to map and decide 40,000, and flipset share.
 
-    The exact map knows no other rows, so it is fitted on the 40,000. Networks are not trained to the end: what an
-    image costs does not depend on it.
+    The exact map is fitted on the 40,000 rows, because it cannot map others. Networks are not fully trained, because
+    the cost of an image does not depend on the training.
     """
     module, rng = importlib.import_module(f"fairness_audits.transport.{kind}"), np.random.default_rng(2)
     untrained: dict[str, dict[str, Any]] = {
@@ -179,18 +179,18 @@ def flipset_of(kind: str) -> tuple[float, float, float]:
 
 
 def compare_flipsets(kinds: Sequence[str]) -> None:
-    """One line a map."""
+    """Print one line for each map."""
     print(f"\nFlipset of {FLIPSET_ROWS:,} rows of the hiring data, CPU-seconds")
     print(f"{'map':12s}{'images and decisions':>22s}{'fit':>10s}")
     for kind in kinds:
         fitted, spent, share = _alone(flipset_of, kind)
-        # Of networks that are not trained neither the fit nor the flipset says anything.
+        # For networks that are not fully trained, the fitting time and the flipset are meaningless.
         rest = f"{'':>10s}" if kind in ("wgan", "stochastic") else f"{fitted:10.2f}   {share:.1%} of the rows"
         print(f"{kind:12s}{spent:22.3f}{rest}", flush=True)
 
 
 def main() -> None:
-    """Measure, print, and write the solvers' numbers if asked."""
+    """Measure and print, and write the solvers' numbers if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, nargs="+", default=[500, 1000, 2000], help="rows (500 1000 2000)")
     parser.add_argument("--large", action="store_true", help="5,000 and 10,000 rows too")
@@ -202,7 +202,7 @@ def main() -> None:
     if "solvers" in options.only:
         results = compare_solvers([*options.points, *(LARGE if options.large else ())])
     if "flipsets" in options.only:
-        # 40,000 rows to 40,000 by the exact map are minutes: with the large problems only.
+        # The exact map between 40,000 and 40,000 rows takes minutes, so it runs only with --large.
         compare_flipsets(["entropic", "stochastic", "wgan", *(["exact"] if options.large else [])])
     if "wgan" in options.only:
         from benchmarks import transport_wgan

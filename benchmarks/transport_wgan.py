@@ -34,7 +34,7 @@ PLAIN_STEPS = 50
 
 @dataclass(frozen=True)
 class Problem:
-    """T trials: rows of two normal distributions with d features, initial networks, and minibatches."""
+    """T trials with rows of two normal distributions with d features, initial networks, and minibatches."""
 
     source: list[Array]
     target: list[Array]
@@ -44,12 +44,12 @@ class Problem:
     config: wgan.Config
 
     def started(self) -> CompiledTraining:
-        """Ours, before the first step."""
+        """Return our training before its first step."""
         return CompiledTraining(self.source, self.target, self.generators, self.critics, self.config)
 
 
 def main() -> None:
-    """Run every comparison and print it."""
+    """Run and print every comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, nargs="+", default=[1, 10], help="numbers of trials in one job (1 10)")
     parser.add_argument("--features", type=int, nargs="+", default=[2, 8], help="numbers of features (2 8)")
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def compare(trials: Sequence[int], features: Sequence[int], steps: int, repeats: int) -> None:
-    """Print seconds for 1,000 steps of the plain loop and of ours, for each number of features and of trials."""
+    """Print seconds for 1,000 steps of the plain loop and of ours, by number of features and trials."""
     print("WGAN, seconds for 1,000 steps of the generator, one thread")
     for d in features:
         problem = posed(1, d, PLAIN_STEPS)
@@ -87,7 +87,7 @@ def compare(trials: Sequence[int], features: Sequence[int], steps: int, repeats:
 
 
 def posed(trials: int, d: int, steps: int) -> Problem:
-    """The study's configuration on drawn rows."""
+    """Return a problem with the study's configuration on simulated rows."""
     _, own = parted(study_settings("transport", "wgan"))
     config = configure(wgan, own)
     rngs, hidden = generators("benchmark", repetitions=trials), config.hidden_units
@@ -104,12 +104,12 @@ def posed(trials: int, d: int, steps: int) -> Problem:
 
 
 def advance(training: CompiledTraining, problem: Problem) -> None:
-    """All of a problem's minibatches once."""
+    """Train once on all minibatches of a problem."""
     training.advance(problem.rows, np.ones(len(problem.source), dtype=bool))
 
 
 def plain_loop(problem: Problem) -> Array:
-    """Trial 0 by modules, backward() and optimizers: its images of all source rows."""
+    """Train trial 0 with torch modules and optimizers, and return its images of all source rows."""
     plan = problem.config
     generator, critic = (
         plain_network({name: values[0] for name, values in networks.items()})
@@ -129,7 +129,7 @@ def train_plainly(
     rows: Array,
     plan: wgan.Config,
 ) -> None:
-    """One trial on these minibatches, as ``fairness_audits.transport.wgan`` says it, by optimizers and backward()."""
+    """Train one trial of ``fairness_audits.transport.wgan`` on these minibatches with torch optimizers."""
     of_generator, of_critic = (
         torch.optim.RMSprop(network.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
         for network in (generator, critic)

@@ -50,12 +50,12 @@ html_math_renderer = "mathml"
 
 
 def mathml(formula: str, as_block: bool = False) -> str:
-    """Return a formula as MathML. The converter takes an apostrophe for a letter, TeX for a raised prime."""
+    """Return a formula as MathML. Replace apostrophes by primes, because the converter reads them as letters."""
     return str(tex2mathml(formula.replace("'", r"^\prime "), as_block=as_block))
 
 
 def inline_math(translator: HTML5Translator, node: nodes.math) -> None:
-    """Write a formula as MathML, which needs neither scripts nor a network."""
+    """Write a formula as MathML, which needs no scripts and no network access."""
     translator.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
@@ -74,7 +74,7 @@ def insert_findings(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def escape_help(_app: Sphinx, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
-    """Escape what reStructuredText takes for markup in the help texts of options, such as ``|T|`` or ``race_,job_``."""
+    """Escape text such as ``|T|`` or ``race_,job_`` in options' help texts, which reStructuredText reads as markup."""
     for number, line in enumerate(lines):
         if "`" not in line and ">>>" not in line and ".. math" not in line:
             lines[number] = re.sub(r"(?<!\w)(\|)(?=\w+\|)|(?<=\w)(_)(?![\w{])", r"\\\1\2", line)
@@ -84,6 +84,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the MathML renderer and the generated parts of pages."""
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.connect("source-read", insert_findings)
-    # Before numpydoc, which reads the same lines at priority 500.
+    # Run before numpydoc, which processes the same lines at priority 500.
     app.connect("autodoc-process-docstring", escape_help, priority=400)
     return {"parallel_read_safe": True}

@@ -48,13 +48,13 @@ def claims(study: str) -> Iterator[str]:
 
 
 def said(row: dict[str, str]) -> str:
-    """Return what a claim is about, and which settings are ours: "About the method ...."."""
+    """Return the subject of a claim and the settings that are ours: "About the method ...."."""
     text = "; ".join(filter(None, (row["about"], row["settings"])))
     return f"{plain(text[0].upper() + text[1:])}."
 
 
 def counts(study: str) -> Iterator[str]:
-    """Yield a table of how many published numbers of each table and figure have each verdict."""
+    """Yield a table that counts the published numbers of each table and figure by verdict."""
     rows = read("verdicts.csv", study)
     verdicts = sorted({row["verdict"] for row in rows})
     artefacts = sorted({row["artefact"] for row in rows}, key=natural)
@@ -67,7 +67,7 @@ def counts(study: str) -> Iterator[str]:
 
 
 def numbers(study: str) -> Iterator[str]:
-    """Yield a table of every published number of a study beside ours."""
+    """Yield a table of all published numbers of a study, with our numbers."""
     rows = sorted(read("verdicts.csv", study), key=lambda row: natural(row["artefact"]))
     lines = [
         " | ".join(
@@ -86,7 +86,7 @@ def numbers(study: str) -> Iterator[str]:
 
 
 def named(artefact: str) -> str:
-    """Return what a reader calls an artefact: "Table 1"."""
+    """Return the readable name of an artefact: "Table 1"."""
     return artefact.replace("_", " ").capitalize()
 
 
@@ -105,5 +105,5 @@ MADE = {"claims": claims, "counts": counts, "numbers": numbers}
 
 
 def filled(text: str) -> str:
-    """Return the text with each placeholder line, such as ``{{ claims fliptest }}``, replaced by what it names."""
+    """Return the text with each placeholder line, such as ``{{ claims fliptest }}``, replaced by its content."""
     return PLACEHOLDER.sub(lambda match: "\n\n".join(MADE[match[1]](match[2])), text)

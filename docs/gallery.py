@@ -1,4 +1,4 @@
-"""Write docs/gallery.md and its pictures from what `make figures` drew: every figure of a reference, on one page."""
+"""Write docs/gallery.md, one page with every figure of the reference results, from the output of `make figures`."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,9 +10,9 @@ from fairness_audits.results.formats import sentence
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results" / "reference"
 COLOURS = (160, 64, 32)
-"""Enough for lines, bars, labels and the shades of a heat map, at a third of the size; fewer of the largest."""
+"""Numbers of colours: enough for lines, bars, labels and heat maps at a third of the size; fewer for large pictures."""
 LIMIT = 150_000
-"""Bytes of a picture."""
+"""Maximum size of a picture in bytes."""
 HEAD = """# Gallery
 
 Every figure of the reference results. `make gallery` draws this page from `data/reference/`. `make figures` writes the
@@ -20,7 +20,7 @@ full report, with tables, published numbers and claims, to `results/reference/re
 
 
 def part(study: Mapping[str, Any]) -> Iterator[str]:
-    """The paragraphs of a study, of its index (see :func:`pipeline.report.html.describe`)."""
+    """Yield the paragraphs of a study from its index (see :func:`pipeline.report.html.describe`)."""
     yield f"## {study['title']}"
     runs = [
         f"{': '.join(filter(None, (one['datasets'], one['scale'] + ' scale')))}, run on {one['date']}"
@@ -36,7 +36,7 @@ def part(study: Mapping[str, Any]) -> Iterator[str]:
 
 
 def save_smaller(picture: Path, place: Path) -> None:
-    """Save the PNG in few colours, in still fewer if it is larger than ``LIMIT``."""
+    """Save the PNG with few colours, and with fewer if the file is larger than ``LIMIT``."""
     from PIL import Image
 
     for colours in COLOURS:
@@ -48,7 +48,7 @@ def save_smaller(picture: Path, place: Path) -> None:
 
 
 def main() -> None:
-    """Load the indexes and pictures, write the page and the smaller pictures."""
+    """Load the indexes and pictures, and write the page and the smaller pictures."""
     studies = [load_json(path) for path in sorted(RESULTS.glob("tables/*/index.json"))]
     for study in studies:
         for one in study["artefacts"]:

@@ -1,24 +1,24 @@
-r"""A twin whose numbers are continuous: a Gaussian copula within groups, about the groups' means.
+r"""Twins of continuous data, drawn from a Gaussian copula around the group means.
 
 .. math::
     (g, s) \sim \text{table of the group and the second attribute}, \qquad z \sim N(0, R_b), \qquad
     x_j = \mu_{gj} + \delta_{bsj} + \sigma_{gj} \kappa_{bsj} Q_{bj}(\Phi(z_j))
 
-with j the number columns, g the group (a race), s the second attribute (sex) and b the block of g: a group of many rows
-is a block of its own, all smaller ones share one. mu and sigma are a group's mean and standard deviation, delta and
-kappa what the second attribute adds to one and makes of the other, Q_bj the block's quantile function of what is left,
-in standard deviations, and R_b the correlation of its normal scores. Between two knots
-Q(u) = lo + (hi - lo) v^((1 - m)/m), v the share of the way, has the interval's own mean, m = (mean - lo) / (hi - lo).
-x_j is rounded to the column's decimals and kept within its limits.
+for each numeric column j, group g (a race), second attribute s (sex) and block b of g. A large group is a block of its
+own; all smaller groups share one block. mu and sigma are a group's mean and standard deviation. The second attribute
+shifts the mean by delta and scales the standard deviation by kappa. Q_bj is the block's quantile function of the
+standardised residuals, and R_b the correlation of their normal scores. Between two knots,
+Q(u) = lo + (hi - lo) v^((1 - m)/m), where v is the relative position of u between the knots; it preserves the
+interval's mean, with m = (mean - lo) / (hi - lo). x_j is rounded to the column's decimals and clipped to its limits.
 
-Kept: each group's size (to the ten), each column's mean, spread and shape in each group, the correlation of every pair
-of columns in each block, and so the least-squares weights of one column on the others. Not kept: curved or uneven
-dependence, correlations that differ between two small groups, and a grid that is finer in places (a tenth of the LSAT
-scores are no whole numbers).
+The twin preserves each group's size (to a multiple of ten), each column's mean, spread and shape in each group, and the
+correlation of every pair of columns in each block, and therefore the least-squares weights of one column on the others.
+It does not preserve nonlinear or heteroscedastic dependence, different correlations in two small groups, or a locally
+finer grid (a tenth of the LSAT scores are not whole numbers).
 
-A block's quantile function has as many intervals as leave :data:`FEWEST_IN_INTERVAL` rows in each, at most
-:data:`MOST_INTERVALS`; the outermost limits are the tenth smallest and the tenth largest value. Normal scores are those
-of the middle of the ranks that a value shares with its equals.
+A block's quantile function has up to :data:`MOST_INTERVALS` intervals with at least :data:`FEWEST_IN_INTERVAL` rows in
+each. The outermost limits are the tenth smallest and the tenth largest value. Normal scores of equal values use their
+mean rank.
 """
 
 from collections.abc import Sequence
@@ -33,19 +33,20 @@ from data.twins.preserved import FEWEST_IN_INTERVAL, significant, trimmed
 from fairness_audits.values import Array
 
 LARGE = 1_000
-"""A group of that many rows is a block of its own."""
+"""Minimum number of rows of a group that is a block of its own."""
 OTHERS = "all others"
 MOST_INTERVALS = 50
 DIGITS = 2
-"""Decimals of what is fitted of a block; numbers of a group have three significant digits."""
+"""Decimals of a block's fitted numbers; a group's numbers have three significant digits."""
 MOST_DECIMALS = 3
 
 
 def twin(rows: pd.DataFrame, root: Sequence[str], rng: np.random.Generator) -> pd.DataFrame:
-    """As many rows as ``rows``, drawn from the model fitted to them.
+    """Fit the model to ``rows`` and draw the same number of rows from it.
 
-    ``root`` names the group's column and the second attribute's, the others are numbers. Raises ValueError for fewer
-    than :data:`FEWEST_IN_INTERVAL` rows of a group or of a value of the second attribute in a block.
+    ``root`` names the columns of the group and of the second attribute; the other columns are numeric. Raises
+    ValueError if a group, or a value of the second attribute in a block, has fewer than :data:`FEWEST_IN_INTERVAL`
+    rows.
     """
     first, second = root
     _, drawn = drawn_cells(root_cells(rows, root), len(rows), rng)
@@ -63,7 +64,7 @@ def twin(rows: pd.DataFrame, root: Sequence[str], rng: np.random.Generator) -> p
 
 
 def _sizes(values: pd.Series) -> pd.Series:
-    """How often each value occurs; ValueError for one of fewer than :data:`FEWEST_IN_INTERVAL` rows."""
+    """Count each value. Raises ValueError for a value with fewer than :data:`FEWEST_IN_INTERVAL` rows."""
     sizes = values.value_counts()
     if sizes.min() < FEWEST_IN_INTERVAL:
         raise ValueError(f"{values.name} {sizes.idxmin()!r}: expected {FEWEST_IN_INTERVAL} rows, found {sizes.min()}")
@@ -78,7 +79,7 @@ def _block(
     drawn_second: pd.Series,
     rng: np.random.Generator,
 ) -> Array:
-    """The numbers (n, J) of n drawn rows of a block, from its official ``numbers``."""
+    """Draw the numbers (n, J) of n rows of a block from the model of its official ``numbers``."""
     _sizes(second)
     means = numbers.groupby(group).mean()
     left = numbers - means.loc[group].to_numpy()
@@ -97,22 +98,22 @@ def _block(
 
 
 def _normal_scores(values: Array) -> Array:
-    """Phi^-1((rank - 1/2) / n) of each column (n, J), equal values sharing their mean rank."""
+    """Return Phi^-1((rank - 1/2) / n) of each column (n, J), with the mean rank for equal values."""
     return np.asarray(ndtri((rankdata(values, axis=0) - 0.5) / len(values)))
 
 
 def _quantile(knots: Array, means: Array, u: Array) -> Array:
-    """Q(u) of probabilities (n,): ``knots`` (K,) at equally spaced ones, and the ``means`` (K - 1,) between two."""
+    """Return Q(u) at probabilities u (n,), from equally spaced ``knots`` (K,) and ``means`` (K - 1,) between them."""
     place = u * len(means)
     interval = np.minimum(place.astype(np.int64), len(means) - 1)
     return within(knots[interval], knots[interval + 1], means[interval], place - interval)
 
 
 def _knots(values: Array) -> tuple[Array, Array]:
-    """Values (K,) at equally spaced probabilities, and the means (K - 1,) between two of them.
+    """Return the knots (K,) at equally spaced probabilities, and the means (K - 1,) between them.
 
-    The ten lowest values are taken for the tenth lowest, the ten highest for the tenth highest; what that takes off the
-    spread is given back to all, so that the function has mean 0 and variance 1.
+    The ten lowest values are replaced by the tenth lowest and the ten highest by the tenth highest. The function is
+    then standardised to mean 0 and variance 1.
     """
     ordered = trimmed(values)
     intervals = max(1, min(MOST_INTERVALS, len(values) // FEWEST_IN_INTERVAL))
@@ -121,7 +122,7 @@ def _knots(values: Array) -> tuple[Array, Array]:
     means = np.array([piece.mean() for piece in pieces])
     middle, deviation = _moments(quantiles, means)
     quantiles, means = ((part - middle) / deviation for part in (quantiles, means))
-    # A mean on its interval's limit, by rounding or because all values are one, has no exponent.
+    # A mean on the limit of its interval, after rounding or because all values are equal, has no exponent.
     inside = 10.0 ** -(DIGITS + 1)
     low, high = quantiles[:-1].round(DIGITS), quantiles[1:].round(DIGITS)
     highest = np.maximum(high, low + 2 * inside) - inside
@@ -129,7 +130,7 @@ def _knots(values: Array) -> tuple[Array, Array]:
 
 
 def _moments(quantiles: Array, means: Array) -> tuple[float, float]:
-    """Mean and standard deviation of Q(u), u uniform: v^a has mean 1 / (a + 1) and mean square 1 / (2 a + 1)."""
+    """Return mean and standard deviation of Q(u), u uniform: v^a has mean 1/(a + 1) and mean square 1/(2 a + 1)."""
     low, width = quantiles[:-1], np.diff(quantiles)
     m = np.divide(means - low, width, out=np.full(len(means), 0.5), where=width > 0)
     square = low**2 + 2 * low * width * m + width**2 * m / (2 - m)
@@ -137,7 +138,7 @@ def _moments(quantiles: Array, means: Array) -> tuple[float, float]:
 
 
 def _decimals(values: pd.Series) -> int:
-    """Decimals that most values need."""
+    """Return the number of decimals that most values need."""
     scaled = [values.to_numpy() * 10**decimals for decimals in range(MOST_DECIMALS)]
     fits = [np.isclose(number, np.rint(number), atol=1e-6).mean() > 1 / 2 for number in scaled]
     return fits.index(True) if True in fits else MOST_DECIMALS

@@ -1,20 +1,20 @@
-"""A twin of categories and whole numbers: columns drawn one after the other.
+"""Twins of categorical and integer data, drawn column by column.
 
     c ~ table of the root columns (the protected attributes and the label together)
     P(x_j = k | c, x_1 .. x_{j-1}) = softmax_k( b_jk + A_j[c, k] + sum_{i<j} W_ij[x_i, k] )
 
-Every column is a finite set of levels: a category, a single frequent number, or an interval of numbers [lo, hi] in
-which x = lo + (hi - lo) U^((1 - m)/m), U uniform, has the interval's own mean, m = (mean - lo) / (hi - lo).
+Every column has a finite set of levels. A level is a category, a single frequent number, or an interval [lo, hi], in
+which x = lo + (hi - lo) U^((1 - m)/m), U uniform, has the interval's mean, with m = (mean - lo) / (hi - lo).
 
-Each softmax is a multinomial logistic regression with a small L2 penalty on one-hot predecessors. At its optimum, up to
-the penalty, the expected count of every pair (level of x_j, level of x_i) and (level of x_j, cell c) equals the
-observed one: two-way tables, and the table of each column by sex, race and label, are kept by construction. What is
-*not* kept is structure among three or more columns beyond what follows from that.
+Each softmax is a multinomial logistic regression on the one-hot encoded previous columns, with a small L2 penalty. At
+its optimum, up to the penalty, the expected count of every pair (level of x_j, level of x_i) and (level of x_j, cell c)
+equals the observed count. The twin therefore preserves all two-way tables and the table of each column by sex, race and
+label. It does *not* preserve further structure among three or more columns.
 
-The model was chosen by measurement on Adult. Mean absolute error of Cramer's V over all pairs of columns: .003 for this
-model, .026 for a Gaussian copula within the cells of the root table, .034 for independent columns within the cells (the
-last two without native-country). AUC on real rows of a logistic regression trained on the twin: .902, .898 and .897;
-trained on real rows, .903.
+We chose the model by measurements on Adult. The mean absolute error of Cramer's V over all pairs of columns is .003 for
+this model, .026 for a Gaussian copula within the cells of the root table, and .034 for independent columns within the
+cells (the last two without native-country). The AUC on real rows of a logistic regression trained on the twin is .902,
+.898 and .897; trained on real rows it is .903.
 """
 
 import warnings
@@ -33,16 +33,16 @@ from data.twins.preserved import FEWEST, FEWEST_IN_INTERVAL, cramers_v, trimmed
 from fairness_audits.values import Array
 
 INTERVALS = 16
-"""Intervals of a number; a value commoner than one interval's share stands for itself, beside them."""
+"""Number of intervals of a numeric column. A value more frequent than an interval's share is a level of its own."""
 PENALTY = 0.1
 """The L2 penalty: each regression maximises log-likelihood - PENALTY |weights|^2 / 2."""
 DIGITS = 2
-"""Decimals of a weight."""
+"""Decimals of the weights."""
 TOLERANCE = 1e-10
-"""Largest entry of the mean log-likelihood's gradient at which a regression has converged.
+"""Convergence threshold for the largest entry of the mean log-likelihood's gradient.
 
-Directions that the penalty alone bends have a curvature of PENALTY / n, a few 1e-6: hundredths then do not depend on
-where the iterations stopped, nor on the processor's rounding.
+Directions in which only the penalty has curvature have a curvature of PENALTY / n, a few 1e-6. With this threshold, the
+second decimals depend neither on the last iteration nor on the processor's rounding.
 """
 
 
@@ -55,9 +55,9 @@ class Column:
     levels: Array
 
     def encode(self, values: pd.Series) -> Array:
-        """The level (n,) of each value; a number between or beyond the intervals belongs to the nearest one.
+        """Return the level (n,) of each value; a number outside all intervals belongs to the nearest interval.
 
-        Of two intervals that hold a number the narrower counts. A category without a level belongs to the first.
+        If two intervals contain a number, the narrower one is used. A category without a level belongs to the first.
         """
         if self.dtype == "str":
             return np.maximum(pd.Index(self.levels).get_indexer(values), 0)
@@ -68,7 +68,7 @@ class Column:
         return nearest[inverse]
 
     def decode(self, codes: Array, rng: np.random.Generator) -> pd.Series:
-        """Values (n,) of the given levels, numbers drawn within their interval."""
+        """Return values (n,) of the given levels; numbers are drawn within their intervals."""
         if self.dtype == "str":
             return pd.Series(self.levels[codes], dtype="str")
         low, high, mean = self.levels[codes].T
@@ -76,19 +76,19 @@ class Column:
 
 
 def twin(rows: pd.DataFrame, root: Sequence[str], rng: np.random.Generator) -> pd.DataFrame:
-    """As many rows as ``rows``, drawn from the model fitted to them; ``root`` names the columns drawn together.
+    """Fit the model to ``rows`` and draw the same number of rows; ``root`` names the columns drawn together.
 
-    Rows of a root cell too small to be kept are left out.
+    Rows in root cells that round to 0 are excluded.
     """
     cells = root_cells(rows, root)
     cell = cells.index.get_indexer(pd.MultiIndex.from_frame(rows[list(root)]))
     rows, cell = rows[cell >= 0], cell[cell >= 0]
     columns = [_column(rows[name]) for name in rows.columns if name not in root]
     codes = {column.name: column.encode(rows[column.name]) for column in columns}
-    # What depends most on the protected attributes and the label comes first, where nothing can blur the dependence.
+    # Draw the columns that depend most on protected attributes and label first, to preserve these dependences best.
     columns.sort(key=lambda column: -cramers_v(cell, codes[column.name]))
     drawn_cell, drawn = drawn_cells(cells, len(rows), rng)
-    # The official rows one-hot, and the places of the ones in the drawn rows, (A_j, W_1j, .. W_ij) stacked.
+    # One-hot official rows, and positions of the ones in the drawn rows, in the order (A_j, W_1j, .. W_ij).
     design, ones, offset = [np.eye(len(cells))[cell]], [drawn_cell], len(cells)
     for column in columns:
         bias, weights = _regress(np.concatenate(design, axis=1), codes[column.name], len(column.levels))
@@ -101,7 +101,7 @@ def twin(rows: pd.DataFrame, root: Sequence[str], rng: np.random.Generator) -> p
 
 
 def _column(values: pd.Series) -> Column:
-    """A column's levels, commonest category first."""
+    """Return a column with its levels, the most frequent category first."""
     if values.dtype.kind in "if":
         return Column(str(values.name), str(values.dtype), _intervals(values.to_numpy(dtype=float)))
     sizes = values.value_counts()
@@ -110,10 +110,10 @@ def _column(values: pd.Series) -> Column:
 
 
 def _intervals(values: Array) -> Array:
-    """Lower limit, upper limit and mean (K, 3) of each level of a number, in increasing order of the limits.
+    """Return lower limit, upper limit and mean (K, 3) of each level of a number, in increasing order of the limits.
 
-    A value commoner than 1 / INTERVALS of the rows that do not stand for themselves stands for itself; the others
-    are cut, in order, into intervals of about that many rows and at least :data:`FEWEST_IN_INTERVAL`.
+    A value is a level of its own if it is more frequent than 1 / INTERVALS of the rows without such values. The other
+    values are cut, in order, into intervals of about this many rows, and at least :data:`FEWEST_IN_INTERVAL`.
     """
     distinct, sizes = np.unique(trimmed(values), return_counts=True)
     alone = np.zeros(len(distinct), dtype=bool)
@@ -128,7 +128,7 @@ def _intervals(values: Array) -> Array:
     for stop in np.flatnonzero(np.diff(rest)) + 1:
         if stop - starts[-1] >= share and len(rest) - stop >= FEWEST_IN_INTERVAL:
             starts.append(int(stop))
-    # Too few to be an interval: they join the nearest of the values that stand for themselves.
+    # If the remaining rows are too few for an interval, they join the nearest value with a level of its own.
     pieces = np.split(rest, starts[1:]) if len(rest) >= FEWEST_IN_INTERVAL or not alone.any() else []
     limits = [(v, v, v) for v in distinct[alone]]
     limits += [(piece[0], piece[-1], float(f"{piece.mean():.4g}")) for piece in pieces]
@@ -136,21 +136,21 @@ def _intervals(values: Array) -> Array:
 
 
 def _regress(design: Array, codes: Array, levels: int) -> tuple[Array, Array]:
-    """Bias (K,) and weights (D, K) of the penalised multinomial logistic regression of ``codes`` on ``design``."""
+    """Fit the penalised multinomial logistic regression of ``codes`` on ``design``: bias (K,) and weights (D, K)."""
     bias, weights = np.full(levels, -np.inf), np.zeros((design.shape[1], levels))
     seen = np.unique(codes)
     if len(seen) == 1:
         bias[seen] = 0.0
         return bias, weights
     with warnings.catch_warnings():
-        # Of convergence, and of a singular Hessian, for which scikit-learn would go on with a first-order method.
+        # Raise if the fit does not converge or has a singular Hessian; scikit-learn would switch to another solver.
         warnings.simplefilter("error", ConvergenceWarning)
         warnings.simplefilter("error", LinAlgWarning)
-        # Equal rows count as one, with their number for a weight: the fewer there are the faster is Newton's method.
+        # Merge equal rows into one weighted row, because Newton's method is faster with fewer rows.
         cases, times = np.unique(np.column_stack([design, codes]), axis=0, return_counts=True)
         model = LogisticRegression(C=1 / PENALTY, solver="newton-cholesky", tol=TOLERANCE)
         model.fit(sparse.csr_array(cases[:, :-1]), cases[:, -1].astype(np.int64), sample_weight=times)
-    # scikit-learn writes two classes as one: the log-odds of the second.
+    # scikit-learn represents two classes by the log-odds of the second class only.
     padding = np.zeros((len(seen) - len(model.intercept_), 1))
     bias[seen] = np.concatenate([padding[:, 0], model.intercept_])
     weights[:, seen] = np.concatenate([np.repeat(padding, design.shape[1], axis=1), model.coef_]).T
@@ -158,7 +158,7 @@ def _regress(design: Array, codes: Array, levels: int) -> tuple[Array, Array]:
 
 
 def _categorical(logits: Array, rng: np.random.Generator) -> Array:
-    """One draw (n,) for each row of softmax(logits), logits (n, K), by inverting the distribution function."""
+    """Draw (n,) from softmax(logits), logits (n, K), row by row, by inverting the distribution function."""
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     cumulative = weights.cumsum(axis=1)
     threshold = rng.random((len(logits), 1)) * cumulative[:, -1:]

@@ -1,12 +1,12 @@
-"""Draw the twins again: ``python -m data.twins.make`` fits a model to the official files of each and draws its rows.
+"""Regeneration of the twins: ``python -m data.twins.make`` fits models to the official files and draws rows from them.
 
-Of the official rows that a dataset keeps, a twin has as many, in the same columns: of Adult and COMPAS by levels
-(:mod:`data.twins.levels`), of the law school by a Gaussian copula (:mod:`data.twins.copula`). The Strategic Subject
-List is made of public counts and of assumptions (:mod:`data.twins.subjects`). What may be known of the people behind
-the official data is the subject of :mod:`data.twins.preserved`.
+A twin has as many rows as the filtered official data, and the same columns. Twins of Adult and COMPAS are drawn by
+levels (:mod:`data.twins.levels`), the twin of the law school data by a Gaussian copula (:mod:`data.twins.copula`). The
+twin of the Strategic Subject List uses public counts and assumptions (:mod:`data.twins.subjects`).
+:mod:`data.twins.preserved` states what a twin may reveal about the people in the official data.
 
-A twin is drawn once, from the stream ``generators("twin", <dataset>)``: the same files give the same rows, but for a
-last digit of the model that stands on the edge of being rounded.
+A twin is drawn once, from the stream ``generators("twin", <dataset>)``. The same files give the same rows, unless the
+last digit of a model parameter is on the boundary between two roundings.
 """
 
 import argparse
@@ -37,11 +37,11 @@ TWINS: Mapping[str, tuple[Callable[..., pd.DataFrame], str, tuple[str, ...]]] = 
     "law": (copula.twin, "", ("race", "sex")),
     "ssl": (subjects.twin, "", ()),
 }
-"""Of each twin the model, the selection of rows, and the columns that are drawn together."""
+"""Model, row filter and jointly drawn columns of each twin."""
 
 
 def made(name: str, folder: Path) -> tuple[pd.DataFrame, dict[str, Any] | None]:
-    """A twin's rows, and the statistics of the official rows in ``folder``; none of the Strategic Subject List."""
+    """Return a twin's rows and the statistics of the official rows in ``folder`` (None for the Subject List)."""
     kind = name.partition("_")[0]
     model, _, root = TWINS[name]
     (rng,) = generators("twin", kind, repetitions=1)
@@ -52,14 +52,14 @@ def made(name: str, folder: Path) -> tuple[pd.DataFrame, dict[str, Any] | None]:
 
 
 def official(name: str, folder: Path) -> pd.DataFrame:
-    """The official rows that a dataset keeps."""
+    """Return the official rows after a dataset's filter."""
     module: Any = MODULES[name.partition("_")[0]]
     rows: pd.DataFrame = module.parse(folder)
     return module.filtered(rows, TWINS[name][1])[0] if TWINS[name][1] else rows
 
 
 def save(name: str, rows: pd.DataFrame, folder: Path) -> None:
-    """Write a twin's rows, in equal parts where it has several files."""
+    """Write a twin's rows, in equal parts if it has several files."""
     files = MODULES[name.partition("_")[0]].TWINS[TWINS[name][1]]
     for file, part in zip(files, np.array_split(np.arange(len(rows)), len(files)), strict=True):
         rows.iloc[part].to_parquet(folder / file, index=False, compression="zstd")

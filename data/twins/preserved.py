@@ -1,27 +1,27 @@
-"""What a twin is meant to preserve, as statistics of the official rows, and what may be known of the people in them.
+"""Statistics of the official rows that a twin should preserve, and limits on what it reveals about people.
 
-For all rows and for each value of each root column: a number's mean and standard deviation, a category's shares.
-For each pair of columns, numbers cut at the official deciles: Cramer's V = sqrt( chi^2 / (n (min(r, c) - 1)) ) with
-chi^2 = sum (O - E)^2 / E over the r x c table of counts O and of E = (row sum)(column sum) / n.
+The statistics for all rows, and for each value of each root column, are a number's mean and standard deviation, and a
+category's shares. For each pair of columns, with numbers cut at the official deciles, the statistic is
+Cramer's V = sqrt( chi^2 / (n (min(r, c) - 1)) ) with chi^2 = sum (O - E)^2 / E over the r x c table of counts O and of
+E = (row sum)(column sum) / n.
 
-No official row is stored, and no number that is stored, or that a twin is drawn from, counts too few of the people
-behind the official data:
+We store no official rows. No stored number, and no number from which a twin is drawn, describes too few people:
 
-- counts of the root table are rounded to multiples of :data:`FEWEST`, so a cell of fewer than half of that vanishes;
-- a category of fewer than :data:`FEWEST` rows is merged into the commonest one;
-- an interval, and a number that stands for itself, holds at least :data:`FEWEST_IN_INTERVAL` rows; the outermost limits
-  are the tenth smallest and the tenth largest value;
-- the statistics leave out groups of fewer than :data:`FEWEST_IN_GROUP` rows and, within a group, categories of fewer
-  than :data:`FEWEST`;
-- weights and shares are rounded to hundredths, means and standard deviations to three digits;
-- in a copula, a group and, within a block, a value of the second attribute have at least :data:`FEWEST_IN_INTERVAL`
-  rows, and so has every interval of a quantile function; correlations are rounded to hundredths.
+- Counts of the root table are rounded to multiples of :data:`FEWEST`, so a cell with fewer than half of that vanishes.
+- A category with fewer than :data:`FEWEST` rows is merged into the most frequent one.
+- An interval, and a number with a level of its own, has at least :data:`FEWEST_IN_INTERVAL` rows. The outermost limits
+  are the tenth smallest and the tenth largest value.
+- The statistics exclude groups with fewer than :data:`FEWEST_IN_GROUP` rows and, within a group, categories with fewer
+  than :data:`FEWEST` rows.
+- Weights and shares are rounded to hundredths, means and standard deviations to three digits.
+- In a copula, a group and, within a block, a value of the second attribute have at least :data:`FEWEST_IN_INTERVAL`
+  rows, as does every interval of a quantile function. Correlations are rounded to hundredths.
 
-The counts of the Strategic Subject List are those that were made public, small ones too.
+The counts of the Strategic Subject List are the published ones, including small counts.
 
-The weights follow two-way counts closely, small ones too, so a rare combination of two attributes is about as frequent
-in the twin as in the data. The official files are public; the rule is good manners, not a formal guarantee such as
-differential privacy.
+The weights follow two-way counts closely, including small counts, so a rare combination of two attributes is about as
+frequent in the twin as in the data. The official files are public. These limits are a courtesy, not a formal guarantee
+such as differential privacy.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,14 +41,14 @@ DECILES = np.arange(1, 10) / 10
 
 
 def statistics(rows: pd.DataFrame, root: Sequence[str]) -> dict[str, Any]:
-    """The deciles of the numbers, marginals by group and the association of every pair of columns."""
+    """Return the deciles of numbers, the marginals by group and the association of every pair of columns."""
     cuts = {name: np.unique(rows[name].quantile(DECILES)).tolist() for name in rows if rows[name].dtype.kind in "if"}
     found = {"marginals": marginals(rows, root), "association": association(rows, cuts)}
     return {"root": list(root), "cuts": cuts, **found}
 
 
 def marginals(rows: pd.DataFrame, root: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
-    """group -> column -> statistic; statistics are ``mean`` and ``sd`` of numbers, and shares of categories."""
+    """Return statistics by group and column: ``mean`` and ``sd`` of numbers, and shares of categories."""
     return {
         group: {name: _describe(members[name]) for name in rows if name not in root}
         for group, members in _groups(rows, root)
@@ -56,7 +56,7 @@ def marginals(rows: pd.DataFrame, root: Sequence[str]) -> dict[str, dict[str, di
 
 
 def association(rows: pd.DataFrame, cuts: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """``"a * b"`` -> Cramer's V, for every pair of columns."""
+    """Return Cramer's V of every pair of columns, under the key ``"a * b"``."""
     codes = {
         name: np.searchsorted(cuts[name], rows[name]) if name in cuts else pd.factorize(rows[name])[0] for name in rows
     }
@@ -64,7 +64,7 @@ def association(rows: pd.DataFrame, cuts: Mapping[str, Sequence[float]]) -> dict
 
 
 def cramers_v(a: Array, b: Array) -> float:
-    """Cramer's V of two integer codes (n,); 0 when either takes one value only."""
+    """Compute Cramer's V of two arrays of integer codes (n,); 0 if either has only one value."""
     from scipy.stats import contingency
 
     observed = contingency.crosstab(a, b).count
@@ -72,7 +72,7 @@ def cramers_v(a: Array, b: Array) -> float:
 
 
 def _groups(rows: pd.DataFrame, root: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
-    """All rows, and those of each value of each root column, where they are at least :data:`FEWEST_IN_GROUP`."""
+    """Yield all rows, and the rows of each value of each root column with at least :data:`FEWEST_IN_GROUP` rows."""
     parts = {ALL: rows} | {f"{name}={value}": part for name in root for value, part in rows.groupby(name, sort=True)}
     yield from ((name, part) for name, part in parts.items() if len(part) >= FEWEST_IN_GROUP)
 
@@ -85,11 +85,11 @@ def _describe(values: pd.Series) -> dict[str, float]:
 
 
 def significant(number: float) -> float:
-    """Three significant digits."""
+    """Round to three significant digits."""
     return float(f"{number:.3g}")
 
 
 def trimmed(values: Array) -> Array:
-    """Values (n,) in ascending order, the ten lowest all the tenth lowest, the ten highest the tenth highest."""
+    """Sort values (n,), and replace the ten lowest by the tenth lowest and the ten highest by the tenth highest."""
     ordered = np.sort(values)
     return ordered.clip(ordered[FEWEST - 1], ordered[-FEWEST])

@@ -1,41 +1,42 @@
-r"""A twin of the Strategic Subject List: its official counts, and the features that nobody publishes a table of.
+r"""Twin of the Strategic Subject List, from its official counts and a model of the features without published tables.
 
-Kept exactly: how many people there are of each score, race, sex and age band, 398,531 in all, as the counts made
-public have them. The 153 people whose age group is unknown are in no count, so not in the twin either.
+The twin has exactly the published number of people of each score, race, sex and age band, 398,531 in all. The 153
+people whose age group is unknown are in no count, and therefore not in the twin.
 
-The other seven features are drawn one by one and handed out by score:
+The other seven features are drawn independently and assigned by score:
 
 .. math::
     x_k \sim F_k, \qquad L = \sum_k w_k \frac{x_k - m_k}{s_k} + \tau \eta, \qquad \eta \sim N(0, 1)
 
-Within an age band the person of the r-th highest score gets the features of the r-th highest L. Narcotic arrests are
-then exchanged between neighbours in score, of whom one is black (BLK) and the other, who is not, has more of them:
-as many pairs, in random order, until the correlation of narcotic arrests with being black among BLK and WHI is the
-published one.
+Within an age band, the person with the r-th highest score gets the features with the r-th highest L. Narcotic arrests
+are then exchanged between pairs of neighbours in score in which one person is black (BLK) and the other is not and has
+more of these arrests. Pairs are exchanged in random order until the correlation between narcotic arrests and being
+black, among BLK and WHI, reaches the published value.
 
-Assumed:
+Assumptions:
 
-1. The age band of the counts is the age at the latest arrest. (The list has several age columns; the counts' is the
-   one that 153 people lack, the latest arrest's is lacked by 102.)
-2. The counts' groups Black, White, Hispanic, Asian and unknown are the codes BLK, WHI, WWH, API and U; the counts do
-   not tell black Hispanics (WBH) from white ones, nor American Indians (I) from people of unknown race.
-3. F_k has the published mean m_k and standard deviation s_k of the whole list, and is negative binomial for a number
-   of times, Bernoulli for gang affiliation, and normal, rounded to tenths, for the trend.
-4. Before they are handed out, the features depend neither on each other nor on age, race or sex. The list itself says
-   that race and sex are not used in the score; here what they go with is what the score goes with, but for 6.
-5. The weights w_k: a public analysis measured by how much a random forest's prediction of the score changes, on
-   average, when one feature is replaced by somebody else's. A linear model's changes by |w_k| E|x_k - x_k'| / s_k, so
-   the measured ratio to age and age's own published weight, 50, give w_k. tau makes the variance of L that of the score
-   within age bands.
-6. Narcotic arrests go with race beyond what the score explains, r = .12 in the paper; no other feature does.
+1. The age band of the counts is the age at the latest arrest. (The list has several age columns. The column of the
+   counts is missing for 153 people, the age at the latest arrest for 102.)
+2. The groups Black, White, Hispanic, Asian and unknown of the counts are the codes BLK, WHI, WWH, API and U. The counts
+   do not distinguish black Hispanics (WBH) from white ones, or American Indians (I) from people of unknown race.
+3. F_k has the published mean m_k and standard deviation s_k of the whole list. It is negative binomial for counts of
+   events, Bernoulli for gang affiliation, and normal, rounded to tenths, for the trend.
+4. Before the assignment, the features depend neither on each other nor on age, race or sex. The list states that race
+   and sex are not used in the score. Except for 6, features depend on race and sex only through the score and age.
+5. A public analysis measured how much a random forest's prediction of the score changes, on average, when one feature
+   is replaced by another person's. The prediction of a linear model changes by |w_k| E|x_k - x_k'| / s_k. The measured
+   ratio to age and the published weight of age, 50, therefore give w_k. tau is chosen to make the variance of L equal
+   to the variance of the score within age bands.
+6. Narcotic arrests depend on race beyond what the score explains, r = .12 in the paper; no other feature does.
 
-Built in, therefore: all counts, each feature's mean and spread, r, and weights of about the sizes of 5. Not built in,
-what comes out of it: the least-squares weights themselves, age's too, which follows from the counts.
+The twin therefore reproduces by construction all counts, each feature's mean and spread, r, and weights of about the
+sizes in 5. The least-squares weights themselves are outcomes, including the weight of age, which follows from the
+counts.
 
 Sources:
 
-- The counts of people by score, race, sex and age band: a file of the city's list that a visualisation of it is drawn
-  from, :data:`COUNTS`.
+- The counts of people by score, race, sex and age band: a file of the city's list behind a visualisation of it,
+  :data:`COUNTS`.
 - Mean and standard deviation of every feature over all 398,684 people, and each feature's share in the changes of a
   random forest's predictions: two notebooks of the same author, https://github.com/pjsier/strategic-subject-list,
   "SSL Data Overview" and "SSL Skater Model Interpretation".
@@ -70,9 +71,9 @@ COUNTS = Source(
 RACES = {"Black": "BLK", "White": "WHI", "Hispanic": "WWH", "Asian": "API", "Unknown-Not-Listed": "U"}
 SEXES = {"Men": "M", "Women": "F", "Other": "X"}
 AGES = {"<20": "less than 20"} | {band: band for band in (f"{low}-{low + 10}" for low in range(20, 80, 10))}
-"""The words of the counts, and those of the list."""
+"""Codes of the list by the labels of the counts."""
 AGE_BAND = 10
-"""The bands are ten years wide, the lowest too where it becomes a number."""
+"""Width of the age bands in years, also of the lowest band when it is converted to a number."""
 
 FEATURES = {
     "shooting_victim": ("times", 0.020227, 0.152919, 0.008316),
@@ -83,25 +84,25 @@ FEATURES = {
     "trend": ("tenths", -0.049534, 0.404900, 0.095610),
     "weapon_arrests": ("times", 0.033297, 0.193237, 0.006408),
 }
-"""Of each feature but age its law, mean and standard deviation, and its share in the mean absolute change of
+"""Distribution, mean and standard deviation of each feature except age, and its share in the mean absolute change of
 predictions when one feature is replaced by another person's."""
 AGE_CHANGE = 0.741873
-"""Age's share in it."""
+"""Share of age in this change."""
 AGE_WEIGHT = 50.0
-"""Magnitude, in points of the score for one standard deviation."""
+"""Absolute weight of age, in points of the score per standard deviation."""
 CORRELATION = 0.12
 MANY_TIMES = 1_000
-"""Beyond that many times a negative binomial law has no mass that counts."""
+"""Count from which on the negative binomial distributions have negligible mass."""
 
 
 def twin(people: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Everybody of the counts ``people``, in random order, with the seven features."""
+    """Return all people of the counts ``people`` in random order, with the seven features."""
     weights, noise = fitted(people)
     people = people.sort_values(["race", "sex", "age", "score"], ignore_index=True)
     cell = rng.permutation(np.repeat(np.arange(len(people)), people["count"]))
     score = people["score"].to_numpy()[cell]
     band, race = (pd.factorize(people[name]) for name in ("age", "race"))
-    # Ascending in age band and score; equal ones are in the people's own order, which is random.
+    # Sort by age band and score; people with equal values keep their order, which is random.
     place = np.lexsort((score, band[0][cell]))
     values = handed_out(drawn(len(cell), rng), weights, noise, band[0][cell][place], place, rng)
     black, white = (race[0][cell] == race[1].get_loc(code) for code in (BLACK, WHITE))
@@ -113,7 +114,7 @@ def twin(people: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def drawn(n: int, rng: np.random.Generator) -> Array:
-    """n independent draws of each F_k: (n, K)."""
+    """Draw n independent values of each F_k: (n, K)."""
     columns = []
     for law, mean, sd, _ in FEATURES.values():
         if law == "times":
@@ -130,13 +131,13 @@ def drawn(n: int, rng: np.random.Generator) -> Array:
 def handed_out(
     values: Array, weights: Array, noise: float, bands: Array, place: Array, rng: np.random.Generator
 ) -> Array:
-    """The draws (n, K), each with the person it belongs to: in an age band, in the order of the score.
+    """Assign the draws (n, K) to people, within each age band in the order of the score.
 
     ``place`` (n,) are the people in ascending order of age band and score, ``bands`` (n,) their bands.
     """
     mean, sd = (np.array(published) for published in list(zip(*FEATURES.values(), strict=True))[1:3])
     index = ((values - mean) / sd) @ weights + noise * rng.standard_normal(len(values))
-    # The draws of a band are as many as its people: those that stand where they stand.
+    # A band gets the draws at the positions of its people, which are as many as its people.
     result = np.empty_like(values)
     result[place] = values[np.lexsort((index, bands))]
     return result
@@ -145,9 +146,10 @@ def handed_out(
 def exchange(
     x: Array, place: Array, band: Array, black: Array, white: Array, correlation: float, rng: np.random.Generator
 ) -> Array:
-    """x (n,) with values exchanged between neighbours in ``place`` until r(x, black) among black and white is reached.
+    """Exchange values of x (n,) between neighbours in ``place`` until r(x, black) reaches ``correlation``.
 
-    ``band``, ``black`` and ``white`` (n,) describe the people. Raises ValueError where all exchanges are too few.
+    The correlation is among black and white people. ``band``, ``black`` and ``white`` (n,) describe the people. Raises
+    ValueError if all exchanges together do not reach it.
     """
     first, second = place[: len(place) // 2 * 2].reshape(-1, 2).T
     mixed = (band[first] == band[second]) & (black[first] != black[second])
@@ -156,7 +158,7 @@ def exchange(
     gains, gives = gains[more], gives[more]
     both = black | white
     n, share = both.sum(), black.sum() / both.sum()
-    # Sums after 0, 1, 2, ... exchanges; one with somebody who is neither changes what the two groups have together.
+    # Sums after 0, 1, 2, ... exchanges. An exchange with somebody who is neither changes the pooled sums.
     joins = np.where(white[gives], 0.0, 1.0)
     of_black, total, squares = (
         start + np.concatenate([[0.0], np.cumsum(change)])
@@ -177,14 +179,14 @@ def exchange(
 
 
 def counts(folder: Path) -> pd.DataFrame:
-    """The file's columns, score, race, sex, age and count, in the words of the list."""
+    """Return the file's columns score, race, sex, age and count, with the codes of the list."""
     words = {"race": RACES, "sex": SEXES, "age": AGES}
     columns = {"ssl_score": whole(0, 500), **{name: category(known) for name, known in words.items()}}
     return parsed(folder / FILE, {**columns, "count": whole(1, 1_000_000)}).rename(columns={"ssl_score": "score"})
 
 
 def fitted(people: pd.DataFrame) -> tuple[Array, float]:
-    """The weights w_k (K,) and tau, to hundredths of a point."""
+    """Return the weights w_k (K,) and tau, rounded to hundredths of a point."""
     number = people["count"].to_numpy()
     age = people["age"].map({band: AGE_BAND * position for position, band in enumerate(AGES.values(), 1)}).to_numpy()
     mean = np.average(age, weights=number)
@@ -201,7 +203,7 @@ def fitted(people: pd.DataFrame) -> tuple[Array, float]:
 
 
 def mean_difference(law: str, mean: float, sd: float) -> float:
-    """E|x - x'| of two independent draws."""
+    """Return E|x - x'| of two independent draws."""
     if law == "flag":
         return 2 * mean * (1 - mean)
     if law == "tenths":
@@ -214,6 +216,6 @@ def mean_difference(law: str, mean: float, sd: float) -> float:
 
 
 def _mean_difference(values: Array, mass: Array) -> float:
-    """E|x - x'| = 2 sum F (1 - F) over the steps from one value (K,) to the next; ``mass`` (K,) need not sum to 1."""
+    """Return E|x - x'| = 2 sum F (1 - F) dx over the steps between values (K,); ``mass`` (K,) need not sum to 1."""
     below = np.cumsum(mass)[:-1] / mass.sum()
     return float(2 * np.sum(below * (1 - below) * np.diff(values)))

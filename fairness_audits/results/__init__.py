@@ -1,1 +1,1 @@
-"""What an audit found, and its renderings: terminal, page, JSON, CSV and figures."""
+"""The result of an audit and its renderings: terminal, page, JSON, CSV and figures."""

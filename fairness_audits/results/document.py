@@ -22,8 +22,8 @@ Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
 class Verdict:
     """The verdict of an audit.
 
-    ``outcome`` says whether the audit rejects; an inconclusive one has a ``reason``. ``headline`` has two or three
-    words, ``sentence`` plain sentences; ``facts`` are the JSON's other keys.
+    ``outcome`` says whether the audit rejects; an inconclusive verdict has a ``reason``. ``headline`` has two or three
+    words, ``sentence`` consists of plain sentences, and ``facts`` are the other keys of the JSON.
     """
 
     outcome: Outcome
@@ -35,7 +35,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Caveat:
-    """A warning for the reader of the verdict: the name of a ``condition`` that holds, and the sentence about it."""
+    """A warning about the verdict: the name of a ``condition`` that holds, and a sentence about it."""
 
     condition: str
     text: str
@@ -43,10 +43,10 @@ class Caveat:
 
 @dataclass(frozen=True)
 class Brief:
-    """A result in plain words, for readers without statistics: sentences that answer one question each.
+    """A result in plain words, for readers without statistics. Each field answers one question.
 
-    ``asked``: what was asked; ``people``: of whom, and what the reader must check about the data; ``found``: what was
-    found; ``sure``: how sure that is; ``unsaid``: what it does not say.
+    ``asked`` states the question, ``people`` the people it is about and what the reader must check in the data,
+    ``found`` the finding, ``sure`` its certainty, and ``unsaid`` what the finding does not say.
     """
 
     asked: str
@@ -57,20 +57,20 @@ class Brief:
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
-        """The questions and their answers, in the order in which a person reads them."""
+        """Return the questions and answers in reading order."""
         return tuple(zip(QUESTIONS, (self.asked, self.people, self.found, self.sure, self.unsaid), strict=True))
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Named texts, one on each line."""
+    """Named texts, one per line."""
 
     lines: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; an ``item`` is one of a list."""
+    """A paragraph, or an ``item`` of a list."""
 
     text: str
     item: bool = False
@@ -78,9 +78,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page, also written as ``stem``.png and .pdf. ``key`` is its name in the JSON, if not the stem.
+    """A figure of the page, also saved as ``stem``.png and .pdf. Its name in the JSON is ``key``, or else the stem.
 
-    ``by``, a function ``module:name``, draws it from the arguments ``of``. The module is imported when it draws.
+    The function ``by``, written ``module:name``, draws it from the arguments ``of``. Drawing imports the module.
     """
 
     stem: str
@@ -91,7 +91,7 @@ class Figure:
     key: str = ""
 
     def draw(self) -> Drawing:
-        """Draw it. Call this and save the drawing within :func:`fairness_audits.results.style.paper`."""
+        """Draw the figure. Draw and save it within :func:`fairness_audits.results.style.paper`."""
         module, _, name = self.by.partition(":")
         return getattr(importlib.import_module(module), name)(*self.of)
 
@@ -111,11 +111,11 @@ class Section:
 class Document:
     """The content of a result; :mod:`fairness_audits.results.render` makes the renderings.
 
-    ``audit`` is the command's name, ``title`` what people call it, ``subject`` what was audited. ``facts`` are the
-    JSON's own keys (what was measured, data, model), ``tables`` the CSV files by name without suffix, and
-    ``libraries`` those whose versions matter. ``schema`` is the version of the JSON's layout: raised when a key changes
-    its meaning or goes; new keys do not raise it. ``settings`` are the options that repeat it. The ``brief`` is the
-    page's beginning in plain words.
+    ``audit`` is the command's name, ``title`` its readable name, and ``subject`` the audited object. ``facts`` are the
+    audit's own keys of the JSON (measurements, data, model), ``tables`` the CSV files by name without suffix, and
+    ``libraries`` the libraries whose versions matter. ``schema`` is the version of the JSON's layout; it increases when
+    a key is removed or changes its meaning, but not for new keys. ``settings`` are the options that repeat the audit.
+    The ``brief`` is the plain-language beginning of the page.
     """
 
     audit: str
@@ -133,7 +133,7 @@ class Document:
 
     @property
     def outcome(self) -> Outcome:
-        """``rejected``, ``not rejected`` or ``inconclusive``."""
+        """Return ``rejected``, ``not rejected`` or ``inconclusive``."""
         return self.verdict.outcome
 
     def figures(self) -> Iterator[Figure]:

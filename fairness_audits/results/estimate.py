@@ -1,4 +1,4 @@
-"""An estimate over repetitions with its spread."""
+"""Estimates over repetitions with their spread."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from scipy.special import bdtr, stdtrit
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean or median over ``n`` repetitions with their spread, a share of ``n``, or an interval's ends.
+    """A mean or median over ``n`` repetitions with its spread, a share of ``n``, or the ends of an interval.
 
-    What an estimate lacks is NaN (``n`` is 0). ``std`` is the sample standard deviation, with n - 1. A ``text`` is
-    printed as it is, in place of the numbers.
+    Missing parts are NaN (``n`` is 0). ``std`` is the sample standard deviation with denominator n - 1. A ``text`` is
+    printed unchanged in place of the numbers.
     """
 
     value: float
@@ -26,7 +26,7 @@ class Estimate:
 
     @classmethod
     def mean(cls, values: np.ndarray) -> Estimate:
-        """Mean and sample standard deviation of finite values; NaN where there is none."""
+        """Compute the mean and sample standard deviation of the finite values; NaN if there are none."""
         finite = np.asarray(values, float)
         finite = finite[np.isfinite(finite)]
         if not len(finite):
@@ -36,10 +36,11 @@ class Estimate:
 
     @classmethod
     def median(cls, values: np.ndarray, level: float = 0.95) -> Estimate:
-        """Median of the n finite values, with the interval that the sign test keeps; NaN ends for n < 6 at level .95.
+        """Compute the median of the n finite values, with the confidence interval of the sign test.
 
-        Its ends are the j-th smallest and the j-th largest value, j the most with P(Binomial(n, 1/2) < j) <=
-        (1 - level) / 2, so it holds for any distribution.
+        The ends are the j-th smallest and the j-th largest value, where j is the largest number with
+        P(Binomial(n, 1/2) < j) <= (1 - level) / 2. The interval is valid for any distribution. Its ends are NaN for
+        n < 6 at level .95.
         """
         finite = np.sort(np.asarray(values, float)[np.isfinite(values)])
         if not len(finite):
@@ -50,13 +51,13 @@ class Estimate:
 
     @classmethod
     def share(cls, values: np.ndarray) -> Estimate:
-        """The share of ones among the finite values; a share has no spread of its own."""
+        """Compute the share of ones among the finite values, without a standard deviation."""
         return replace(cls.mean(values), std=math.nan)
 
     def with_t_interval(self, level: float = 0.95, least: float = -math.inf, most: float = math.inf) -> Estimate:
-        """value -+ t_{(1 + level)/2, n-1} std / sqrt(n): the interval for the mean over repetitions; NaN for n < 2.
+        """Add the interval value -+ t_{(1 + level)/2, n-1} std / sqrt(n) of the mean over repetitions; NaN for n < 2.
 
-        What no mean can be, below ``least`` and above ``most``, is left out of it.
+        The interval is clipped to the possible means, from ``least`` to ``most``.
         """
         if self.n < 2:
             return self

@@ -1,7 +1,7 @@
-"""Numbers as text.
+"""Formats of numbers as text.
 
-Audits print plain characters, which a terminal shows and JSON's readers search. The tables of the studies print a minus
-sign, a dash for NaN and raised exponents.
+Audits print ASCII characters, which every terminal shows and readers of the JSON can search. The tables of the studies
+print a minus sign, a dash for NaN and superscript exponents.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MINUS = "\u2212"
 DASH = "\u2014"
 RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 SUPERSCRIPTS = {chr(letter): chr(digit) for digit, letter in RAISED.items()}
-"""The digit behind each raised character."""
+"""The digit or sign of each superscript character."""
 LEAST_P = 1e-16
-"""Smaller p-values are only said to be so."""
+"""Smaller p-values are printed as below this bound."""
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON takes it: arrays as lists, and None where a number is NaN or infinite, which JSON has not."""
+    """Convert a value for JSON: arrays become lists, and NaN and infinite numbers, which JSON lacks, become None."""
     if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
     value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
@@ -35,34 +35,34 @@ def plain(value: Any) -> Any:
 
 
 def fixed(decimals: int, sign: str = "") -> Callable[[float], str]:
-    """A format with so many decimals; what rounds to nought has no minus sign. ``sign`` as in format strings."""
+    """Return a format with fixed decimals; values that round to 0 have no sign. ``sign`` is as in format strings."""
     return lambda value: f"{round(value, decimals) + 0.0:{sign},.{decimals}f}"
 
 
 def decimal(value: float) -> str:
-    """Four decimals; fewer digits of a number that is large or tiny."""
+    """Format a number with four decimals, or with fewer digits if it is large or tiny."""
     return f"{value:.4g}" if abs(value) >= 10 else f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"
 
 
 def factor(value: float | None) -> str:
-    """A ratio with three decimals, or as a power of ten where it is huge."""
+    """Format a ratio with three decimals, one decimal if it is large, or as a power of ten if it is huge."""
     if value is None:
         return "undefined"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}" if abs(value) < 1e5 else f"{value:.2e}"
 
 
 def percent(share: float, decimals: int = 1) -> str:
-    """``12.5 %``."""
+    """Format a share as a percentage: ``12.5 %``."""
     return f"{100 * share:.{decimals}f} %"
 
 
 def level(alpha: float) -> str:
-    """``95 %``, the level of an interval."""
+    """Format the level of an interval: ``95 %``."""
     return f"{100 * (1 - alpha):g} %"
 
 
 def p_text(p: float | None) -> str:
-    """A p-value with two significant digits; none is 0, though the smallest are in floating point."""
+    """Format a p-value with two significant digits; it is never printed as 0, even if it underflowed."""
     if p is None:
         return "-"
     return "< 1e-16" if p < LEAST_P else f"{p:.2g}" if p >= 1e-4 else f"{p:.1e}"
@@ -71,7 +71,7 @@ def p_text(p: float | None) -> str:
 def span(
     ends: Sequence[float | None], text: Callable[[float], str] = decimal, without_ends: str = "no interval"
 ) -> str:
-    """An interval in words: ``0.1000 to 0.2000``; None is an end without a bound."""
+    """Format an interval in words: ``0.1000 to 0.2000``; None is an unbounded end."""
     low, high = ends
     if low is None:
         return without_ends if high is None else f"at most {text(high)}"
@@ -79,19 +79,19 @@ def span(
 
 
 def plural(count: int, what: str) -> str:
-    """``1 test``, ``1,200 tests``."""
+    """Format a count with its noun: ``1 test``, ``1,200 tests``."""
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def sentence(text: str) -> str:
-    """``no gradient`` -> ``No gradient``."""
+    """Capitalise the first letter: ``no gradient`` becomes ``No gradient``."""
     return text[:1].upper() + text[1:]
 
 
 def number(value: float | None, decimals: int = 3) -> str:
-    """``-0.15149`` -> ``\u22120.151``. Whole numbers are grouped, very large ones get a power of ten, NaN is a dash.
+    """Format ``-0.15149`` as ``\u22120.151``, with digit grouping, powers of ten for huge values and a dash for NaN.
 
-    A value that rounds to zero loses its sign: there is no minus nought.
+    A value that rounds to zero has no sign.
     """
     if value is None or math.isnan(value):
         return DASH
@@ -105,26 +105,26 @@ def number(value: float | None, decimals: int = 3) -> str:
 
 
 def p_value(p: float) -> str:
-    """Three decimals; what is smaller than they can show is said to be."""
+    """Format a p-value with three decimals, or as below 0.001."""
     return DASH if math.isnan(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 def spread(estimate: Estimate, decimals: int = 3) -> str:
-    """``0.817 \u00b1 0.007``: mean and standard deviation with the same number of decimals."""
+    """Format a mean and its standard deviation with the same number of decimals: ``0.817 \u00b1 0.007``."""
     if math.isnan(estimate.value) or math.isnan(estimate.std):
         return number(estimate.value, decimals)
     return f"{number(estimate.value, decimals)} \u00b1 {number(estimate.std, decimals)}"
 
 
 def interval(estimate: Estimate, decimals: int = 3) -> str:
-    """``[1.412, 1.908]``."""
+    """Format an interval: ``[1.412, 1.908]``."""
     if math.isnan(estimate.low) or math.isnan(estimate.high):
         return DASH
     return f"[{number(estimate.low, decimals)}, {number(estimate.high, decimals)}]"
 
 
 def parameter(value: float) -> str:
-    """A parameter as people write it: ``0.005``, ``8,000`` for ``8000.0``, a power of ten for ``1e-05``."""
+    """Format a parameter as people write it: ``0.005``, ``8,000`` for ``8000.0``, a power of ten for ``1e-05``."""
     if not math.isfinite(value):
         return number(value)
     if value != 0 and abs(value) < 1e-3:

@@ -1,4 +1,4 @@
-"""Terms of the pages in one sentence each, shown where a reader points at them."""
+"""One-sentence explanations of the pages' terms, shown as tooltips."""
 
 import re
 from html import escape
@@ -27,7 +27,7 @@ TERMS = {
     "loss ratio": "How many times larger the model's error is after permitted changes of a person.",
     "fair metric": "The rule that says which people are alike for this decision.",
 }
-"""Each term, as it stands in sentences, and what it means."""
+"""The meaning of each term, by the form that sentences use."""
 PATTERN = re.compile(
     r"(?<![\w-])(" + "|".join(re.escape(term) for term in sorted(TERMS, key=len, reverse=True)) + r")(?=s?\b(?!-))",
     re.IGNORECASE,
@@ -36,7 +36,7 @@ LOWER = {term.lower(): meaning for term, meaning in TERMS.items()}
 
 
 def explained(html: str) -> Markup:
-    """Escaped text in which the first place of each term shows its meaning on hover."""
+    """Escape the text and show the meaning of each term on hover at its first occurrence."""
     said: set[str] = set()
 
     def marked(found: re.Match[str]) -> str:

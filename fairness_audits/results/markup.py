@@ -1,4 +1,4 @@
-"""Plain text set in Markdown, LaTeX, HTML, reStructuredText and matplotlib: characters escaped, formulas set."""
+"""Conversion of plain text to Markdown, LaTeX, HTML, reStructuredText and matplotlib, with escapes and formulas."""
 
 import re
 import textwrap
@@ -22,7 +22,7 @@ SYMBOLS = (
     (r"(?<![.\w])epsilon\b", "\u03b5"),
 )
 NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[\d.])")
-"""A minus sign, which is no hyphen within a word or between numbers."""
+"""Pattern of a minus sign, as opposed to a hyphen within a word or between numbers."""
 STATISTIC = re.compile(r"\b([A-Z])_([nP])\b")
 LATEX_CHARACTERS: dict[str, Any] = {
     "\\": r"\textbackslash{}",
@@ -70,43 +70,43 @@ LATEX_CHARACTERS |= {letter: f"$^{{{digit}}}$" for letter, digit in SUPERSCRIPTS
 
 
 def symbols(text: str) -> str:
-    """Spell out ``T_n``, ``T~_n``, ``lambda`` and the like with their letters."""
+    """Replace names such as ``T_n``, ``T~_n`` and ``lambda`` by their symbols."""
     for pattern, replacement in SYMBOLS:
         text = re.sub(pattern, replacement, text)
     return text
 
 
 def latex(text: str) -> str:
-    """Text for LaTeX. Every character that LaTeX would read as a command is escaped."""
+    """Return text for LaTeX, with all special characters escaped."""
     text = text.translate(str.maketrans(LATEX_CHARACTERS))
-    # A letter and its index are one formula.
+    # Put a letter and its index into one formula.
     text = re.sub("([A-Z])(\u0303?)\\$_n\\$", lambda m: f"$\\tilde{{{m[1]}}}_n$" if m[2] else f"${m[1]}_n$", text)
-    # Neighbouring formulas are one formula: 10^{-}$ $^{4} would be set with a gap.
+    # Merge adjacent formulas: LaTeX would set 10^{-}$ $^{4} with a gap.
     return re.sub(r"(?<!\\)\$\$", "", text).replace("}^{", "")
 
 
 def markdown(text: str) -> str:
-    """Text for a Markdown table: what would open a cell, emphasis or a tag is escaped."""
+    """Return text for a Markdown table, with the characters of cells, emphasis and tags escaped."""
     return re.sub(r"([\\|*_`<>])", r"\\\1", text).replace("\n", " ")
 
 
 def rst(text: str) -> str:
-    """Text for reStructuredText that Jinja reads first: what would open a reference or an expression is escaped."""
+    """Return text for reStructuredText rendered by Jinja, with the characters of both markups escaped."""
     return re.sub(r"([\\*_`|{])", r"\\\1", text)
 
 
 def typeset(text: str) -> Markup:
-    """Escaped text with minus signs and the statistics' indices."""
+    """Return escaped HTML with minus signs and the indices of statistics."""
     safe = NEGATIVE.sub(MINUS, escape(str(text)))
     return Markup(STATISTIC.sub(r"\1<sub>\2</sub>", safe))
 
 
 def raised(text: str) -> str:
-    """Exponents as formulas: the type has no raised characters of its own."""
+    """Write superscripts as formulas, because the font has no superscript characters."""
     runs = re.compile("[" + "".join(SUPERSCRIPTS) + "]+")
     return runs.sub(lambda run: "$^{" + "".join(SUPERSCRIPTS[character] for character in run[0]) + "}$", text)
 
 
 def label_text(name: str, letters: int) -> str:
-    """A whole name in lines of at most so many letters for a figure, where a dollar sign would begin a formula."""
+    """Wrap a name for a figure at this number of letters, and escape dollar signs, which would start a formula."""
     return "\n".join(textwrap.wrap(name, letters, break_on_hyphens=False) or [name]).replace("$", r"\$")

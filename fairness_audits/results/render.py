@@ -39,7 +39,7 @@ def terminal(document: Document) -> str:
 
 
 def paragraph(text: str, first: str = "  ", later: str | None = None) -> str:
-    """Wrap text without breaking at hyphens, which column names may have."""
+    """Wrap text without breaking at hyphens, because column names may contain them."""
     return textwrap.fill(
         text, WIDTH, initial_indent=first, subsequent_indent=first if later is None else later, break_on_hyphens=False
     )
@@ -102,9 +102,9 @@ def _cell(text: str) -> str:
 
 
 def content(document: Document, in_folder: bool) -> dict[str, Any]:
-    """Return the content of the JSON, in the order in which a person reads it.
+    """Return the content of the JSON in reading order.
 
-    ``in_folder``: whether a folder is written. The JSON then names its files.
+    If ``in_folder`` is true, the JSON names the files of the folder.
     """
     verdict = document.verdict
     return {
@@ -125,7 +125,7 @@ def content(document: Document, in_folder: bool) -> dict[str, Any]:
 
 
 def json_text(document: Document, in_folder: bool) -> str:
-    """Return the JSON. Raises ValueError for NaN and infinities, which JSON does not have."""
+    """Return the JSON. Raises ValueError for NaN and infinity, which JSON does not support."""
     return json.dumps(content(document, in_folder), indent=2, allow_nan=False) + "\n"
 
 

@@ -19,11 +19,11 @@ __all__ = [
     "Brief", "Caveat", "Column", "Facts", "Figure", "Outcome", "Result", "Row", "Section", "Table", "Text", "Verdict",
     "rows_of", "under",
 ]  # fmt: skip
-"""What an audit fills its result with."""
+"""The parts of which an audit composes its result."""
 
 
 class Result(Document):
-    """The result of an audit: its verdict, and everything that supports it. The methods print, draw and save it."""
+    """The result of an audit: its verdict and all supporting evidence, with methods to print, draw and save it."""
 
     def summary(self) -> str:
         """Return the verdict, its evidence and the caveats, as the terminal shows them."""
@@ -60,7 +60,7 @@ class Result(Document):
         return f"<{self.title} of {self.subject}: {self.outcome}>"
 
     def _repr_html_(self) -> str | None:
-        """Return the page in an iframe, for notebooks; None, which shows the text, where figures cannot be drawn."""
+        """Return the page in an iframe for notebooks; None, which shows the text, if figures cannot be drawn."""
         if find_spec("matplotlib") is None:
             return None
         from html import escape

@@ -1,6 +1,6 @@
-"""Tables of sentences: lines ``name: text with {quantities}``.
+"""Tables of sentences, with lines of the form ``name: text with {quantities}``.
 
-They hold an audit's caveats, its refusals, and the limits beyond which its verdict is inconclusive.
+They contain an audit's caveats, its refusals, and the limits beyond which its verdict is inconclusive.
 """
 
 import operator
@@ -15,17 +15,17 @@ from fairness_audits.results.result import Caveat, Facts, Outcome, Section, Verd
 RELATIONS = {"<=": operator.le, ">=": operator.ge, ">": operator.gt}
 UNLESS = " unless rejected"
 STATUS: Mapping[Outcome, int] = {"not rejected": 0, "rejected": 3, "inconclusive": 4}
-"""The exit status of each outcome under --gate."""
+"""Exit status of each outcome under --gate."""
 INCONCLUSIVE = "INCONCLUSIVE"
 READING = """
 repeated_names: More than one column is called {name}: the later one is read as {own}.
 decimal_commas: Numbers with a decimal comma are read as such in {columns}.
 """
-"""Caveats about reading a file, the same for all audits."""
+"""Caveats about reading files, shared by all audits."""
 
 
 def entries(text: str) -> list[tuple[str, str]]:
-    """Return the pairs of a table's lines ``name: text``; a line that begins with a space continues the one before."""
+    """Return the pairs of a table's lines ``name: text``; a line that starts with a space continues the last one."""
     lines: list[str] = []
     for line in text.strip("\n").splitlines():
         if line.startswith(" "):
@@ -51,8 +51,8 @@ def _option_text(value: Any) -> str:
 def caveats(text: str, found: Mapping[str, Any]) -> Iterator[Caveat]:
     """Yield the lines of a table whose condition holds.
 
-    ``found`` has the value of each condition: false (or missing) if it does not hold; true; the quantities of its
-    sentence; or a list of quantities, with one caveat for each.
+    ``found`` maps each condition to false (or omits it) if it does not hold, to true, to the quantities of its
+    sentence, or to a list of quantities with one caveat for each.
     """
     for condition, said in entries(text):
         holds = found.get(condition)
@@ -64,8 +64,8 @@ def beyond(limits: str, quantities: Mapping[str, Any], rejected: bool) -> list[s
     """Return the sentences of the limits that are exceeded.
 
     ``limits`` has lines ``quantity <= number: sentence`` (or ``>=``, ``>``). A sentence may use the {value}, the
-    {limit} and all quantities. A line ``... unless rejected`` does not apply to a test that rejects. A limit does not
-    apply to None; NaN exceeds every limit.
+    {limit} and all quantities. A line ``... unless rejected`` applies only if the test does not reject. None exceeds no
+    limit; NaN exceeds every limit.
     """
     sentences = []
     for line, sentence in entries(limits):
@@ -88,8 +88,8 @@ def concluded(
 ) -> Verdict:
     """Return the verdict, inconclusive if nothing could be tested (``rejected`` is None) or a limit is exceeded.
 
-    The ``headlines`` are for a rejection and for none; ``decision`` is its key in the facts, null if inconclusive. The
-    sentences of the limits are the reason, and come before ``sentence``.
+    The ``headlines`` are for a rejection and for no rejection. ``decision`` is the key of the decision in the facts,
+    with the value null if inconclusive. The sentences of the limits are the reason and precede ``sentence``.
     """
     reason = " ".join(beyond(limits, quantities, rejected is True))
     if reason or rejected is None:

@@ -1,4 +1,4 @@
-"""How every figure looks: type, widths, and one colour, marker and line for each method, the same everywhere."""
+"""Style of all figures: fonts, widths, and one colour, marker and line style for each method."""
 
 import textwrap
 import warnings
@@ -18,15 +18,15 @@ from fairness_audits.results.markup import raised
 from fairness_audits.values import Array
 
 PAGE_WIDTH = 6.8
-"""Inches."""
+"""Width of the page in inches."""
 DASHED: Any = (0, (4, 2))
 
 LETTERS_PER_INCH = 23.0
-"""Of the stamp's small type, on average."""
+"""Average number of letters per inch of the stamp's small type."""
 
 INK = "#222222"
 DARK = 0.25
-"""The luminance up to which what is written on a colour is white."""
+"""Luminance of a background up to which text on it is white."""
 FAINT = "#8a8a8a"
 WARNING = "#a33b20"
 
@@ -42,7 +42,7 @@ TICKS = {
 RC: Any = {
     "figure.dpi": 200,
     "savefig.dpi": 200,
-    # Both come with matplotlib, so the same bytes are drawn wherever the project runs.
+    # Both fonts come with matplotlib, so figures are byte-identical on all machines.
     "font.family": ["STIXGeneral", "DejaVu Sans"],
     "mathtext.fontset": "stix",
     "font.size": 8.5,
@@ -67,7 +67,7 @@ RC: Any = {
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """What a method is called and how it is drawn; distinct in colour, in marker and in line, so also in grey."""
+    """Label and style of a method; colour, marker and line differ between methods, so they also differ in grey."""
 
     label: str
     color: Any
@@ -75,7 +75,7 @@ class MethodStyle:
     line: Any
 
 
-# Okabe and Ito's colours, which stay apart for the common forms of colour blindness.
+# Colours of Okabe and Ito, which people with common forms of colour blindness can distinguish.
 METHODS = {
     "baseline": MethodStyle("Baseline", "#0072B2", "o", "-"),
     "project": MethodStyle("Project", "#D98E04", "s", (0, (5, 1.5))),
@@ -87,54 +87,54 @@ SPARE = (("#555555", "v", "-"), ("#56B4E9", "P", "--"), ("#8C5A2B", "X", "-."), 
 
 
 def method_style(method: str) -> MethodStyle:
-    """The style of a method; one that is not in the published studies gets a spare style, chosen by its name alone."""
+    """Return the style of a method; a method outside the published studies gets a spare style, chosen by its name."""
     if method in METHODS:
         return METHODS[method]
     color, marker, line = SPARE[sum(method.encode()) % len(SPARE)]
-    # A name with capitals is one already.
+    # A name with capitals is already a label.
     label = method if any(map(str.isupper, method)) else method.replace("_", " ").capitalize()
     return MethodStyle(label, color, marker, line)
 
 
 def ordered(found: Iterable[str], order: Iterable[str]) -> list[str]:
-    """The distinct names in a fixed order, those that are not in it after them by name."""
+    """Return the distinct names in a fixed order, followed by the other names in alphabetical order."""
     there, known = set(found), list(order)
     return [name for name in known if name in there] + sorted(there - set(known))
 
 
 in_order = partial(ordered, order=METHODS)
-"""Of methods."""
+"""Return the distinct methods in the order of METHODS, followed by the others in alphabetical order."""
 
 
 @contextmanager
 def paper() -> Iterator[None]:
-    """Settings under which figures are drawn and saved. A letter that no font has is a box, and no warning."""
+    """Apply the settings for drawing and saving figures. Missing letters are drawn as boxes without a warning."""
     with mpl.rc_context(RC), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
         yield
 
 
 def ink_on(color: Sequence[float]) -> str:
-    """What is written on a colour (r, g, b, ...), by its relative luminance: dark on light, white on dark."""
+    """Return the text colour on a background (r, g, b, ...) by relative luminance: dark on light, white on dark."""
     light = np.dot((0.2126, 0.7152, 0.0722), np.power(color[:3], 2.2))
     return INK if light > DARK else "white"
 
 
 def new_figure(height: float, width: float = PAGE_WIDTH) -> Figure:
-    """An empty figure, inches, laid out by matplotlib's constrained layout."""
+    """Return an empty figure of this size in inches, with matplotlib's constrained layout."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def new_panels(height: float, rows: int, columns: int, **how: Any) -> tuple[Figure, Any]:
-    """An empty figure of the page's width with panels: an array of axes (rows, columns)."""
+    """Return an empty figure of the page's width, and its panels as an array of axes (rows, columns)."""
     figure = new_figure(height)
     return figure, figure.subplots(rows, columns, squeeze=False, **how)
 
 
 def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
-    """Print the stamp in a strip of its own below the axes; the figure grows by the strip, the axes keep their size.
+    """Print the stamp in a strip below the axes; the figure grows by the strip, and the axes keep their size.
 
-    The layout is worked out once and settled, so that the same figure gives the same bytes in every format.
+    The layout is computed once and then fixed, so that the same figure gives the same bytes in every format.
     """
     width, height = figure.get_size_inches()
     lines = [part for line in lines for part in textwrap.wrap(line, round(width * LETTERS_PER_INCH))]
@@ -149,9 +149,9 @@ def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
         color=WARNING if emphatic else FAINT, linespacing=1.15,
     )  # fmt: skip
     figure.draw_without_rendering()
-    # With no engine at all: for one that does nothing, matplotlib draws the figure once more before it saves it.
+    # Remove the layout engine: with a placeholder engine, matplotlib draws the figure again before saving it.
     figure.set_layout_engine(None)
-    # The solver's last digits depend on addresses in memory.
+    # Round, because the last digits of the layout solver depend on memory addresses.
     for part in figure.subfigs:
         part.bbox_relative.set_points(np.round(part.bbox_relative.get_points(), 6))
     for axes in figure.axes:
@@ -160,12 +160,12 @@ def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
 
 
 def panel_letter(axes: Axes, letter: str) -> None:
-    """Mark a panel (a), (b), ... at its upper left, outside the frame."""
+    """Label a panel (a), (b), ... at its upper left, outside the frame."""
     axes.set_title(f"({letter})", loc="left", fontweight="bold", fontsize=8.5)
 
 
 def curve(axes: Axes, x: Any, y: Any, look: MethodStyle, band: Any = None, **more: Any) -> None:
-    """A line in its look through y (k,) at x (k,), with a ``band`` of two ends (2, k) where there is one."""
+    """Draw a line with this style through y (k,) at x (k,), and its ``band`` between two ends (2, k), if any."""
     if band is not None:
         axes.fill_between(x, *band, color=look.color, alpha=0.15, linewidth=0)
     drawn = {"color": look.color, "linestyle": look.line, "marker": look.marker, "label": look.label}
@@ -176,9 +176,10 @@ def finish(
     figure: Figure, panels: Any, x: str = "", y: str = "", columns: int = 0, titles: Sequence[str] = (),
     handles: Sequence[Any] = (),
 ) -> None:  # fmt: skip
-    """What all panels of a figure need, an array of axes (r, c) or (c,): letters, titles, and labels of the outer axes.
+    """Add letters, titles and labels of the outer axes to all panels, an array of axes (r, c) or (c,).
 
-    With ``columns`` the ``handles``, or else the lines of the first panel, are a legend of so many columns above all.
+    If ``columns`` is positive, a legend with this number of columns above the panels shows the ``handles``, or else the
+    lines of the first panel.
     """
     grid = np.atleast_2d(panels)
     for letter, axes in zip("abcdefghijkl", grid.flat, strict=False):
@@ -195,7 +196,7 @@ def finish(
 
 
 def level(axes: Axes, y: float | None = None, x: float | None = None, **more: Any) -> None:
-    """A dashed line across all of the panel, where something is to be compared with."""
+    """Draw a dashed reference line across the panel."""
     look = {"color": INK, "linewidth": 0.8, "linestyle": DASHED, **more}
     if y is not None:
         axes.axhline(y, **look)
@@ -211,16 +212,16 @@ LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1))
 
 
 def line_style(place: int) -> tuple[str, object]:
-    """Colour and line of the ``place``-th group: the first ten differ in colour, the first 50 in both together."""
+    """Return colour and line of the ``place``-th group: the first 10 differ in colour, the first 50 in the pair."""
     return LINE_COLORS[place % len(LINE_COLORS)], LINES[(place + place // len(LINE_COLORS)) % len(LINES)]
 
 
 SHORT_RANGE = 6.0
-"""The ratio of an axis's ends below which 1, 2, 5 would leave too few labels."""
+"""Ratio of an axis's ends below which the ticks 1, 2, 5 would be too few."""
 
 
 def logarithmic(axes: Axes, which: str = "xy") -> None:
-    """Label logarithmic axes with plain numbers: 1, 2, 5 times the powers of ten, more where the range is short."""
+    """Label logarithmic axes with plain numbers: 1, 2, 5 times powers of ten, and more if the range is short."""
     for name in which:
         axes.set(**{f"{name}scale": "log"})
         axis, (low, high) = (axes.xaxis, axes.get_xlim()) if name == "x" else (axes.yaxis, axes.get_ylim())
@@ -234,7 +235,7 @@ def logarithmic(axes: Axes, which: str = "xy") -> None:
 
 
 def counts_along(axes: Axes, counts: Iterable[float], **more: Any) -> None:
-    """A logarithmic axis of numbers, labelled with those that occur."""
+    """Make the x axis logarithmic and label it with the numbers that occur."""
     places = sorted(set(map(float, counts)))
     axes.set_xscale("log")
     axes.set_xticks(places, [f"{place:,.0f}" for place in places], **more)
@@ -242,9 +243,9 @@ def counts_along(axes: Axes, counts: Iterable[float], **more: Any) -> None:
 
 
 def bin_edges(values: Array, bins: int) -> Array:
-    """Edges of equally wide bins of all values.
+    """Return edges of equally wide bins that cover all values.
 
-    A count (or whatever spans fewer than ``bins`` steps of its smallest gap) has a bin around each value.
+    Counts, and other values that span fewer than ``bins`` steps of their smallest gap, get one bin for each step.
     """
     distinct = np.unique(values)
     low, high = distinct[0], distinct[-1]

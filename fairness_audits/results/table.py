@@ -1,4 +1,4 @@
-"""A table as a value: columns, and rows of cells. :mod:`fairness_audits.results.typeset` sets it as text."""
+"""Tables of columns and rows of cells. :mod:`fairness_audits.results.typeset` formats them as text."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "Estimate | float | int | str | None"
 Content: TypeAlias = Literal["label", "text", "number"]
 Kind: TypeAlias = Literal[Content, "spread", "interval", "value and interval", "parameter"]
-"""The content of a column. Of an estimate, "number" prints the value; the other kinds say what else is printed."""
+"""The content of a column. For an estimate, "number" prints the value; the other kinds print more parts."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: ``key`` heads it in the CSV; ``name``, or else ``key``, elsewhere.
+    """A column, with the heading ``key`` in the CSV, and ``name`` or else ``key`` elsewhere.
 
-    ``cell`` makes the cell of an entry, for :func:`rows_of`. ``group`` is printed above neighbouring columns that share
-    it. With ``printed`` false the column is in the CSV alone.
+    ``cell`` makes the cell of an entry, for :func:`rows_of`. ``group`` is printed above adjacent columns that share it.
+    If ``printed`` is false, the column is only in the CSV.
     """
 
     key: str
@@ -33,18 +33,18 @@ class Column:
 
     @property
     def head(self) -> str:
-        """The printed heading."""
+        """Return the printed heading."""
         return self.name or self.key
 
     @property
     def content(self) -> Content:
-        """Labels, texts or numbers."""
+        """Return whether the column has labels, texts or numbers."""
         return self.kind if self.kind in ("label", "text") else "number"
 
 
 @dataclass(frozen=True)
 class Row:
-    """Cells, one for each column, and the row's own decimals. Rows of one ``group`` have a heading together."""
+    """Cells, one for each column, and the row's own decimals. Rows of one ``group`` share a heading."""
 
     cells: tuple[Cell, ...]
     group: str = ""
@@ -52,7 +52,7 @@ class Row:
 
 
 def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") -> tuple[Row, ...]:
-    """Return a row for each entry, with the cells that the columns make."""
+    """Return a row for each entry, with one cell from each column."""
     return tuple(Row(tuple(column.cell(entry) for column in columns), group) for entry in entries)
 
 
@@ -65,7 +65,7 @@ def under(key: str, said: Callable[[Any], str] = str) -> Callable[[Mapping[str, 
 class Table:
     """Rows under headings. The first column is a label.
 
-    The terminal shows ``leading`` rows of each group (None: all), and names the ``file`` that has the others. Raises
+    The terminal shows ``leading`` rows of each group (None: all) and refers to the ``file`` for the others. Raises
     ValueError if a row does not have one cell for each column.
     """
 
@@ -79,7 +79,7 @@ class Table:
 
     def __post_init__(self) -> None:
         first, *others = self.columns
-        # A table goes from process to process, which a function that makes cells cannot.
+        # Drop the columns' cell functions, which cannot be pickled when a table is sent to another process.
         columns = (replace(first, kind="label", cell=str), *(replace(column, cell=str) for column in others))
         object.__setattr__(self, "columns", columns)
         for row in self.rows:

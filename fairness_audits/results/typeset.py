@@ -1,6 +1,7 @@
-"""Tables as text: for the terminal, in Markdown, LaTeX and HTML, and as CSV.
+"""Formats of tables as text: for the terminal, in Markdown, LaTeX and HTML, and as CSV.
 
-No library does this: great_tables has no row labels or footnotes in LaTeX, pandas' Styler has no notes and no Markdown.
+No library does all of this: great_tables lacks row labels and footnotes in LaTeX; pandas' Styler lacks notes and
+Markdown.
 """
 
 import csv as comma_separated
@@ -23,15 +24,15 @@ from fairness_audits.results.markup import symbols
 from fairness_audits.results.table import Cell, Column, Row, Table
 
 WIDTH = 80
-"""Characters in a line of the terminal."""
+"""Number of characters in a line of the terminal."""
 MOST_HEAD, MOST_TEXT = 10, 26
-"""Characters in a line of a table's column there, for its heading's words and for its cells; longer ones take more."""
+"""Characters in a line of a terminal column, for the heading's words and for the cells; longer ones take more lines."""
 LETTERS_ON_A_LINE = 40
-"""A LaTeX table breaks longer texts into lines."""
+"""Number of characters beyond which a LaTeX table wraps texts."""
 
 
 def cell_text(column: Column, cell: Cell, decimals: int | None = None) -> str:
-    """Return the text of a cell, with the row's decimals if it has any, else the column's."""
+    """Return the text of a cell, with the row's decimals or else the column's."""
     if cell is None:
         return DASH
     if isinstance(cell, str):
@@ -59,7 +60,7 @@ def texts(table: Table, row: Row) -> list[str]:
 
 
 def groups_of(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Return runs of rows of one group, each with its heading."""
+    """Return the consecutive rows of each group with their heading."""
     return [(group, list(some)) for group, some in groupby(rows, key=lambda row: row.group)]
 
 
@@ -156,7 +157,7 @@ def html_row(columns: Iterable[Column], cells: Iterable[str], say: Callable[[str
 
 
 def csv(table: Table) -> str:
-    """Return every number at full precision; an estimate's spread, count and interval have their own columns."""
+    """Return the CSV at full precision, with separate columns for an estimate's spread, count and interval."""
     buffer = io.StringIO()
     writer = comma_separated.writer(buffer, lineterminator="\n")
     parts = [_parts(table, place) for place in range(len(table.columns))]
@@ -177,13 +178,13 @@ def _letters(text: str) -> str:
 
 
 def _body(table: Table) -> list[tuple[list[str], bool]]:
-    """Return the texts of each row, and whether it opens a group. A label that repeats the one above is empty."""
+    """Return the texts of each row, and whether it opens a group. A label equal to the one above is empty."""
     above: tuple[str, ...] = ()
     body = []
     for row in table.rows:
         labels = table.labels(row)
         same = next((i for i, (a, b) in enumerate(zip(above, labels, strict=False)) if a != b), len(above))
-        # The last label is printed even where it repeats: a row needs one.
+        # Always print the last label, because every row needs one.
         empty = min(same, len(labels) - 1)
         shown_texts = [symbols(text) for text in texts(table, row)]
         body.append(([""] * empty + shown_texts[empty:], bool(above) and len(labels) > 1 and same == 0))
@@ -211,7 +212,7 @@ def _piped(cells: Iterable[str]) -> str:
 
 
 def _parts(table: Table, place: int) -> list[str]:
-    """Return the parts of a column's estimates that any row has: the CSV has a column for each."""
+    """Return the parts that any of a column's estimates has; each gets a column in the CSV."""
     estimates = [row.cells[place] for row in table.rows if isinstance(row.cells[place], Estimate)]
     held = [""] if table.columns[place].kind != "interval" else []
     for part in ("std", "n", "low", "high"):

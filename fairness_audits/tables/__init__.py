@@ -1,10 +1,10 @@
-"""From rows in files, in memory or on a cluster to what a permutation test sees.
+"""Tables of counts and arrays from rows in files, in memory or on a cluster.
 
-:func:`contingency` counts the rows in one scan, by DuckDB or Spark: the same counts from both, and so the same p-values
-for the same seed. :func:`predictions` and :func:`numbers` fetch the rows themselves, where counts are not enough.
+:func:`contingency` counts the rows in one scan with DuckDB or Spark. Both give the same counts, and therefore the same
+p-values for the same seed. :func:`predictions` and :func:`numbers` fetch the rows if counts are not enough.
 
 A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a data frame. The columns of a CSV file are
-text, and a number is read from it where one is needed, to the last bit.
+read as text and converted to doubles, correctly rounded, when numbers are needed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ Engine = Literal["duckdb", "spark"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 CELLS = 1_000_000
-"""A table of counts with more cells than this is refused."""
+"""Default maximum number of cells of a table of counts."""
 
 
 @contextmanager
@@ -35,10 +35,10 @@ def opened(
     missing: Sequence[str] | None = None,
     separator: str | None = None,
 ) -> Iterator[Table]:
-    """The source as a table of that engine, which may be counted and fetched from more than once.
+    """Open the source as a table of the engine, for any number of counts and fetches.
 
-    In CSV files ``missing`` stands for a missing value (default: NA, None, nan, ...) beside the empty cell, and
-    ``separator`` names what is between columns (default: read off the first lines).
+    In CSV files, an empty cell and the ``missing`` texts (default: NA, None, nan, ...) are missing values, and
+    ``separator`` names the character between columns (default: detected from the first lines).
     """
     if isinstance(source, Table):
         yield source
@@ -73,21 +73,21 @@ def contingency(
     memory: str | None = None,
     cells: int = CELLS,
 ) -> Counts:
-    """How many rows of each group have each label and fall in each cell, by one scan of the rows.
+    """Count the rows of each group with each label and in each cell, in one scan of the rows.
 
-    ``label`` and ``group`` are columns. The cells are the two values of ``prediction``; or, of ``score``, the decisions
-    1[score >= ``threshold``], about 2 ``bins`` bins by rank, each with at most one in ``bins`` of the rows of either
-    label (or with one score alone), or, with neither, each value of it. A threshold is rounded to the precision of the
-    column. ``bounds`` are the lowest and the highest score allowed (default: any finite number). ``positive`` is the
-    value of the label that counts as 1 where it is not 0 and 1; ``against`` is a value of the group that is set against
-    all the others. Groups are in order of their names, numbers by their size.
+    ``label`` and ``group`` are columns. With ``prediction``, the cells are its two values. With ``score``, the cells
+    are the decisions 1[score >= ``threshold``]; or about 2 ``bins`` bins by rank, each with at most one in ``bins`` of
+    the rows of either label (or with a single score); or, without these options, each value of the score. A threshold
+    is rounded to the precision of the column. ``bounds`` are the lowest and the highest allowed score (default: any
+    finite number). ``positive`` is the label's value that counts as 1 if the values are not 0 and 1. ``against`` is a
+    value of the group to compare with all others together. Groups are sorted by name, numbers by size.
 
-    ``engine``: ``duckdb`` (with ``threads`` and ``memory`` such as "4GB" as limits; more goes to disk) or ``spark`` (in
-    the active session, else a local one with these limits). More than ``cells`` cells are refused.
+    ``engine`` is ``duckdb``, with the limits ``threads`` and ``memory`` such as "4GB" (larger data spill to disk), or
+    ``spark``, in the active session or else in a local one with these limits. ``cells`` is the maximum number of cells.
 
-    Raises InvalidInput that names the column, the number of rows and the first of them, for a column that is not there,
-    missing values, a label that has not two classes, one group only, scores that are no numbers or out of bounds, and
-    for a source that cannot be read.
+    Raises InvalidInput, which names the column, the number of rows and the first of these rows, for a missing column,
+    missing values, a label that does not have two classes, a single group, scores that are not numbers or out of
+    bounds, and a source that cannot be read.
     """
     outcome = reading(score, prediction, threshold, bins, bounds)
     with opened(source, engine, threads, memory) as table:

@@ -1,4 +1,4 @@
-"""How an engine writes columns, names and texts in SQL."""
+"""SQL dialects: how an engine writes columns, names and texts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dialect:
-    """How an engine quotes: ``name`` of a column, ``text`` as a literal."""
+    """The quoting rules of an engine: ``name`` quotes a column's name, ``text`` a text literal."""
 
     name: Callable[[str], str]
     text: Callable[[str], str]
 
     def double(self, value: float) -> str:
-        """A number as a literal."""
+        """Return a number as a literal."""
         return f"CAST({self.text(repr(float(value)))} AS DOUBLE)"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as SQL: ``raw`` as it stands; ``number`` as a double, NULL where a text is no number.
+    """SQL expressions of a column: ``raw`` is its value, ``number`` its value as a double, NULL if it is not a number.
 
-    ``number`` is None for a column of another type (a date, a list).
+    ``number`` is None for a column of another type, such as a date or a list.
     """
 
     raw: str

@@ -1,4 +1,4 @@
-"""Tables of rows on one machine by DuckDB: files larger than memory, or a data frame."""
+"""DuckDB engine for tables of rows on one machine: files, also larger than memory, or a data frame."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ TYPES = {
     "AND NOT regexp_matches({0}, '^[+-]?0[0-9]|_|^[+-]?[0-9]{{17,}}$'))",
     "BOOLEAN": "coalesce(regexp_full_match({0}, '(?i)true|false'), true)",
 }
-"""A column of a CSV file is of the first of these types that all its values are, BIGINT without a gap; else text, as
-codes like 01 are, and whole numbers that doubles do not tell apart."""
+"""Types of CSV columns, with a condition on each value. A column has the first type that fits all its values; BIGINT
+allows no missing value. Other columns are text, such as codes like 01 and integers that doubles cannot distinguish."""
 PLAIN = "[+-]?[0-9]+([eE][+-]?[0-9]+)?"
 WITH_COMMA = "[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?"
 THOUSANDS = "[+-]?[1-9][0-9]{0,2},[0-9]{3}"
-"""0,75 is a number with a decimal comma for certain, 1,234 may be a thousand."""
+"""Pattern of ambiguous numbers: 1,234 may be a thousand, whereas 0,75 certainly has a decimal comma."""
 
 
 @contextmanager
@@ -68,9 +68,12 @@ def opened(
     separator: str | None = None,
     text_columns: Sequence[str] = (),
 ) -> Iterator[DuckTable]:
-    """The table of a source. ``threads`` (default: all cores) and ``memory`` ("4GB"; default: 80 % of it) are limits;
-    what does not fit into memory goes to a temporary folder. In a CSV file ``missing`` stands for a missing value,
-    ``separator`` names what is between columns, and ``text_columns`` have no decimal commas."""
+    """Open the table of a source.
+
+    ``threads`` (default: all cores) and ``memory`` ("4GB"; default: 80 % of the machine's) are limits; larger data
+    spill to a temporary folder. In CSV files, the ``missing`` texts are missing values, ``separator`` names the
+    character between columns, and ``text_columns`` have no decimal commas.
+    """
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="tabulate-") as folder, duckdb.connect() as connection:
@@ -87,31 +90,31 @@ def opened(
 
 
 def quoted(column: str) -> str:
-    """The name by which DuckDB knows a column in a statement."""
+    """Return a column's name, quoted for a statement."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def numbered(columns: Sequence[str]) -> list[str]:
-    """Names for DuckDB of columns by their places."""
+    """Return names of columns by position: c0, c1, ..."""
     return [f"c{place}" for place in range(len(columns))]
 
 
 def text(value: str) -> str:
-    """A text in a statement."""
+    """Return a text, quoted for a statement."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def said(error: BaseException) -> str:
-    """Return DuckDB's message in one line, of a CSV file with the line and the fault."""
+    """Return DuckDB's message in one line; for a CSV file, it includes the line and the error."""
     lines = [line.strip().rstrip(". ") for line in str(error).splitlines() if line.strip()]
     return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
 
 
 def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return a data frame that DuckDB reads, its columns :func:`numbered`, and those of them that are text.
+    """Return a data frame that DuckDB can read, with :func:`numbered` columns, and the names of its text columns.
 
-    Numbers are as they are, but of half precision in single, since DuckDB has none; all else (objects, categories,
-    dates) is the text of its values.
+    Numbers are unchanged, except that half precision becomes single, because DuckDB has no half precision. All other
+    values (objects, categories, dates) become text.
     """
     import pandas as pd
     from pandas.api.types import is_complex_dtype, is_float_dtype, is_numeric_dtype
@@ -132,9 +135,9 @@ def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 class DuckTable:
-    """A :class:`fairness_audits.tables.table.Table`, whose methods are said there.
+    """DuckDB engine; :class:`fairness_audits.tables.table.Table` documents its methods.
 
-    DuckDB takes names that differ in case alone for one, so that its names are c0, c1, ... or, of Parquet, its own.
+    DuckDB ignores case in names, so its columns are called c0, c1, ...; for Parquet files, DuckDB chooses the names.
     """
 
     def __init__(
@@ -168,7 +171,7 @@ class DuckTable:
             self._half = half_columns(source)
             rows, texts = plain(typed(source, self.name))
             connection.register(GIVEN, rows)
-            # DuckDB knows no type of a column in which everything is missing.
+            # DuckDB cannot infer the type of a column without values.
             as_text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
             replaced = f" REPLACE ({as_text})" if texts else ""
             connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {GIVEN}")
@@ -233,7 +236,7 @@ class DuckTable:
         self._types = {**self._types, grouping.name: "VARCHAR"}
 
     def frame(self, texts: Sequence[str] = ()) -> pd.DataFrame:
-        """All rows of files: Parquet with the types that pandas wrote, CSV with those of TYPES, ``texts`` as text."""
+        """Return all rows of files: Parquet with its pandas types, CSV with types of TYPES, ``texts`` as text."""
 
         assert self._files is not None
         if self._files.kind == "parquet":
@@ -250,7 +253,7 @@ class DuckTable:
         return found.astype({name: "str" for name, kind in kinds.items() if kind == "VARCHAR"})
 
     def _parquet(self) -> pd.DataFrame:
-        """All rows of Parquet files, their columns as they are called here."""
+        """Return all rows of Parquet files, with unique column names."""
         import pandas as pd
         from pyarrow.parquet import ParquetFile
 
@@ -264,7 +267,7 @@ class DuckTable:
         return found
 
     def _with_decimal_commas(self, texts: Sequence[str]) -> frozenset[str]:
-        """The columns, as DuckDB knows them, of numbers with a decimal comma: of at least one it is certain."""
+        """Return DuckDB's names of columns with decimal commas, or none unless one column certainly has them."""
         names = [name for name in self.columns if name not in texts]
         if not names:
             return frozenset()
@@ -292,12 +295,12 @@ class DuckTable:
         return Column(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
 
     def _rows(self, path: str | None = None) -> str:
-        """The source (or one file of it) as the table of a statement."""
+        """Return the table expression of the source, or of one of its files."""
         if self._files is None:
             return FRAME
         paths = f"[{', '.join(text(one) for one in ((path,) if path else self._files.paths))}]"
         if self._files.kind == "parquet":
-            # By name, or DuckDB would squeeze a later file's 1.5 into the first one's integers.
+            # Without union_by_name DuckDB would cast a later file's 1.5 to the first file's integer type.
             return f"read_parquet({paths}, union_by_name = true)"
         columns = ", ".join(f"{column}: 'VARCHAR'" for column in numbered(self._header))
         read = (

@@ -1,4 +1,4 @@
-"""Groups made of columns: ``sex*race`` crosses columns, ``age>=40`` cuts numbers, ``sex*age>=40`` does both."""
+"""Groups derived from columns: ``sex*race`` crosses columns, ``age>=40`` cuts numbers, ``sex*age>=40`` does both."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ OPPOSITE = {">=": "<", "<": ">=", "<=": ">", ">": "<="}
 
 @dataclass(frozen=True)
 class Part:
-    """A column, or a cut of it where there is a ``relation``."""
+    """A column, or a cut of it if there is a ``relation``."""
 
     column: str
     relation: str = ""
     at: float = 0.0
 
     def sql(self, dialect: Dialect, found: Column) -> str:
-        """Return the name of each row's group, NULL where the column has no value, or no number to cut."""
+        """Return the SQL of each row's group name, NULL if the value is missing or a value to cut is not a number."""
         if not self.relation:
             return f"CAST({found.raw} AS STRING)"
         if found.number is None:
@@ -38,37 +38,37 @@ class Part:
 
 @dataclass(frozen=True)
 class Grouping:
-    """A column to be made of the ``parts``, called ``name``."""
+    """A column called ``name`` that is derived from the ``parts``."""
 
     name: str
     parts: tuple[Part, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it is made of."""
+        """Return the source columns."""
         return tuple(part.column for part in self.parts)
 
     def sql(self, dialect: Dialect, column: Callable[[str], Column]) -> str:
-        """Return the expression of the column in SQL."""
+        """Return the column's SQL expression."""
         between = f" || {dialect.text(BETWEEN)} || "
         return f"({between.join(part.sql(dialect, column(part.column)) for part in self.parts)})"
 
 
 @dataclass(frozen=True)
 class Constant(Grouping):
-    """A column of 0, in place of a label or a decision that a metric does not look at."""
+    """A column of zeros, in place of a label or a decision that a metric does not use."""
 
     parts: tuple[Part, ...] = ()
 
     def sql(self, dialect: Dialect, column: Callable[[str], Column]) -> str:
-        """Return 0."""
+        """Return the SQL of 0."""
         return "CAST(0 AS BIGINT)"
 
 
 def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
-    """Return the grouping that a text asks for; None where it is a column, or a level of one.
+    """Return the grouping that a text describes; None if the text is a column or a level of a column.
 
-    Raises InvalidInput for a cut at something other than a number.
+    Raises InvalidInput for a cut at a value that is not a number.
     """
     if text in columns:
         return None

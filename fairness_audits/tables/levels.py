@@ -1,6 +1,6 @@
-"""What the values of a column stand for, the classes 0 and 1 or the groups, and what may be wrong with them.
+"""Interpretation of a column's values as classes 0 and 1 or as groups, and checks of these values.
 
-Errors say which column, how many rows and where the first ones stand, and what to do.
+Errors name the column, the number of faulty rows, the first of these rows, and the remedy.
 """
 
 import math
@@ -27,19 +27,19 @@ from fairness_audits.tables.table import (
 from fairness_audits.tables.typed import number_of
 
 WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
-"""A whole number with decimals, which is the same one without; 01 is none."""
+"""Pattern of a whole number with decimals, such as 1.0; codes such as 01.0 do not match."""
 MOST_GROUPS = 50
-"""A column with more values than this holds no groups, but a number or a name."""
+"""Maximum number of groups; a column with more values probably holds a number or a name."""
 
 
 def label_classes(
     table: Placed, column: str, values: Mapping[Any, int], positive: str | None, several: bool = False
 ) -> dict[Any, int]:
-    """Which class, 0 or 1, each value of the label is.
+    """Return the class, 0 or 1, of each value of the label.
 
-    Without ``positive`` the values must be 0 and 1 (or true and false). With it they must be two, of which it is 1; if
-    ``several`` are allowed, all others are 0. ``values`` are all values with their numbers of rows. One class alone
-    passes: the metrics say what they lack.
+    Without ``positive``, the values must be 0 and 1 (or true and false). With ``positive``, this value is 1 and the
+    other one is 0; there may be more than two values only with ``several``. ``values`` holds the number of rows of each
+    value. A label with a single class passes, because the metrics report which class they lack.
     """
     if positive is None:
         found = {value: _binary(value) for value in values}
@@ -66,7 +66,7 @@ def label_classes(
 def prediction_classes(
     table: Placed, column: str, values: Mapping[Any, int], labels: Mapping[Any, int]
 ) -> dict[Any, int]:
-    """Which class each value of the prediction is: that of the label's same value, else 0 and 1 by themselves."""
+    """Return the class of each prediction value: the class of the same label value, or else the value 0 or 1 itself."""
     named = {level_name(known): code for known, code in labels.items()}
     by_label = {value: named.get(level_of(named, level_name(value), column)) for value in values}
     for found in (by_label, {value: _binary(value) for value in values}):
@@ -89,7 +89,7 @@ def prediction_classes(
 def group_names(
     table: Placed, column: str, values: Mapping[Any, int], against: str | None, role: str = "group"
 ) -> dict[Any, str]:
-    """The group that each value belongs to: its own, or that of ``against`` and that of all the others."""
+    """Return the group of each value: one group per value, or ``against`` and one group of all other values."""
     names = {value: level_name(value) for value in values}
     if against is not None:
         one = level_asked(table, column, names.values(), against, role)
@@ -118,32 +118,32 @@ def group_names(
 
 
 def rest_of(level: str, levels: Iterable[str]) -> str:
-    """What all the other levels together are called: as none of the levels is."""
+    """Return a name for all other levels together that is not itself a level."""
     return unlike(f"not {level}", set(levels), "all others")
 
 
 def in_order(values: Iterable[Any]) -> list[str]:
-    """The values as texts, numbers first and by size: the same order whatever engine and file they come from."""
+    """Return the values as texts, numbers first and by size: the same order for every engine and file format."""
     return sorted({str(value) for value in values}, key=place_of)
 
 
 def place_of(value: Any) -> tuple[bool, float, str]:
-    """What values are ordered by: numbers first and by size, then texts."""
+    """Return the sort key of a value: numbers first and by size, then texts."""
     number = number_of(value)
     return number is None, number or 0.0, str(value)
 
 
 def level_name(value: Any) -> str:
-    """A value as text, a whole number without decimals: 1 and 1.0 are one level, 01 is another."""
+    """Return a value as text, a whole number without decimals: 1 and 1.0 are the same level, 01 is another."""
     text = str(float(value) if isinstance(value, Decimal) else value)
     found = WHOLE.fullmatch(text)
     return found[1] if found else text
 
 
 def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
-    """The value that a text stands for: of the same text, else of the same number; None where there is none.
+    """Return the value that a text denotes, first by text, then by number; None if there is none.
 
-    True is the number 1 and False is 0. Raises InvalidInput where several are alike, such as 1 and 01 for 1.0.
+    True equals 1 and False equals 0. Raises InvalidInput if several values match, such as 1 and 01 for 1.0.
     """
     known, number = list(dict.fromkeys(values)), _amount(wanted)
     for alike in (
@@ -160,7 +160,7 @@ def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
 
 
 def level_asked(table: Placed, column: str, names: Iterable[str], wanted: str, asked_by: str) -> str:
-    """The one of the levels' ``names`` that a text stands for; InvalidInput where there is none, or more than one."""
+    """Return the level in ``names`` that a text denotes. Raises InvalidInput if none or more than one matches."""
     known = list(names)
     found: str | None = level_of(known, level_name(wanted), column)
     if found is None:
@@ -188,18 +188,18 @@ def _shown(values: Iterable[Any]) -> str:
 
 
 def _binary(value: Any) -> int | None:
-    """0 or 1 where the value says so as a number or as true and false."""
+    """Return 0 or 1 for a value that is one of these numbers, true or false; else None."""
     number = _amount(value)
     return None if number not in (0.0, 1.0) else int(number)
 
 
 def _amount(value: Any) -> float | None:
-    """The finite number that a value or its text is, true being 1 and false 0."""
+    """Return the finite number of a value or its text; true is 1 and false is 0."""
     return {"true": 1.0, "false": 0.0}.get(str(value).strip().lower(), number_of(str(value)))
 
 
 def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
-    """Raise InvalidInput for a column that the table lacks, with the nearest that it has; ``columns`` by their role."""
+    """Raise InvalidInput for a column that the table lacks, with similar names, or that has two roles."""
     named = [column for column in columns.values() if column is not None]
     lacking = [role for role, column in columns.items() if column is not None and column not in table.columns]
     check_columns(table, named, listed(lacking), table.name)
@@ -215,7 +215,7 @@ def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
 
 
 def check_present(table: Placed, column: str, role: str, values: Mapping[Any, int]) -> None:
-    """Raise InvalidInput where rows have no value in this column; ``values`` are its values with numbers of rows."""
+    """Raise InvalidInput if rows have no value in this column; ``values`` holds the number of rows of each value."""
     if missing := sum(count for value, count in values.items() if is_missing(value)):
         places = table.places(Faulty(column, "missing"))
         found = where(places, missing, sum(values.values()), values=False)
@@ -230,7 +230,7 @@ def check_present(table: Placed, column: str, role: str, values: Mapping[Any, in
 
 
 def check_scores(table: Placed, score: Score, role: str, faults: Mapping[Fault, int]) -> None:
-    """Raise InvalidInput where rows have a score that is none; ``faults`` are the numbers of rows with each fault."""
+    """Raise InvalidInput if rows have invalid scores; ``faults`` holds the number of rows with each fault."""
     bounded = math.isfinite(score.low) or math.isfinite(score.high)
     problems: Mapping[Fault, tuple[str, str]] = {
         "missing": ("is missing", "Fill in these values or remove the rows"),
@@ -262,12 +262,12 @@ def option_of(role: str) -> str | None:
 
 
 def first_row(places: Sequence[Place]) -> int | None:
-    """Return the number of the first row; None where rows have no order."""
+    """Return the number of the first row; None if rows have no order."""
     return places[0].row if places else None
 
 
 def where(places: Sequence[Place], count: int, total: int, values: bool) -> str:
-    """``2 of 1,000 rows, counted from 0: 7 (1.5), 12 (-3)``, with the rows' values where these say something."""
+    """Return text such as ``2 of 1,000 rows, counted from 0: 7 (1.5), 12 (-3)``; ``values`` adds the brackets."""
     text = f"{count:,} of {total:,} rows"
     if not places:
         return text
@@ -282,7 +282,7 @@ def where(places: Sequence[Place], count: int, total: int, values: bool) -> str:
 
 
 def cells_of(table: Table, request: Request, found: Sequence[Sequence[Any]]) -> list[Cell]:
-    """The cells that a scan ``found``; InvalidInput for a table of counts that is hardly smaller than the rows."""
+    """Return the cells that a scan ``found``. Raises InvalidInput if the table of counts has too many cells."""
     if len(found) > request.cells:
         each = ", ".join(f"{name!r} about {count:,}" for name, count in table.distinct(request.columns).items())
         raise InvalidInput(
@@ -301,7 +301,7 @@ def _short(value: Any) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """NULL, NaN, NaT or pandas' NA."""
+    """Return True for NULL, NaN, NaT and pandas' NA."""
     return (
         value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     )

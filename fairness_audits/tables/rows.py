@@ -1,4 +1,4 @@
-"""From what a scan found to a table of counts, or, where counts are not enough, to the rows themselves."""
+"""Conversion of a scan into a table of counts, or into arrays of rows if counts are not enough."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 VALUES = 200_000_000
-"""More values than this (rows times columns, 8 bytes each) are not fetched into memory."""
+"""Maximum number of values (rows times columns, 8 bytes each) to fetch into memory."""
 
 
 def counted(table: Table, request: Request, positive: str | None, against: str | None) -> Counts:
-    """The table group x label x cell; only cells with rows. Raises InvalidInput for whatever the user can correct."""
+    """Return the table group x label x cell with the cells that have rows. Raises InvalidInput for invalid data."""
     if not (cells := table.cells(request)):
         raise InvalidInput(f"{table.name} has no rows. An audit needs rows of data", source=table.name)
     by_group = tally((cell.group, cell.count) for cell in cells)
@@ -73,12 +73,12 @@ def counted(table: Table, request: Request, positive: str | None, against: str |
 
 
 def group_order(names: Mapping[Any, str], against: str | None) -> tuple[str, ...]:
-    """The groups in order; the one that is set against the others is the first."""
+    """Return the groups in order, starting with ``against`` if it is given."""
     return tuple(in_order(names.values()) if against is None else sorted(set(names.values()), key=against.__ne__))
 
 
 def tally(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
-    """The sum of the counts of each value; all missing values are one, None."""
+    """Sum the counts of each value; all missing values are counted under None."""
     total: Counter[Any] = Counter()
     for value, count in pairs:
         total[None if levels.is_missing(value) else value] += count
@@ -86,7 +86,7 @@ def tally(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
 
 
 def _bounds(request: Request, cells: Sequence[Cell]) -> dict[Any, tuple[float, float]]:
-    """The lowest and the highest score in each cell of the table, in ascending order."""
+    """Return the lowest and the highest score of each cell of the table, in ascending order."""
     if not isinstance(request.outcome, Bins):
         return {score: (score, score) for score in sorted({cell.outcome for cell in cells})}
     found: dict[Any, tuple[float, float]] = {}
@@ -112,11 +112,11 @@ def predictions(
     against: str | None = None,
     values: int = VALUES,
 ) -> Predictions:
-    """The rows of an ``opened`` table themselves, in their order, checked like those of ``contingency``.
+    """Return the rows of an ``opened`` table in their order, with the same checks as ``contingency``.
 
-    ``cluster`` is a column of persons (or other units) whose rows belong together, ``weight`` one of what each row
-    stands for, at least 0. In a ``regression`` the label is any number. Without a score the prediction
-    stands for it. More than ``values`` values (rows times columns) are refused.
+    ``cluster`` is a column of people (or other units) whose rows belong together. ``weight`` is a column of row
+    weights, which are at least 0. With ``regression``, the label is any number. Without a score, the prediction takes
+    its place. ``values`` is the maximum number of values (rows times columns).
     """
     roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
     roles["weight"] = weight
@@ -156,7 +156,7 @@ def outcomes(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     regression: bool = False,
 ) -> tuple[Array | None, Array | None, Array | None]:
-    """Return label, score and decision of each row of a ``frame`` of columns, checked; None for what is not named."""
+    """Check and return the label, score and decision of each row of a ``frame``; None for a column without a name."""
     outcome, classes = None, dict[Any, int]()
     if label is not None and regression:
         outcome = numeric(table, Score(label), "label", frame[label])
@@ -177,18 +177,18 @@ def outcomes(
 
 
 def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:
-    """Columns of an ``opened`` table as doubles (n,) in the order of the rows.
+    """Return columns of an ``opened`` table as doubles (n,) in the order of the rows.
 
-    Each is checked to hold a finite number in every row. Raises InvalidInput as :func:`predictions` does.
+    Raises InvalidInput as :func:`predictions` does, also if a row does not have a finite number.
     """
     frame = _fetched(table, {f"column {position + 1}": column for position, column in enumerate(columns)}, values)
     return {column: numeric(table, Score(column), "numbers", frame[column]) for column in columns}
 
 
 def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.DataFrame:
-    """The columns, by role, in the order of the rows.
+    """Fetch the columns, by role, in the order of the rows.
 
-    Raises InvalidInput for a column that is not there, and where they would hold more than ``values`` values.
+    Raises InvalidInput for a missing column, and if the columns would have more than ``values`` values.
     """
     import pandas as pd
 
@@ -209,7 +209,7 @@ def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.D
 
 @dataclass(frozen=True)
 class Values:
-    """A column without gaps: ``which`` (n,) of its ``distinct`` values each row has, and the numbers of rows."""
+    """A column without missing values: row i has the value ``distinct[which[i]]``; ``counts`` has rows per value."""
 
     which: Array
     distinct: Sequence[Any]
@@ -217,7 +217,7 @@ class Values:
 
     @classmethod
     def of(cls, table: Placed, column: str, role: str, found: pd.Series) -> Values:
-        """Raises InvalidInput where a row has no value, or one that is not equal to itself, such as a list."""
+        """Encode a column. Raises InvalidInput for missing values and for values without a hash, such as lists."""
         import pandas as pd
 
         try:
@@ -237,14 +237,14 @@ class Values:
         return cls(which, distinct, by_value)
 
     def coded(self, codes: Mapping[Any, int]) -> Array:
-        """The code of each row's value, (n,)."""
+        """Return the code of each row's value, (n,)."""
         return np.array([codes[value] for value in self.distinct], dtype=np.int64)[self.which]
 
 
 def grouped(
     table: Placed, column: str, found: pd.Series, against: str | None, role: str = "group"
 ) -> tuple[Array, tuple[str, ...]]:
-    """The code of each row's group, and the groups' names in order; ``role`` is the option that names the column."""
+    """Return each row's group code and the ordered group names; ``role`` is the option that names the column."""
     values = Values.of(table, column, role, found)
     names = group_names(table, column, values.counts, against, role)
     order = group_order(names, against)
@@ -254,14 +254,14 @@ def grouped(
 def labelled(
     table: Placed, column: str, found: pd.Series, positive: str | None, several: bool = False
 ) -> tuple[Array, Mapping[Any, int]]:
-    """The label as 0 and 1, and which class each of its values is; ``several`` classes may be 0."""
+    """Return the label as 0 and 1, and the class of each of its values; with ``several``, many values may be 0."""
     values = Values.of(table, column, "label", found)
     labels = label_classes(table, column, values.counts, positive, several)
     return values.coded(labels), labels
 
 
 def doubles(column: pd.Series, bounds: Score) -> tuple[Array, Array]:
-    """A column as doubles (NaN where it has none), and the code of each row's fault."""
+    """Return a column as doubles (NaN if there is no number), and the code of each row's fault."""
     import pandas as pd
     from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
@@ -280,7 +280,7 @@ def doubles(column: pd.Series, bounds: Score) -> tuple[Array, Array]:
 
 
 def numeric(table: Placed, bounds: Score, role: str, found: pd.Series, gaps: bool = False) -> Array:
-    """A column as doubles (n,), checked to be numbers within the bounds; with ``gaps`` NaN where a value is missing."""
+    """Return a column as doubles (n,), checked against the bounds; with ``gaps``, missing values become NaN."""
     values, fault = doubles(found, bounds)
     counts: dict[Fault, int] = {name: int((fault == code).sum()) for code, name in enumerate(FAULTS)}
     levels.check_scores(table, bounds, role, counts | {"missing": 0} if gaps else counts)
@@ -288,7 +288,7 @@ def numeric(table: Placed, bounds: Score, role: str, found: pd.Series, gaps: boo
 
 
 def _clustered(table: Table, column: str, found: pd.Series, group: str, codes_of_groups: Array) -> Array:
-    """The code of each row's cluster. Raises InvalidInput for a cluster that has rows in two groups."""
+    """Return the code of each row's cluster. Raises InvalidInput if a cluster has rows in two groups."""
     import pandas as pd
 
     codes, names = pd.factorize(found)

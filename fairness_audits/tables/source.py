@@ -1,4 +1,4 @@
-"""Which files a source names, and what their first lines say."""
+"""Files of a source, and their layout."""
 
 import csv
 import glob
@@ -17,12 +17,12 @@ CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 SAMPLE = 1 << 16
-"""Characters of a CSV file in which its separator is sought."""
+"""Number of characters of a CSV file from which its separator is detected."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files of one kind, in the order of their names; ``name`` is the source as it was given."""
+    """Files of one kind, sorted by name within each pattern; ``name`` is the source as the user gave it."""
 
     name: str
     paths: tuple[str, ...]
@@ -30,9 +30,9 @@ class Files:
 
 
 def local_files(source: str | Path | Sequence[str | Path]) -> Files:
-    """The files that a path, a glob (``preds/*.parquet``), a folder or a list of these names.
+    """Return the files of a path, a glob (``preds/*.parquet``), a folder or a list of these.
 
-    Raises InvalidInput where there is none, or where they are neither CSV nor Parquet, or some of each.
+    Raises InvalidInput if there is no file, if a file is neither CSV nor Parquet, or if both kinds occur.
     """
     sources = [source] if isinstance(source, str | Path) else list(source)
     name = listed([str(one) for one in sources], 3)
@@ -55,16 +55,16 @@ def local_files(source: str | Path | Sequence[str | Path]) -> Files:
 
 @dataclass(frozen=True)
 class Layout:
-    """The ``names`` of a CSV file's columns as they stand in its first line, and the character that separates them."""
+    """The column ``names`` in a CSV file's first line, and the character that separates columns."""
 
     names: tuple[str, ...]
     separator: str
 
 
 def layout(files: Files, separator: str | None = None) -> Layout:
-    """The layout of CSV files; ``separator`` is a name among SEPARATORS, else it is read off the first lines.
+    """Return the layout of CSV files; ``separator`` is a name in SEPARATORS, or None to detect it.
 
-    Raises InvalidInput for a file without column names, and where the files differ.
+    Raises InvalidInput for a file without column names, and if the layouts differ.
     """
     first = csv_layout(files.paths[0], separator)
     for path in files.paths[1:]:
@@ -79,9 +79,9 @@ def layout(files: Files, separator: str | None = None) -> Layout:
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Rename repeated columns as pandas does: of several called x the second is x.1, the third x.2.
+    """Rename repeated columns as pandas does: the second column x becomes x.1, the third x.2.
 
-    A number whose name another column has is left out.
+    Suffixes that would repeat the name of another column are skipped.
     """
     seen, taken, found = Counter[str](), set(names), []
     for name in names:
@@ -96,15 +96,15 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def renamed(names: Iterable[str], apart: Iterable[str]) -> list[dict[str, str]]:
-    """Which columns got another name, for a caveat."""
+    """Return the renamed columns, for a caveat."""
     return [{"name": name, "own": own} for name, own in zip(names, apart, strict=True) if name != own]
 
 
 def parquet_header(files: Files) -> tuple[str, ...]:
-    """The column names of the first Parquet file.
+    """Return the column names of the first Parquet file.
 
-    Raises InvalidInput for a file that is no Parquet, and for several files with names that differ in case alone, which
-    DuckDB would confuse.
+    Raises InvalidInput for a file that is not Parquet, and for several files with names that differ only in case,
+    which DuckDB would confuse.
     """
     headers = [_schema(path) for path in files.paths]
     for path, names in zip(files.paths, headers, strict=True):
@@ -117,7 +117,7 @@ def parquet_header(files: Files) -> tuple[str, ...]:
 
 
 def half_in_parquet(files: Files) -> frozenset[str]:
-    """The columns that hold numbers of half precision, which DuckDB reads as single precision."""
+    """Return the columns with half precision, which DuckDB reads as single precision."""
     from pyarrow.parquet import read_schema
     from pyarrow.types import is_float16
 
@@ -137,10 +137,10 @@ def _schema(path: str) -> tuple[str, ...]:
 
 
 def csv_layout(path: str | Path, separator: str | None = None) -> Layout:
-    """The layout of a CSV file.
+    """Return the layout of a CSV file.
 
-    Raises InvalidInput for a file that is empty or no text, for more than one possible separator, and for columns
-    without a name: readers number these, which is a mistake that an audit must not hide.
+    Raises InvalidInput for a file that is empty or not text, for more than one possible separator, and for columns
+    without a name. CSV readers would number these columns, which hides a mistake in the file.
     """
     opener = gzip.open if str(path).lower().endswith(".gz") else open
     try:
@@ -156,7 +156,7 @@ def csv_layout(path: str | Path, separator: str | None = None) -> Layout:
 
 
 def layout_of(sample: str, path: str, separator: str | None = None) -> Layout:
-    """The layout that the beginning of a CSV file shows. Raises InvalidInput as :func:`csv_layout` does."""
+    """Return the layout from the beginning of a CSV file. Raises InvalidInput as :func:`csv_layout` does."""
     if "\0" in sample:
         problem = f"{path} is not UTF-8 text (it holds zero bytes, as UTF-16 does)"
         raise InvalidInput(problem, source=path, remedy="Save it as UTF-8")
@@ -176,14 +176,14 @@ def layout_of(sample: str, path: str, separator: str | None = None) -> Layout:
 
 
 def separated_by(sample: str, path: str) -> str:
-    """The separator by which all lines have as many columns as the first; a comma where there is none.
+    """Return the separator that gives all lines the same number of columns.
 
-    Raises InvalidInput where there are several.
+    If no separator does, return one of the first line, preferably a comma. Raises InvalidInput if several do.
     """
     widths: dict[str, list[int]] = {}
     for mark in SEPARATORS.values():
         records = [len(record) for record in csv.reader(io.StringIO(sample, newline=""), delimiter=mark) if record]
-        # The last line of a sample may be cut off.
+        # The last line of a sample may be incomplete.
         widths[mark] = records[:-1] if len(sample) == SAMPLE and len(records) > 1 else records
     possible = [mark for mark, found in widths.items() if found and found[0] > 1 and set(found) == {found[0]}]
     if len(possible) > 1:
@@ -201,7 +201,7 @@ def _expanded(one: str) -> list[str]:
         return [one]
     if Path(one).is_dir():
         return sorted(str(path) for path in Path(one).iterdir() if _kind(path.name) and path.name[0] not in "._")
-    # Path.glob takes no absolute pattern.
+    # Path.glob does not accept absolute patterns.
     return sorted(path for path in glob.glob(one, recursive=True) if Path(path).is_file())  # noqa: PTH207
 
 

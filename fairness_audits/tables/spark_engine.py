@@ -1,6 +1,6 @@
-"""Tables of rows on a cluster by Spark: files wherever the session finds them, or a Spark data frame.
+"""Spark engine for tables of rows on a cluster: files that the session can read, or a Spark data frame.
 
-pyspark is an extra of this project, for those who have a cluster. Version 4 needs Java 17 or newer.
+pyspark is an optional dependency of this project. Version 4 needs Java 17 or newer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PLACE = {
     "block_of_row": "_metadata.file_block_start",
     "id_of_row": "monotonically_increasing_id()",
 }
-"""Columns by which the rows of files are brought into their order, which Spark itself does not keep."""
+"""Columns that restore the order of the rows in files, which Spark does not keep."""
 
 LOCAL = {
     "spark.ui.enabled": "false",
@@ -42,10 +42,10 @@ LOCAL = {
     "spark.driver.host": "localhost",
     "spark.sql.shuffle.partitions": "8",
 }
-"""Settings of a session of our own: a quiet one, for one machine."""
+"""Settings of a local session: no output, one machine."""
 
 LINES = 200
-"""Of a CSV file, in which the separator is sought."""
+"""Number of lines of a CSV file from which the separator is detected."""
 
 JAVA = "Java 17 or newer"
 INSTALL = "install a JDK and set JAVA_HOME (or use the engine duckdb)"
@@ -54,7 +54,7 @@ Result = TypeVar("Result")
 
 
 def unavailable() -> str | None:
-    """Why Spark cannot be used here, None where it can."""
+    """Return the reason why Spark cannot run here, or None."""
     try:
         with _without_its_warnings():
             import pyspark  # noqa: F401
@@ -74,12 +74,12 @@ def opened(
     missing: Sequence[str] | None = None,
     separator: str | None = None,
 ) -> Iterator[SparkTable]:
-    """The table of a source, in the active Spark session or else in a local one that is stopped in the end.
+    """Open the table of a source in the active Spark session, or else in a local session that is stopped at the end.
 
-    ``source``: paths or globs with any scheme that the session knows, a Spark data frame, or a pandas one. ``threads``
-    and ``memory`` ("4GB") are for the local session; an active one has limits of its own. In CSV files ``missing``
-    stands for a missing value, and ``separator`` names what is between columns.
-    Raises InvalidInput where pyspark or Java is missing, or Spark does not start.
+    ``source`` is a path or glob with any scheme that the session supports, a list of these, or a Spark or pandas data
+    frame. ``threads`` and ``memory`` ("4GB") limit the local session; an active session keeps its own limits. In CSV
+    files, the ``missing`` texts are missing values, and ``separator`` names the character between columns.
+    Raises InvalidInput if pyspark or Java is missing, or if Spark does not start.
     """
     if reason := unavailable():
         raise InvalidInput(reason, option="engine")
@@ -109,12 +109,12 @@ def opened(
 
 
 def name(column: str) -> str:
-    """A column's name in an expression."""
+    """Return a column's name, quoted for an expression."""
     return "`" + column.replace("`", "``") + "`"
 
 
 def text(value: str) -> str:
-    """A text in an expression, where a backslash begins an escape."""
+    """Return a text, quoted for an expression, in which a backslash starts an escape."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -123,21 +123,21 @@ DIALECT = Dialect(name, text)
 
 @contextmanager
 def _without_its_warnings() -> Iterator[None]:
-    """pyspark warns that it does not know all of pandas 3; plain columns are all that it is given."""
+    """Suppress pyspark's warnings about pandas 3, which do not concern the plain columns used here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"pyspark\.")
         yield
 
 
 def _message_of(error: Exception) -> str:
-    """Return the innermost cause of a Java error, without the names of classes; else the first line."""
+    """Return the innermost cause of a Java error without class names, or else the first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ").partition(": ")[2] for line in lines if line.startswith("Caused by: ")]
     return (causes[-1] if causes else lines[0]).rstrip(". ")
 
 
 class SparkTable:
-    """A :class:`fairness_audits.tables.table.Table`, whose methods are said there."""
+    """Spark engine; :class:`fairness_audits.tables.table.Table` documents its methods."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class SparkTable:
         return dict(zip(columns, found, strict=True))
 
     def places(self, faulty: Faulty) -> list[Place]:
-        """The first faulty rows; those of a data frame without their numbers."""
+        """Return the first faulty rows; rows of a data frame have no numbers."""
         column = self._column(faulty.column)
         condition = sql.condition(DIALECT, faulty, column)
         if condition is None:
@@ -206,7 +206,7 @@ class SparkTable:
         return np.dtype(single if kind == "float" else np.int64 if kind.endswith("int") else np.float64)
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        """Columns in the order of the rows (of a data frame: in the order that Spark has): numbers, text as objects."""
+        """Return columns in the order of the rows (for a data frame, in Spark's order): numbers, text as objects."""
         rows = self._placed().orderBy(*PLACE) if self._from_files else self._rows
         with _without_its_warnings():
             frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
@@ -225,11 +225,11 @@ class SparkTable:
             return self._done(lambda: reader.option("mergeSchema", "true").parquet(*paths))
         lines = self._done(self._session.read.text(paths).limit(LINES).collect)
         found = layout_of("\n".join(line for (line,) in lines).removeprefix("\ufeff"), self.name, separator)
-        # Without pruning, a line with too many or too few fields is seen whichever columns are asked for.
+        # Column pruning would hide lines with too many or too few fields.
         self._session.conf.set("spark.sql.csv.parser.columnPruning.enabled", "false")
         own = unique_names(found.names)
         repeated = renamed(found.names, own)
-        # Of several columns called x Spark makes x0, x1, ..., by which it can check no header.
+        # Spark renames repeated columns to x0, x1, ... and then cannot check the header.
         strict = reader.options(mode="FAILFAST", escape='"', enforceSchema=bool(repeated), sep=found.separator)
         plain = self._done(lambda: strict.csv(paths, header=True))
         if repeated:
@@ -246,7 +246,7 @@ class SparkTable:
         return plain
 
     def _without_missing_texts(self, rows: DataFrame) -> DataFrame:
-        """The texts that stand for a missing value, as NULL, in columns read from CSV."""
+        """Replace the missing texts by NULL in columns read from CSV, and add the derived columns."""
         missing = ", ".join(text(value) for value in self._missing)
         texts = (name(column) for column in self._texts)
         cleaned = [f"CASE WHEN {column} IN ({missing}) THEN NULL ELSE {column} END AS {column}" for column in texts]
@@ -261,7 +261,7 @@ class SparkTable:
         )
 
     def _rows_before_blocks(self) -> dict[tuple[str, int], int]:
-        """By file and block, what makes a row's id its number in the file: the rows before it, less the first id."""
+        """Return, by file and block, the offset from a row's id to its number in the file."""
         file, block, row = PLACE
         grouped = self._placed().groupBy(file, block).agg({row: "min", "*": "count"}).orderBy(file, block)
         before: dict[tuple[str, int], int] = {}

@@ -1,7 +1,7 @@
-"""The scan as SQL, in the words that DuckDB and Spark share; a dialect says how names and texts are quoted.
+"""SQL of the scan, in the subset that DuckDB and Spark share; a dialect quotes names and texts.
 
-No name or value of the user's enters a statement unquoted. A number enters as CAST('...' AS DOUBLE) of its shortest
-exact decimal, since a bare 0.1 is a DECIMAL in both engines.
+Every name and value from the user is quoted. A number is written as CAST('...' AS DOUBLE) of its shortest exact
+decimal, because a bare 0.1 is a DECIMAL in both engines.
 """
 
 import sys
@@ -12,11 +12,11 @@ from fairness_audits.tables.table import FAULTS, Bins, Decision, Faulty, Reading
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
 PLACES = ("first_begins", "first_ends", "other_begins", "other_ends")
-"""In which bin a score begins and ends, by rank, among the rows of each label."""
+"""Columns with the bins, by rank, in which a score begins and ends among the rows of each label."""
 
 
 def keys(dialect: Dialect, request: Request, outcome: Column) -> dict[str, str]:
-    """The four expressions to group by, named KEYS."""
+    """Return the four expressions to group by, named KEYS."""
     reading = request.outcome
     fault, value = "0", outcome.raw
     if not isinstance(reading, Decision):
@@ -26,7 +26,7 @@ def keys(dialect: Dialect, request: Request, outcome: Column) -> dict[str, str]:
 
 
 def condition(dialect: Dialect, faulty: Faulty, found: Column) -> str | None:
-    """What is true of the faulty rows; None where the value is of a type without a literal here."""
+    """Return the condition that selects the faulty rows; None if the value has a type without a literal."""
     if faulty.fault == "value":
         literal = _literal(dialect, faulty.value)
         return None if literal is None else f"{found.raw} = {literal}"
@@ -36,7 +36,7 @@ def condition(dialect: Dialect, faulty: Faulty, found: Column) -> str | None:
 
 
 def _fault(dialect: Dialect, found: Column, low: float, high: float) -> str:
-    """The code of the fault. A score that is NaN is missing; an infinite one is outside any bounds."""
+    """Return the SQL of the fault's code. A NaN score is missing; an infinite score is outside any bounds."""
     low, high = max(low, -sys.float_info.max), min(high, sys.float_info.max)
     inside = f"{found.number} >= {dialect.double(low)} AND {found.number} <= {dialect.double(high)}"
     return (
@@ -49,12 +49,14 @@ def _fault(dialect: Dialect, found: Column, low: float, high: float) -> str:
 def _value(dialect: Dialect, s: str, reading: Reading) -> str:
     if isinstance(reading, Threshold):
         return f"CASE WHEN {s} >= {dialect.double(reading.threshold)} THEN 1 ELSE 0 END"
-    return f"{s} + CAST('0.0' AS DOUBLE)"  # -0.0 and 0.0 are one score
+    return f"{s} + CAST('0.0' AS DOUBLE)"  # -0.0 and 0.0 are the same score
 
 
 def counted(reading: Reading, selected: str) -> str:
-    """The statement that counts the rows of each value of the KEYS in the table ``selected``; of scores in bins, also
-    the lowest and the highest score of each."""
+    """Return the statement that counts the rows of ``selected`` for each combination of the KEYS.
+
+    For bins, it also returns the lowest and the highest score of each combination.
+    """
     each = f"SELECT {', '.join(KEYS)}, count(*) AS n FROM {selected} GROUP BY {', '.join(KEYS)}"
     if not isinstance(reading, Bins):
         return each
@@ -65,7 +67,7 @@ def counted(reading: Reading, selected: str) -> str:
         for label in labels
         for name, over in (("all", ""), ("below", "ORDER BY outcome_value"), ("above", "ORDER BY outcome_value DESC"))
     )
-    # Both sums hold the rows of the score itself: so it begins after those that are not above, and ends below.
+    # Both cumulative sums include the score's own rows, so its first rank is all - above and its last rank below - 1.
     ends = [
         f"floor({rank} * {reading.number} / greatest({label}_all, 1))"
         for label in labels

@@ -1,6 +1,6 @@
-"""The interface of an engine: a source of rows that it counts, searches for faults and fetches, and its requests.
+"""Interface of an engine, which counts rows, finds faulty rows and fetches rows, and the types of its requests.
 
-How a model's output is read as a cell of a table: a decision, a thresholded, a binned or a plain score.
+A reading turns a model's output into a cell of a table: a decision, or a thresholded, binned or plain score.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Decision:
-    """The column holds the decision itself, in two classes."""
+    """Reading of a column that holds the decision, in two classes."""
 
     column: str
 
 
 @dataclass(frozen=True)
 class Score:
-    """The column holds a number s with low <= s <= high, each value a cell of its own."""
+    """Reading of a column of numbers s with low <= s <= high, in which each value is a cell."""
 
     column: str
     low: float = -math.inf
@@ -38,18 +38,18 @@ class Score:
 
 @dataclass(frozen=True)
 class Threshold(Score):
-    """The decision is 1 where s >= threshold."""
+    """Reading of scores as the decision 1[s >= threshold]."""
 
     threshold: float = 0.5
 
 
 @dataclass(frozen=True)
 class Bins(Score):
-    """Scores that lie together in rank, counted together.
+    """Reading of scores in bins by rank.
 
-    The rows of each label are ranked and cut into ``number`` bins of equal counts. Two scores are in one cell if they
-    begin and end in the same bin of both labels. So a cell holds at most one in ``number`` of the rows of each label,
-    or it is a single score.
+    The rows of each label are ranked and cut into ``number`` bins of equal counts. Two scores are in the same cell if
+    they begin and end in the same bins of both labels. A cell therefore has at most one in ``number`` of the rows of
+    each label, or a single score.
     """
 
     number: int = 100
@@ -65,7 +65,7 @@ def reading(
     bins: int | None,
     bounds: tuple[float, float] | None,
 ) -> Reading:
-    """The reading that these arguments ask for. Raises InvalidInput where they contradict each other."""
+    """Return the reading that these arguments describe. Raises InvalidInput if they contradict each other."""
     if (score is None) == (prediction is None):
         found = "neither" if score is None else "both"
         problem = f"expected a score or a prediction column, found {found}"
@@ -99,11 +99,11 @@ def reading(
 
 
 MISSING_TEXTS = ("", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
-"""What stands for a missing value in a CSV file; the columns of a CSV file are text, whatever engine reads it."""
+"""Texts of missing values in CSV files. Every engine reads the columns of a CSV file as text."""
 
 
 def missing_texts(texts: Sequence[str] | None) -> Sequence[str]:
-    """Return the texts of a missing value beside the empty cell; ``texts`` replace the usual ones."""
+    """Return the texts of missing values, which always include the empty cell; ``texts`` replace the defaults."""
     return MISSING_TEXTS if texts is None else ("", *texts)
 
 
@@ -111,9 +111,9 @@ Read = TypeVar("Read", bound=Decision | Score)
 
 
 def in_precision_of(outcome: Read, dtype: np.dtype) -> Read:
-    """The reading with its numbers in the precision of the column: those of single precision are cut at single 0.7.
+    """Round the numbers of a reading to the column's precision: single-precision scores are cut at single 0.7.
 
-    Whole numbers are allowed as far as doubles tell them apart.
+    The bounds of an integer column are limited to the integers that doubles can distinguish.
     """
     names = [one.name for one in fields(outcome) if one.name in ("low", "high", "threshold")]
     rounded: dict[str, Any] = {name: float(in_precision(getattr(outcome, name), dtype)) for name in names}
@@ -124,16 +124,16 @@ def in_precision_of(outcome: Read, dtype: np.dtype) -> Read:
 
 HALF = np.float16
 DISTINGUISHED = 2.0**53 - 1
-"""Whole numbers up to this one are the double of no other."""
+"""Largest integer up to which doubles represent every integer uniquely."""
 
 
 def precision_of(column: pd.Series) -> np.dtype:
-    """The type of a data frame's column, NumPy's where it is one of pandas' own."""
+    """Return the type of a data frame's column, as a NumPy type if it is a pandas extension type."""
     return np.dtype(getattr(column.dtype, "numpy_dtype", column.dtype))
 
 
 def half_columns(frame: pd.DataFrame) -> frozenset[str]:
-    """The columns of half precision, which engines hold in single precision."""
+    """Return the columns with half precision, which engines store in single precision."""
     from pandas.api.types import is_float_dtype
 
     floats = ((str(name), column) for name, column in frame.items() if is_float_dtype(column))
@@ -142,15 +142,15 @@ def half_columns(frame: pd.DataFrame) -> frozenset[str]:
 
 Fault = Literal["none", "missing", "text", "outside"]
 FAULTS: tuple[Fault, ...] = ("none", "missing", "text", "outside")
-"""What can be wrong with a score, by its code: nothing, no value, no number, not within the bounds."""
+"""Faults of a score, in the order of their codes: none, missing value, not a number, out of bounds."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """``count`` rows have these values in the columns of group and label, and this reading of the outcome.
+    """The ``count`` of rows with these values of group and label, and this reading of the outcome.
 
-    ``outcome`` is the decision's value as it stands, 0 or 1 by a threshold, the score, or what names a bin, of which
-    ``lower`` and ``upper`` are the rows' lowest and highest score; it means nothing where there is a ``fault``.
+    ``outcome`` is the raw value of a decision, 0 or 1 by a threshold, a score, or the identifier of a bin whose lowest
+    and highest scores are ``lower`` and ``upper``. It has no meaning if there is a ``fault``.
     """
 
     group: Any
@@ -164,7 +164,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row stands: its number in its file, counted from 0 (None where there is no order), and its value."""
+    """The position of a row: its number in its file, counted from 0 (None if rows have no order), and its value."""
 
     row: int | None
     file: str | None
@@ -173,7 +173,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Faulty:
-    """Which rows to find: those where ``column`` has the fault (``outside``: of [low, high]), or is ``value``."""
+    """A search for rows whose ``column`` has a fault (``outside`` means outside [low, high]) or the given ``value``."""
 
     column: str
     fault: Fault | Literal["value"]
@@ -184,7 +184,7 @@ class Faulty:
 
 @dataclass(frozen=True)
 class Request:
-    """The columns of one table of counts, and how many cells it may have before the scan is given up."""
+    """The columns of one table of counts, and its maximum number of cells."""
 
     group: str
     label: str
@@ -193,62 +193,62 @@ class Request:
 
     @property
     def columns(self) -> tuple[str, str, str]:
-        """Group, label and outcome."""
+        """Return the columns of group, label and outcome."""
         return self.group, self.label, self.outcome.column
 
 
 class Derived(Protocol):
-    """A column that is made of others, by an expression in SQL."""
+    """A column that is derived from others by an SQL expression."""
 
     @property
     def name(self) -> str:
-        """What the column is called."""
+        """Return the name of the column."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it is made of."""
+        """Return the source columns."""
 
     def sql(self, dialect: Any, column: Any) -> str:
-        """The expression, in a dialect, of columns found by their names."""
+        """Return the expression in a dialect; ``column`` looks up source columns by name."""
 
 
 class Placed(Protocol):
-    """What errors speak of: rows that are called ``name``, their columns, and where the faulty ones stand."""
+    """The part of a table that error messages use: its name, its columns, and the positions of faulty rows."""
 
     @property
     def name(self) -> str:
-        """What errors call the rows."""
+        """Return the name of the table in error messages."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns in their order."""
+        """Return the names of the columns in order."""
 
     def places(self, faulty: Faulty) -> list[Place]:
-        """The first faulty rows."""
+        """Return the first faulty rows."""
 
 
 @runtime_checkable
 class Table(Placed, Protocol):
-    """Rows somewhere, ``notes`` on how they were read. Every method raises InvalidInput where a file cannot be read."""
+    """Rows of a source. Every method raises InvalidInput if a file cannot be read."""
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """By name of a caveat, its quantities."""
+        """Return notes on how the rows were read: the quantities of each caveat by its name."""
 
     def size(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
 
     def cells(self, request: Request) -> list[Cell]:
-        """The counts, by one scan of the rows. Raises InvalidInput where there are too many."""
+        """Count the rows in one scan. Raises InvalidInput if there are too many cells."""
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
-        """About how many values each column has."""
+        """Return the approximate number of distinct values of each column."""
 
     def precision(self, column: str) -> np.dtype:
-        """In which type a column's numbers are compared: a floating-point type, or int64 for whole numbers."""
+        """Return the type in which a column's numbers are compared: a floating-point type, or int64 for integers."""
 
     def add(self, grouping: Derived) -> None:
-        """Add a column that is made of others."""
+        """Add a derived column."""
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        """Columns in the order of the rows: numbers as they are, text as objects (None for a missing one)."""
+        """Return columns in the order of the rows: numbers unchanged, text as objects (None if missing)."""

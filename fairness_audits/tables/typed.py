@@ -1,4 +1,4 @@
-"""Columns of objects as what their values are: numbers, true and false, or text."""
+"""Conversion of object columns to the type of their values: numbers, booleans or text."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"[+-]?(\d[\d.,'_\s]*|[.,]\d+)([eE][+-]?\d+)?\s*%?")
 EXACT = 2**53
-"""Doubles tell whole numbers apart up to this one."""
+"""Doubles represent all integers up to this one."""
 Kind = Literal["number", "truth", "text", "other"]
 
 
 def typed(frame: pd.DataFrame, source: str) -> pd.DataFrame:
-    """The frame with each column of objects that are all numbers, or all true and false, as a column of these.
+    """Convert each object column whose values are all numbers, or all booleans, to that type.
 
-    Text stays text, whatever it looks like. Raises InvalidInput for a column that mixes numbers with anything else.
+    Text stays text, even if it looks like numbers. Raises InvalidInput for a column that mixes numbers with other
+    values.
     """
     changed = {
         place: made
@@ -41,7 +42,7 @@ def typed(frame: pd.DataFrame, source: str) -> pd.DataFrame:
 
 
 def column_of(column: pd.Series, name: str, source: str) -> pd.Series:
-    """The column with the type of its values; its ``name`` and ``source`` are for errors."""
+    """Return the column with the type of its values; errors mention its ``name`` and ``source``."""
     import pandas as pd
 
     if getattr(column.dtype, "kind", "O") != "O" or isinstance(column.dtype, pd.CategoricalDtype):
@@ -57,13 +58,13 @@ def column_of(column: pd.Series, name: str, source: str) -> pd.Series:
     if not found <= {"number", "truth"}:
         raise _mixed(values, kinds, name, source)
     if found == {"truth"}:
-        # True and false with gaps are no numbers: they stay as they are.
+        # Keep booleans with missing values as objects, because they are not numbers.
         return column.astype(bool) if known.all() else column
     return pd.Series(_numbers(values.tolist(), known.to_numpy(), name, source), index=column.index, name=column.name)
 
 
 def numbers_as_text(values: pd.Series) -> list[str]:
-    """Those of the distinct values that are texts but look like numbers: 12, 0,75, 1.234,5 or 20 %."""
+    """Return the distinct texts that look like numbers: 12, 0,75, 1.234,5 or 20 %."""
     return [value for value in values.dropna().unique() if isinstance(value, str) and NUMBER.fullmatch(value.strip())]
 
 
@@ -76,7 +77,7 @@ def _kind(kind: type) -> Kind:
 
 
 def _numbers(values: list[Any], known: np.ndarray, name: str, source: str) -> np.ndarray:
-    """Whole numbers as such where they fit and none is missing, else doubles."""
+    """Return integers if they fit into 64 bits and none is missing, else doubles."""
     if all(isinstance(value, Integral | np.bool_ | Decimal | Fraction) and _whole(value) for value in values):
         whole = [int(value) for value in values]
         if known.all():
@@ -105,7 +106,7 @@ def _whole(value: Any) -> bool:
 
 
 def _mixed(values: pd.Series, kinds: dict[type, Kind], name: str, source: str) -> InvalidInput:
-    """An error that shows a value of each kind, with its row."""
+    """Return an error that shows a value of each kind, with its row."""
     shown: dict[str, str] = {}
     for row, value in values.items():
         kind = "number" if kinds[type(value)] == "truth" else kinds[type(value)]
@@ -123,7 +124,7 @@ def _mixed(values: pd.Series, kinds: dict[type, Kind], name: str, source: str) -
 
 
 def number_of(value: Any) -> float | None:
-    """The finite number that a value or its text is, None where it is none, such as 1_000."""
+    """Return the finite number of a value or its text; None for other texts, such as 1_000."""
     try:
         number = float(value)
     except (TypeError, ValueError):

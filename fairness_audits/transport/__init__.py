@@ -1,1 +1,1 @@
-"""Maps from the rows of one group to those of another: one module for each kind, and what they share."""
+"""Transport maps from the rows of one group to the rows of another. Each kind of map has a module of its own."""

@@ -1,7 +1,7 @@
-r"""The cost of moving a point to another, which transport maps keep low.
+r"""Cost functions of transport maps: the cost of moving one point to another.
 
-squared_l1, the paper's: :math:`c(x, y) = (\sum_j |x_j - y_j|)^2`; l1 without the square; squared_l2
-:math:`\sum_j (x_j - y_j)^2`; and l2, its root.
+The paper's cost is squared_l1, :math:`c(x, y) = (\sum_j |x_j - y_j|)^2`; l1 is its square root. The cost squared_l2 is
+:math:`\sum_j (x_j - y_j)^2`; l2 is its square root.
 Source: Black et al. 2020, section 3.2.
 """
 
@@ -19,17 +19,17 @@ COSTS: Mapping[str, Callable[[Any, Any], Any]] = {
     "squared_l2": lambda x, y: ((x - y) ** 2).sum(-1),
     "l2": lambda x, y: ((x - y) ** 2).sum(-1) ** 0.5,
 }
-"""c(x, y): NumPy arrays or torch tensors (..., d) and (..., d), broadcast, to (...)."""
+"""Cost functions c(x, y) by name: they broadcast NumPy arrays or torch tensors (..., d) and (..., d) to (...)."""
 CostName = Annotated[str, one_of(COSTS)]
 FEW_INDICATORS = 8
-"""With fewer columns of indicators there is nothing to gain from counting them."""
+"""Minimum number of indicator columns for which the matrix product is faster."""
 UNPOWERED = {"cityblock": "l1", "sqeuclidean": "squared_l2"}
 METRICS = {"squared_l1": "cityblock", "l1": "cityblock", "squared_l2": "sqeuclidean", "l2": "euclidean"}
-"""What scipy calls the named costs, before the square of the first."""
+"""SciPy's names of the costs; squared_l1 is squared afterwards."""
 
 
 def cost_matrix(x: Array, y: Array, cost: str = "squared_l1") -> Array:
-    """c(x_i, y_j) of every pair, (n, d) and (m, d) to (n, m) float64."""
+    """Return the costs c(x_i, y_j) of all pairs of rows, (n, d) and (m, d) to (n, m) float64."""
     from scipy.spatial.distance import cdist
 
     matrix = np.asarray(cdist(x, y, METRICS[cost]))
@@ -37,10 +37,10 @@ def cost_matrix(x: Array, y: Array, cost: str = "squared_l1") -> Array:
 
 
 def tie_broken_costs(x: Array, y: Array, cost: str, tie_break: float) -> Array:
-    """c(x_i, y_j) + delta |x_i - y_j|^2 of every pair, (n, d) and (m, d) to (n, m) float64, with delta ``tie_break``.
+    """Return c(x_i, y_j) + delta |x_i - y_j|^2 of all pairs, (n, d) and (m, d) to (n, m) float64.
 
-    Columns that hold 0 and one other value w, such as the indicators of categories, differ by w or not at all. How many
-    of them differ is a product of two matrices, which takes a tenth of the time of a sum over the columns.
+    delta is ``tie_break``. Columns that hold only 0 and one other value w, such as indicators of categories, differ by
+    0 or w. A matrix product counts the differing columns in a tenth of the time of a sum over the columns.
     """
     if not tie_break:
         return cost_matrix(x, y, cost)
@@ -62,7 +62,7 @@ def tie_broken_costs(x: Array, y: Array, cost: str, tie_break: float) -> Array:
 
 
 def _widths(x: Array, y: Array) -> Array:
-    """The value w (d,) of each column that holds 0 and w alone, 0 for the others; 0 for all where few are such."""
+    """Return w (d,) of each column that holds only 0 and w, else 0; all 0 if there are few such columns."""
     width = np.maximum(x.max(axis=0), y.max(axis=0))
     width[width < 0] = 0
     two = np.all([((side == 0) | (side == width)).all(axis=0) for side in (x, y)], axis=0)
@@ -70,7 +70,7 @@ def _widths(x: Array, y: Array) -> Array:
 
 
 def _differing(x: Array, y: Array) -> Array:
-    """In how many columns each pair of rows differs: bool (n, k) and (m, k) to (n, m). Single precision counts them."""
+    """Count the columns in which two rows differ: bool (n, k) and (m, k) to (n, m), exact in single precision."""
     one, other = x.astype(np.float32), y.astype(np.float32)
     count = one @ (-2 * other.T)
     count += one.sum(axis=1)[:, None]
@@ -79,5 +79,5 @@ def _differing(x: Array, y: Array) -> Array:
 
 
 def paired_costs(x: Array, y: Array, cost: str = "squared_l1") -> Array:
-    """c(x_i, y_i) of each row and its own counterpart, (n, d) and (n, d) to (n,)."""
+    """Return the cost c(x_i, y_i) of each row and its own counterpart, (n, d) and (n, d) to (n,)."""
     return np.asarray(COSTS[cost](x, y))

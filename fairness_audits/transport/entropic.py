@@ -1,20 +1,21 @@
-r"""Entropic optimal transport without its bias, and with the target's marginals: a smooth, stable and quick map.
+r"""Debiased entropic optimal transport with the target's marginals: a smooth, stable and fast map.
 
 .. math:: \min_P \sum_{ij} P_{ij} c(x_i, y_j) + \epsilon\, \mathrm{KL}(P \,|\, \mu \otimes \nu), \qquad
           T_{xy}(x) = \frac{\sum_j y_j\, e^{(g_j - c(x, y_j)) / \epsilon}}{\sum_j e^{(g_j - c(x, y_j)) / \epsilon}}
 
-with g the potential of the target points y under the best plan from the source points x. The mean of counterparts
-:math:`T_{xy}` is defined for every x (Pooladian and Niles-Weed 2021), but it draws points together, the more the larger
-epsilon. So does the same map from the source to itself, which should be the identity, and the difference is left:
+where g is the potential of the target points y under the optimal plan from the source points x. The barycentric map
+:math:`T_{xy}` is defined for every x (Pooladian and Niles-Weed 2021), but it contracts the points, and more so for a
+larger epsilon. The map from the source to itself should be the identity and contracts the points too. The debiased map
+is therefore
 
 .. math:: T(x) = x + T_{xy}(x) - T_{xx}(x)
 
-(Pooladian, Cuturi and Niles-Weed 2022). Last each feature of T(x) is moved by the difference of two quantile functions,
-those of the target and of the mapped source points, which makes the marginals right and keeps the order.
+(Pooladian, Cuturi and Niles-Weed 2022). Finally, each feature of T(x) is shifted by the difference between the quantile
+functions of the target and of the mapped source points. This corrects the marginals and keeps the order.
 
-The squared L1 cost has many best plans, and their mean is no map at all: within a quadrant it depends on the sum of the
-differences alone. :math:`\delta \sum_j (x_j - y_j)^2`, which is added to it, chooses among them. Epsilon is given as
-a share of the mean cost between two points of the same group.
+The squared L1 cost has many optimal plans, and their mean is not a useful map: within a quadrant the cost depends only
+on the sum of the differences. The term :math:`\delta \sum_j (x_j - y_j)^2` is added to the cost to break these ties.
+Epsilon is a share of the mean cost between two points of the same group.
 """
 
 import warnings
@@ -31,26 +32,25 @@ from fairness_audits.validation import Checked, NonNegative, Positive, at_least
 from fairness_audits.values import Array, TransportMap
 
 BLOCK = 200_000
-"""So many costs are held at once when rows are mapped: 1.6 MB, which stay in a processor's cache."""
+"""Number of costs held at once when rows are mapped: 1.6 MB, which fit into a processor's cache."""
 MARGINAL_ERROR = 1e-6
-"""The iteration ends when the plan's column masses are that close to 1/m, in Euclidean norm."""
+"""Convergence threshold: Euclidean norm of the difference between the plan's column masses and 1/m."""
 ANNEALING = 50
-"""The first, coarser epsilon is the largest cost over this, and each further one is half of the one before."""
+"""Annealing starts at an epsilon of the largest cost divided by this number, and halves it in each round."""
 COARSE_ERROR = 1e-4
 ITERATIONS = 1000
-"""At most, for each epsilon."""
+"""Maximum number of iterations for each epsilon."""
 SAME = 1e-9
-"""Values of a feature that differ by less than this share of its range are one atom."""
+"""Values of a feature that differ by less than this share of its range form one atom."""
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="transport"):
-    """``cost``: a name of :mod:`fairness_audits.transport.cost`.
+    """Settings of the entropic map.
 
-    ``tie_break``: delta. ``regularization``: epsilon's share.
-
-    ``centres``: at most so many random points of each group carry potentials; time and memory go with its square.
-    ``quantiles``: the number of levels at which quantile functions are compared.
+    ``cost`` is a name of :mod:`fairness_audits.transport.cost`, ``tie_break`` is delta, and ``regularization`` is
+    epsilon as a share of the mean cost. ``centres`` is the maximum number of random points of each group with
+    potentials; time and memory grow with its square. ``quantiles`` is the number of levels of the quantile functions.
     """
 
     cost: CostName
@@ -63,12 +63,12 @@ class Config(Checked, of="transport"):
 def fit(
     source: Sequence[Array], target: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
 ) -> TransportMap:
-    """One map a trial, (n_t, d) to (m_t, d), one trial after the other.
+    """Fit one map for each trial, from (n_t, d) to (m_t, d), one trial after the other.
 
-    Parameters, with at most K centres of each group and Q quantiles: ``source_centres``, ``target_centres`` (T, K, d);
-    ``source_potential``, ``target_potential`` (T, K), minus infinity where there are fewer; ``knots`` and ``moves``
-    (T, Q, d); ``epsilon`` and ``tie_break`` (T,), ``cost`` (T,) its name. Fact: the larger
-    ``marginal_error`` of the two plans, a Euclidean norm. Raises InvalidInput for groups whose points are all equal.
+    The parameters, for up to K centres of each group and Q quantiles, are ``source_centres`` and ``target_centres``
+    (T, K, d); ``source_potential`` and ``target_potential`` (T, K), minus infinity for missing centres; ``knots`` and
+    ``moves`` (T, Q, d); ``epsilon`` and ``tie_break`` (T,); and the name ``cost`` (T,). The fact ``marginal_error`` is
+    a Euclidean norm, the larger one of the two plans. Raises InvalidInput if all points within each group are equal.
     """
     return fit_with_images(source, target, config, rngs)[0]
 
@@ -76,7 +76,7 @@ def fit(
 def fit_with_images(
     source: Sequence[Array], target: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
 ) -> tuple[TransportMap, list[Array]]:
-    """As :func:`fit`, with the images of the source rows, which the fit works out anyway."""
+    """Return the result of :func:`fit` and the images of the source rows, which the fit computes anyway."""
     fitted = [_fitted(x, y, config, rng) for x, y, rng in zip(source, target, rngs, strict=True)]
     maps = TransportMap(
         kind="entropic",
@@ -87,7 +87,7 @@ def fit_with_images(
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
-    """The images of any rows, (n_t, d) to (n_t, d)."""
+    """Return the images of any rows, (n_t, d) to (n_t, d)."""
     moved = []
     for t, own in enumerate(rows):
         one = {name: array[t] for name, array in parameters.items()}
@@ -96,7 +96,7 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
 
 
 def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tuple[dict[str, Array], float, Array]:
-    """The parameters of one trial's map, the larger error of its plans' marginals, and the images of x."""
+    """Return the parameters of one trial's map, the larger marginal error of its two plans, and the images of x."""
     x_centres, y_centres = (points[rng.permutation(len(points))[: config.centres]] for points in (x, y))
     within = [tie_broken_costs(points, points, config.cost, config.tie_break) for points in (x_centres, y_centres)]
     epsilon = config.regularization * float(np.mean([costs.mean() for costs in within]))
@@ -104,13 +104,13 @@ def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tup
         problem = "expected groups of different rows, but within each group all are equal"
         raise InvalidInput(problem, option="source", remedy="Map other columns")
     _, g, error = sinkhorn(tie_broken_costs(x_centres, y_centres, config.cost, config.tie_break), epsilon)
-    # No row is its own counterpart, as none is in the other group.
+    # Rule out a row as its own counterpart, because no row is in the other group.
     np.fill_diagonal(within[0], np.inf)
     left, right, error_within = sinkhorn(within[0], epsilon)
     parameters = {
         "source_centres": x_centres,
         "target_centres": y_centres,
-        # The same but for a constant: the costs are symmetric.
+        # The two potentials differ only by a constant, because the costs are symmetric.
         "source_potential": (left + right) / 2,
         "target_potential": g,
         "epsilon": np.array(epsilon),
@@ -123,10 +123,10 @@ def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tup
 
 
 def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, float]:
-    """Potentials f (n,), g (m,) of the entropic plan exp((f_i + g_j - c_ij) / epsilon) / (n m), by POT; its error.
+    """Return potentials f (n,), g (m,) of the entropic plan exp((f_i + g_j - c_ij) / epsilon) / (n m), and its error.
 
-    Epsilon starts coarser and is halved to its value; the potentials so far are taken off the costs each time, which
-    keeps exponentials in range. Raises InvalidInput where they leave it all the same.
+    POT solves the problem. Epsilon starts larger and is halved down to its value. Each round subtracts the current
+    potentials from the costs, which keeps the exponentials in range. Raises InvalidInput if they overflow anyway.
     """
     from fairness_audits.transport.pot import ot
 
@@ -137,7 +137,7 @@ def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, float]:
     while True:
         last = current == epsilon
         with warnings.catch_warnings():
-            # How far it came is a fact of the map; what is not finite is an error below.
+            # The map's facts report the convergence, and potentials that are not finite raise an error below.
             warnings.simplefilter("ignore")
             _, log = ot.bregman.sinkhorn_knopp(
                 np.full(n, 1 / n),
@@ -158,12 +158,12 @@ def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, float]:
 
 
 def quantile_moves(mapped: Array, target: Array, levels: int) -> tuple[Array, Array]:
-    """Values of each mapped feature (Q, d), and how far each lies below the target's quantile of the same level (Q, d).
+    """Return quantiles of each mapped feature (Q, d), and the target's quantiles minus these (Q, d).
 
-    One value at several levels, an atom, moves by the mean of its moves, at all its places.
+    A value that occurs at several levels (an atom) moves by the mean of its moves.
     """
     at = (np.arange(levels) + 0.5) / levels
-    # Sorted beforehand, since numpy's partition at hundreds of places takes longer.
+    # Sort first, because NumPy's partition at hundreds of places takes longer.
     knots, moves = (np.quantile(np.sort(values, axis=0), at, axis=0) for values in (mapped, target))
     moves -= knots
     for j in range(knots.shape[1]):
@@ -176,7 +176,7 @@ def quantile_moves(mapped: Array, target: Array, levels: int) -> tuple[Array, Ar
 
 
 def _debiased(parameters: Mapping[str, Array], rows: Array) -> Array:
-    """T(x) = x + T_xy(x) - T_xx(x), (n, d), worked out once for equal rows."""
+    """Return T(x) = x + T_xy(x) - T_xx(x), (n, d), computed once for equal rows."""
     rows, place = np.unique(rows, axis=0, return_inverse=True)
     moved = rows.copy()
     for group, sign in (("target", 1), ("source", -1)):
@@ -188,7 +188,7 @@ def _debiased(parameters: Mapping[str, Array], rows: Array) -> Array:
             weight = (potential - costs) / parameters["epsilon"]
             if group == "source":
                 equal = costs == 0
-                centre = equal.any(axis=1)  # few rows are one
+                centre = equal.any(axis=1)  # few rows equal a centre
                 weight[centre] += _without_itself(equal[centre])
             weight -= weight.max(axis=1, keepdims=True)
             np.exp(weight, out=weight)
@@ -197,7 +197,7 @@ def _debiased(parameters: Mapping[str, Array], rows: Array) -> Array:
 
 
 def _without_itself(equal: Array) -> Array:
-    """Log weights (n, k) that take one of the centres equal to a row out of account: of r such each keeps 1 - 1/r."""
+    """Return log weights (n, k) that remove one centre equal to the row: each of r equal centres keeps 1 - 1/r."""
     count = equal.sum(axis=1)
     with np.errstate(divide="ignore"):
         share = np.log1p(-1 / np.maximum(count, 1))
@@ -205,11 +205,11 @@ def _without_itself(equal: Array) -> Array:
 
 
 def _with_marginals(parameters: Mapping[str, Array], mapped: Array) -> Array:
-    """Each feature moved as the nearest quantiles are, and linearly between them."""
+    """Move each feature by the moves of its quantiles, interpolated linearly."""
     columns = zip(mapped.T, parameters["knots"].T, parameters["moves"].T, strict=True)
     return np.stack([values + np.interp(values, knots, moves) for values, knots, moves in columns], axis=1)
 
 
 def _stacked(arrays: Sequence[Array]) -> Array:
-    """Trials of unequal numbers of centres: the shorter get centres at 0 with the potential minus infinity."""
+    """Stack trials. Shorter trials are padded with centres at 0 whose potential is minus infinity."""
     return np.stack(arrays) if arrays[0].ndim == 0 else stacked(arrays, -np.inf if arrays[0].ndim == 1 else 0.0)

@@ -1,11 +1,11 @@
-r"""Exact optimal transport of n points to m: the plan P of least mean cost, and the images that it gives.
+r"""Exact optimal transport of n points to m points: the plan P with the least mean cost, and the images under it.
 
 .. math:: \min_{P \ge 0} \sum_{ij} P_{ij} c(x_i, y_j), \qquad P 1 = 1/n, \quad P^\top 1 = 1/m.
 
-With n = m the best plan found is an assignment: every point has a counterpart of its own. Else the map is randomised:
-the counterpart of :math:`x_i` is :math:`y_j` with probability :math:`n P_{ij}`, and its image is drawn from these, or
-is their mean. Which of several equal points gets which counterpart is drawn too, as their order has no meaning.
-The map is defined on the points that it was fitted on, and on no others. Source: Black et al. 2020, section 3.
+If n = m, the plan is an assignment: every point has one counterpart. Otherwise the map is randomised: the counterpart
+of :math:`x_i` is :math:`y_j` with probability :math:`n P_{ij}`. The image is a random counterpart or their mean. Equal
+points receive their counterparts in random order, because their own order has no meaning. The map is defined only on
+the points it is fitted on. Source: Black et al. 2020, section 3.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ IMAGES = ("expectation", "sample")
 
 @dataclass(frozen=True)
 class Config(Checked, of="transport"):
-    """``cost``: a name of :mod:`fairness_audits.transport.cost`. ``image``: expectation or sample."""
+    """Settings: ``cost`` is a name of :mod:`fairness_audits.transport.cost`, ``image`` expectation or sample."""
 
     cost: CostName
     image: Annotated[str, one_of(IMAGES)]
@@ -36,11 +36,11 @@ class Config(Checked, of="transport"):
 def fit(
     source: Sequence[Array], target: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
 ) -> TransportMap:
-    """The best plan of each trial, (n_t, d) to (m_t, d), kept as the image of every source row.
+    """Compute the optimal plan of each trial, (n_t, d) to (m_t, d), and store the image of every source row.
 
-    Parameters ``rows`` and ``images`` (T, N, d), with N the largest n_t, of which ``size`` (T,) count. Facts:
-    ``mean_cost`` of the plan, and ``gap``, by how much a plan could be cheaper at most. Raises InvalidInput for rows
-    that are not finite.
+    The parameters are ``rows`` and ``images`` (T, N, d), where N is the largest n_t, and the number of valid rows
+    ``size`` (T,). The facts are the plan's ``mean_cost`` and ``gap``, an upper bound on its excess over the least mean
+    cost. Raises InvalidInput for rows that are not finite.
     """
     return _map([best_plan(x, y, config.cost) for x, y in zip(source, target, strict=True)], source, config, rngs)
 
@@ -52,9 +52,9 @@ def fit_both(
     rngs: Sequence[np.random.Generator],
     opposite: Sequence[np.random.Generator],
 ) -> TransportMap:
-    """As :func:`fit`, with the opposite direction in ``reverse``, which draws from ``opposite``.
+    """Fit both directions as :func:`fit` does; ``reverse`` holds the opposite one, which draws from ``opposite``.
 
-    Costs are symmetric, so it is the same plans read along their columns. The opposite facts have the prefix
+    The costs are symmetric, so the opposite direction uses the same plans, transposed. Its facts have the prefix
     ``reverse_``.
     """
     plans = [best_plan(x, y, config.cost) for x, y in zip(source, target, strict=True)]
@@ -65,9 +65,9 @@ def fit_both(
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
-    """The counterparts of rows that the map was fitted on, in any order; of equal rows each has its own.
+    """Return the images of rows that the map was fitted on, in any order. Equal rows have separate images.
 
-    Raises InvalidInput for a row that it was not fitted on.
+    Raises InvalidInput for a row that the map was not fitted on.
     """
     moved = []
     for t, own in enumerate(rows):
@@ -79,7 +79,7 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
 def _map(
     plans: Sequence[TransportPlan], source: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
 ) -> TransportMap:
-    """What :func:`fit` returns, of plans that are solved."""
+    """Return the map of solved plans."""
     return TransportMap(
         kind="exact",
         parameters={
@@ -92,9 +92,9 @@ def _map(
 
 
 def _images(found: TransportPlan, image: str, rng: np.random.Generator) -> Array:
-    """The image of every source point, (n, d).
+    """Return the image of every source point, (n, d).
 
-    The points of an atom stand in random order beside what the atom sends, in random order too; each gets its part.
+    The points of an atom and the mass that leaves the atom are both put in random order and then matched.
     """
     n = len(found.source_atom)
     points, flows = (_grouped(atom, rng) for atom in (found.source_atom, found.row))
@@ -110,13 +110,13 @@ def _images(found: TransportPlan, image: str, rng: np.random.Generator) -> Array
 
 
 def _grouped(atom: Array, rng: np.random.Generator) -> Array:
-    """Numbers of the entries in the order of their atoms, those of one atom in random order."""
+    """Return the indices that sort the entries by atom, in random order within an atom."""
     shuffled = rng.permutation(len(atom))
     return np.asarray(shuffled[np.argsort(atom[shuffled], kind="stable")])
 
 
 def _looked_up(fitted: Array, moved: Array, queries: Array) -> Array:
-    """The images of ``queries`` among the fitted rows: the k-th of equal rows has the k-th image, and so on in turn."""
+    """Return the images of ``queries``: the k-th of equal rows gets the k-th image, and the images repeat in turn."""
     both = np.ascontiguousarray(np.concatenate([fitted, queries]) + 0.0)
     _, kind = np.unique(both, axis=0, return_inverse=True)
     of_fitted, of_asked = kind.reshape(-1)[: len(fitted)], kind.reshape(-1)[len(fitted) :]
@@ -134,7 +134,7 @@ def _looked_up(fitted: Array, moved: Array, queries: Array) -> Array:
 
 
 def _occurrence(kind: Array) -> Array:
-    """How often the value of each place stood before it."""
+    """Return how often each value occurred before its position."""
     order = np.argsort(kind, kind="stable")
     arranged = kind[order]
     occurrence = np.empty(len(kind), dtype=np.int64)

@@ -1,18 +1,19 @@
-r"""The transport plan of least cost between two sets of points, all of the same weight.
+r"""Optimal transport plan between two sets of points with equal weights.
 
 .. math:: \min_{P \ge 0} \sum_{ij} P_{ij} c(x_i, y_j), \qquad \sum_j P_{ij} = \frac{1}{n}, \quad
           \sum_i P_{ij} = \frac{1}{m},
 
-over the n source points x and the m target points y. Four things keep it small without making it inexact:
+over the n source points x and the m target points y. Four measures keep the problem small and its solution exact:
 
-- Equal points are one *atom* of as many times the weight. With weights in units of 1 / lcm(n, m) every mass is a whole
-  number, so that the plan between as many points as there are targets is an assignment without rounding.
-- Of a single feature, points go in order under every named cost: the solver is not asked.
-- Beyond :data:`DENSE` pairs only some of them are given to the solver, the network simplex of POT. Its potentials u, v
-  price the others: a pair of negative reduced cost c(x, y) - u(x) - v(y) could improve the plan and joins in, and the
-  solver starts again, until there is none. First come the pairs that are cheapest by the potentials of a sample.
-- :math:`\sum_i u_i / n + \sum_j v_j / m`, with u lowered to make all reduced costs positive, bounds the least cost from
-  below. What remains between the plan's cost and the bound is its ``gap``, 0 but for rounding.
+- Equal points are merged into one *atom* with their total weight. In units of 1 / lcm(n, m) every mass is an integer.
+  If n = m, the plan is therefore an assignment without rounding errors.
+- With a single feature, the sorted points are matched in order. This is optimal for every named cost and needs no
+  solver.
+- Beyond :data:`DENSE` pairs, the solver (the network simplex of POT) gets only some of the pairs. Its potentials u, v
+  price the other pairs: a pair with negative reduced cost c(x, y) - u(x) - v(y) could improve the plan and is added.
+  The solver runs again until there is no such pair. The first pairs are the cheapest under the potentials of a sample.
+- :math:`\sum_i u_i / n + \sum_j v_j / m`, with u lowered until no reduced cost is negative, is a lower bound of the
+  least cost. The difference between the plan's cost and this bound is its ``gap``, which is 0 up to rounding.
 
 Source of the pricing: Dantzig and Wolfe 1960, column generation.
 """
@@ -32,26 +33,26 @@ from fairness_audits.transport.cost import cost_matrix, paired_costs
 from fairness_audits.values import Array
 
 DENSE = 4_000_000
-"""With more pairs than this the solver gets a part of them: it needs some 45 bytes for each."""
+"""Maximum number of pairs that the solver gets at once; it needs about 45 bytes for each."""
 BLOCK = 4_000_000
-"""So many costs are held at once when pairs are priced."""
+"""Number of costs held at once when pairs are priced."""
 SAMPLE = 2000
-"""Atoms of either side whose potentials choose the first pairs."""
+"""Number of sampled atoms on each side whose potentials select the first pairs."""
 NEIGHBOURS = 10
-"""First pairs of each atom, and those that join in at once at most, besides its cheapest."""
+"""Number of first pairs of each atom, and maximum number of pairs added per round, besides the cheapest."""
 TOLERANCE = 1e-10
-"""A reduced cost is negative below minus this, times the largest cost among the solver's pairs."""
+"""A reduced cost counts as negative below minus this number times the plan's largest cost of a pair."""
 ITERATIONS_PER_ATOM = 10_000
-"""The solver stops, with an error, after so many iterations for each atom; it needs far fewer."""
+"""Maximum number of solver iterations per atom, after which we raise an error; the solver needs far fewer."""
 
 
 @dataclass(frozen=True)
 class TransportPlan:
-    """A best plan between atoms: the pair of numbers e carries ``mass[e]`` from ``row[e]`` to ``column[e]``.
+    """An optimal plan between atoms: entry e moves ``mass[e]`` from atom ``row[e]`` to atom ``column[e]``.
 
-    ``source`` (k, d) and ``target`` (l, d) are the distinct points; ``source_atom`` (n,) and ``target_atom`` (m,) say
-    which of them each point is. Masses (E,) are whole numbers: a source point has ``unit``, all together ``total``.
-    ``cost`` is the plan's mean cost, and no plan's is lower than ``cost - gap``.
+    ``source`` (k, d) and ``target`` (l, d) are the distinct points; ``source_atom`` (n,) and ``target_atom`` (m,) hold
+    the atom of each point. Masses (E,) are integers: a source point has ``unit``, all points together ``total``.
+    ``cost`` is the plan's mean cost, and no plan has a lower mean cost than ``cost - gap``.
     """
 
     source: Array
@@ -68,7 +69,7 @@ class TransportPlan:
 
     @property
     def transposed(self) -> TransportPlan:
-        """The same plan from the target points to the source points, which is a best one for a symmetric cost."""
+        """Return the plan from the target points to the source points, which is optimal for a symmetric cost."""
         return replace(
             self,
             source=self.target,
@@ -82,7 +83,7 @@ class TransportPlan:
 
 
 def best_plan(x: Array, y: Array, cost: str = "squared_l1") -> TransportPlan:
-    """Compute a transport plan of least mean cost from n points to m, each set of equal weights.
+    """Compute a transport plan of least mean cost from n points to m points, each set with equal weights.
 
     Parameters
     ----------
@@ -94,12 +95,12 @@ def best_plan(x: Array, y: Array, cost: str = "squared_l1") -> TransportPlan:
     Returns
     -------
     TransportPlan
-        The plan, its mean cost, and by how much a plan could be cheaper at most.
+        The plan, its mean cost, and an upper bound on its excess over the least mean cost.
 
     Raises
     ------
     InvalidInput
-        For points that are not finite, and where the solver stops before its end.
+        If points are not finite, or if the solver does not converge.
 
     References
     ----------
@@ -141,9 +142,9 @@ def best_plan(x: Array, y: Array, cost: str = "squared_l1") -> TransportPlan:
 
 
 def overlaps(first: Array, second: Array) -> tuple[Array, Array, Array]:
-    """Where two rows of intervals, of these lengths and of the same whole length, overlap: numbers and lengths.
+    """Return the overlaps of two sequences of intervals with equal total length: both indices, and the lengths.
 
-    This is the plan of the north-west corner between two ordered sets of masses.
+    This is the north-west corner plan between two ordered sets of masses.
     """
     ends = [np.cumsum(lengths) for lengths in (first, second)]
     cuts = np.unique(np.concatenate(ends))
@@ -154,7 +155,7 @@ def overlaps(first: Array, second: Array) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class _Solved:
-    """A plan of the pairs that the solver was given, its cost, its potentials and a lower bound of the least cost."""
+    """A plan on the solver's pairs, its cost, its potentials and a lower bound of the least cost."""
 
     row: Array
     column: Array
@@ -167,7 +168,7 @@ class _Solved:
 
 @dataclass(frozen=True)
 class _Problem:
-    """Atoms x (k, d), y (l, d) and their whole masses a (k,), b (l,), of the same sum."""
+    """Atoms x (k, d) and y (l, d) and their integer masses a (k,) and b (l,), which have the same sum."""
 
     x: Array
     y: Array
@@ -176,7 +177,7 @@ class _Problem:
     cost: str
 
     def solved(self) -> _Solved:
-        """The best plan: in order, or of all pairs at once, or of growing sets of them."""
+        """Return the optimal plan: by sorting, from all pairs at once, or from a growing set of pairs."""
         if self.x.shape[1] == 1:
             row, column, mass = overlaps(self.a, self.b)
             least = float(mass @ self._paired(row, column))
@@ -192,7 +193,7 @@ class _Problem:
             pairs = grown
 
     def _of_pairs(self, pairs: Array) -> _Solved:
-        """The best plan of these pairs alone, each as row * len(y) + column."""
+        """Return the best plan on these pairs only; a pair is encoded as row * len(y) + column."""
         from scipy.sparse import coo_matrix
 
         row, column = np.divmod(pairs, len(self.y))
@@ -204,13 +205,13 @@ class _Problem:
         return paired_costs(self.x[row], self.y[column], self.cost)
 
     def _feasible(self) -> Array:
-        """Pairs among which there is a plan: the north-west corner in the order of the features' sum."""
+        """Return pairs on which a plan exists: the north-west corner plan in the order of the features' sums."""
         rows, columns = np.argsort(self.x.sum(axis=1)), np.argsort(self.y.sum(axis=1))
         i, j, _ = overlaps(self.a[rows], self.b[columns])
         return np.asarray(rows[i] * len(self.y) + columns[j])
 
     def _sampled_potentials(self) -> tuple[Array, Array]:
-        """Potentials of all atoms that continue those of a sample: u(x) = min_j c(x, y_j) - v_j, and so v."""
+        """Extend the potentials of a sample to all atoms: u(x) = min_j c(x, y_j) - v_j, and likewise v."""
         rows, columns = (np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64)) for n in (len(self.x), len(self.y)))
         a, b = self.a[rows].astype(np.float64), self.b[columns].astype(np.float64)
         sample = _simplex(a, b * (a.sum() / b.sum()), cost_matrix(self.x[rows], self.y[columns], self.cost))
@@ -219,7 +220,7 @@ class _Problem:
         return u, v
 
     def _cheapest(self, u: Array, v: Array) -> Iterator[Array]:
-        """The pairs of least reduced cost of each atom of either side."""
+        """Yield the pairs with the least reduced cost for each atom on either side."""
         width = len(self.y)
         for start, c in self._blocks(self.x, self.y):
             near = np.argpartition(c - v, min(NEIGHBOURS, width - 1), axis=1)[:, :NEIGHBOURS]
@@ -231,7 +232,7 @@ class _Problem:
             start += c.shape[1]
 
     def _bounded(self, found: _Solved) -> tuple[_Solved, Array]:
-        """The plan with its lower bound, and the pairs that could improve it."""
+        """Return the plan with its lower bound, and the pairs that could improve it."""
         scale = float(np.max(self._paired(found.row, found.column)))
         lowered, joining = found.u.copy(), []
         for start, c in self._blocks(self.x, self.y):
@@ -244,27 +245,27 @@ class _Problem:
             negative = np.flatnonzero(c[np.arange(len(c)), cheapest] < -TOLERANCE * scale)
             joining.append((start + negative) * len(self.y) + cheapest[negative])
         bound = float(self.a @ lowered + self.b @ found.v)
-        # By rounding alone the bound may pass the cost.
+        # Rounding can lift the bound above the cost.
         return replace(found, bound=min(bound, found.cost)), np.concatenate(joining)
 
     def _blocks(self, x: Array, y: Array) -> Iterator[tuple[int, Array]]:
-        """The costs of some rows of x after the other, and the first row's number."""
+        """Yield the costs block by block of rows of x, each with the index of its first row."""
         step = max(1, BLOCK // len(y))
         for start in range(0, len(x), step):
             yield start, _finite(cost_matrix(x[start : start + step], y, self.cost))
 
     def _transposed(self, x: Array) -> Iterator[Array]:
-        """The costs (len(x), some) of some columns after the other."""
+        """Yield the costs (len(x), block) block by block of columns."""
         step = max(1, BLOCK // len(x))
         for start in range(0, len(self.y), step):
             yield cost_matrix(x, self.y[start : start + step], self.cost)
 
 
 def _simplex(a: Array, b: Array, costs: Any) -> _Solved:
-    """POT's network simplex, of a matrix of costs (k, l) or of a sparse one, whose absent pairs are not allowed.
+    """Run POT's network simplex on dense costs (k, l), or on sparse costs, whose missing pairs are forbidden.
 
-    It calls sums of masses unequal from 1e-8 on, however large they are, so that rounding alone makes large ones
-    infeasible. It gets masses whose sum is between 1/2 and 1: divided by a power of two, which rounds none.
+    POT treats sums of masses that differ by 1e-8 as unequal, however large they are, so rounding makes large masses
+    infeasible. We divide the masses by a power of two, which is exact, so that their sum is between 1/2 and 1.
     """
     from scipy.sparse import coo_matrix
 
@@ -272,7 +273,7 @@ def _simplex(a: Array, b: Array, costs: Any) -> _Solved:
 
     scale = 2.0 ** math.frexp(float(a.sum()))[1]
     with warnings.catch_warnings():
-        # What the solver warns of is in its log too, and is an error below.
+        # The solver's log repeats its warning, which raises an error below.
         warnings.simplefilter("ignore")
         found, log = ot.emd(
             a / scale, b / scale, costs, numItermax=ITERATIONS_PER_ATOM * (len(a) + len(b)), log=True, center_dual=False
@@ -290,9 +291,9 @@ def _simplex(a: Array, b: Array, costs: Any) -> _Solved:
 
 
 def _evenly(chosen: Array) -> Array:
-    """Flat numbers of at most :data:`NEIGHBOURS` true entries of each row (n, m), spread evenly over them.
+    """Return flat indices of up to :data:`NEIGHBOURS` true entries of each row (n, m), evenly spread.
 
-    The most negative entries would lie close together, and repair one spot of the potentials.
+    The most negative entries would be close together and correct the potentials in one place only.
     """
     rows, columns = np.nonzero(chosen)
     count = np.bincount(rows, minlength=len(chosen))
@@ -310,27 +311,27 @@ def _finite(costs: Array) -> Array:
 
 
 def levels_in_shares(weights: Array, shares: Array) -> Array:
-    r"""Give each person one level of a category, so that every level keeps the target group's share.
+    r"""Assign each person one level of a category, with the level frequencies of the target group.
 
-    A smooth map gives each person i a weight w_il of each level l, the mean of indicators. The level of the largest
-    weight would make common levels more common: who is at (.6, .4) becomes the first. Instead
+    A smooth map gives each person i a weight w_il for each level l, the mean of indicators. Choosing the level with
+    the largest weight would make common levels more common: everyone at (.6, .4) gets the first level. We solve
 
     .. math:: \max_{l(1), \dots, l(n)} \sum_i w_{i\,l(i)} \quad \text{with} \quad \#\{i : l(i) = l\} = n_l,
 
-    a transport problem whose counts n_l have the shares of the target group, up to rounding. It has a solution in whole
-    people, which the network simplex finds.
+    a transport problem whose counts n_l have the shares of the target group, up to rounding. It has an integer
+    solution, which the network simplex finds.
 
     Parameters
     ----------
     weights : ndarray of shape (n, L)
-        How much of each level a person has.
+        Weight of each level for each person.
     shares : ndarray of shape (L,)
-        The target group's shares.
+        Shares of the levels in the target group.
 
     Returns
     -------
     ndarray of shape (n,)
-        The number of each person's level.
+        Index of each person's level.
 
     Examples
     --------
@@ -344,14 +345,14 @@ def levels_in_shares(weights: Array, shares: Array) -> Array:
     present = np.flatnonzero(counts)
     if len(present) == 1:
         return np.repeat(present, len(weights))
-    # Costs from 0 on, and masses of 1: with whole masses every vertex is a whole assignment.
+    # Costs start at 0 and people have mass 1: with integer masses every vertex is an integer assignment.
     costs = np.ascontiguousarray(weights.max(axis=1, keepdims=True) - weights[:, present], dtype=np.float64)
     plan = ot.emd(np.ones(len(weights)), counts[present].astype(np.float64), costs, numItermax=100_000_000)
     return np.asarray(present[plan.argmax(axis=1)])
 
 
 def whole_counts(shares: Array, n: int) -> Array:
-    """Whole numbers (L,) with sum n, nearest to n times the ``shares``: the largest remainders are rounded up."""
+    """Return integers (L,) with sum n that are closest to n times ``shares``, by the largest remainders."""
     exact = n * np.asarray(shares, dtype=np.float64) / np.sum(shares)
     counts = np.floor(exact).astype(np.int64)
     order = np.argsort(counts - exact, kind="stable")

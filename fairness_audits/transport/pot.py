@@ -1,7 +1,7 @@
-"""POT, told not to import every array library that is installed: they cost seconds, and JAX complains.
+"""Import of POT without its optional array libraries, which take seconds to import; JAX also prints warnings.
 
-torch, which regularised duals need, is left to it where it is imported already. A variable that is set, if only to
-nothing, stays as it is.
+POT may use torch, which the regularised duals need, if torch is already imported. Environment variables that are
+already set, even to the empty string, are not changed.
 """
 
 import os

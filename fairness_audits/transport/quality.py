@@ -1,9 +1,9 @@
-r"""How well a map's images have the distribution of the target group, and how little they move.
+r"""Quality measures of a map: how well its images match the target distribution, and how far the map moves rows.
 
 - KS of a feature: :math:`\sup_v |F(v) - F'(v)|`, the largest difference of two empirical distribution functions.
-- MSE difference of a feature: a linear regression of it on the others is fitted on a random half of the real rows; its
-  mean squared error on generated rows minus that on the other half of the real ones.
-- Distance: the mean of :math:`c(x, G(x))`, to be held against that of exact transport.
+- MSE difference of a feature: fit a linear regression of the feature on the others on a random half of the real rows,
+  and subtract its mean squared error on the other half from its mean squared error on generated rows.
+- Distance: the mean of :math:`c(x, G(x))`, to be compared with the distance of exact transport.
 
 Source: Black et al. 2020, section 5.1 and Table 1, whose "squared L1" distances are plain L1.
 """
@@ -18,9 +18,9 @@ from fairness_audits.transport.plan import best_plan
 from fairness_audits.values import Array
 
 WORST_HEALTHY_KS = 0.12
-"""A map with a larger KS statistic in some feature has failed."""
+"""Largest KS statistic of a healthy map; a map with a larger statistic in any feature has failed."""
 SMALL_ERROR = 1e-3
-"""An error of a plan's cost is small below this share of what a column adds to a cost."""
+"""An error of a plan's cost is negligible below this share of a column's contribution to the cost."""
 
 
 def ks(real: Array, generated: Array) -> Array:
@@ -39,7 +39,7 @@ def ks(real: Array, generated: Array) -> Array:
     Raises
     ------
     InvalidInput
-        For rows that are not finite.
+        If rows are not finite.
 
     Examples
     --------
@@ -52,10 +52,10 @@ def ks(real: Array, generated: Array) -> Array:
 
 
 def nearest_values(real: Array, generated: Array) -> Array:
-    """Each generated value as the nearest one that the real feature has, (m, d) and (n, d) to (n, d).
+    """Replace each generated value by the nearest value of the real feature, (m, d) and (n, d) to (n, d).
 
-    A learned map never meets the atoms of a discrete feature exactly, so its KS statistic is at least half of the
-    largest atom's share, however close it comes. Of a continuous feature this moves values by the gap between two rows.
+    A learned map never hits the atoms of a discrete feature exactly. However close it comes, its KS statistic is at
+    least half the largest atom's share. In a continuous feature, values move by no more than the gap between two rows.
     """
     _finite(real, generated)
     snapped = np.empty(generated.shape)
@@ -68,15 +68,15 @@ def nearest_values(real: Array, generated: Array) -> Array:
 
 
 def nearest_ks(real: Array, generated: Array) -> Array:
-    """The KS statistic of each feature, images counting as :func:`nearest_values`, (m, d) and (n, d) to (d,)."""
+    """Compute the KS statistic of each feature after :func:`nearest_values`, (m, d) and (n, d) to (d,)."""
     return ks(real, nearest_values(real, generated))
 
 
 def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Mean squared errors of each feature's regression on the others, with an intercept; (m, d) and (n, d).
+    """Compute the mean squared error of each feature's regression on the others, with an intercept; (m, d) and (n, d).
 
-    Returns those on held-out real rows (d,) and those on generated rows (d,). Raises InvalidInput where half the real
-    rows are no more than the features.
+    Returns the errors on held-out real rows (d,) and on generated rows (d,). Raises InvalidInput if half of the real
+    rows are not more than the features.
     """
     _finite(real, generated)
     d = real.shape[1]
@@ -93,13 +93,13 @@ def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -
 
 
 def mean_distance(rows: Array, images: Array, cost: str = "squared_l1") -> float:
-    """The mean of c(x, G(x)), (n, d) and (n, d); "l1" is what Table 1 prints."""
+    """Return the mean of c(x, G(x)), (n, d) and (n, d); Table 1 prints the cost "l1"."""
     _finite(rows, images)
     return float(paired_costs(rows, images, cost).mean())
 
 
 def exact_distances(source: Array, target: Array) -> dict[str, float]:
-    """The mean L1 and squared L1 distances under the plan that is exact for the latter, (n, d) to (m, d)."""
+    """Return the mean L1 and squared L1 distances under the plan that is optimal for squared L1, (n, d) to (m, d)."""
     _finite(source, target)
     found = best_plan(source, target)
     pairs = found.source[found.row], found.target[found.column]
@@ -109,8 +109,8 @@ def exact_distances(source: Array, target: Array) -> dict[str, float]:
 def orientation(rows: Array, images: Array) -> Array:
     """Return the correlation of rows (n, d) and their images (n, d) in each feature (d,).
 
-    It is below 0 where a map mirrors a feature, which the marginals of a symmetric distribution do not show. It is NaN
-    for a feature that does not vary.
+    A negative value means that the map mirrors the feature, which the marginals of a symmetric distribution do not
+    show. The correlation of a constant feature is NaN.
     """
     one, other = rows - rows.mean(axis=0), images - images.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -119,15 +119,15 @@ def orientation(rows: Array, images: Array) -> Array:
 
 
 def healthy(statistics: Array) -> bool:
-    """Whether no feature's KS statistic is above :data:`WORST_HEALTHY_KS`."""
+    """Return True if no feature's KS statistic is above :data:`WORST_HEALTHY_KS`."""
     return bool(np.max(statistics) <= WORST_HEALTHY_KS)
 
 
 def unseen(source: Array, target: Array, cost: str = "squared_l1", gap: float = 0.0) -> Array:
-    r"""Which columns a plan of this optimality ``gap`` cannot see, (n, d) and (m, d) to (d,).
+    r"""Return the columns that a plan with this optimality ``gap`` cannot see, (n, d) and (m, d) to (d,).
 
-    Rounding alone gives costs an error of :math:`\epsilon\, c_{max}`, by the largest cost between two points. A plan
-    is arbitrary in a column whose spread within the groups adds no more than that and the gap to a cost.
+    Rounding gives costs an error of :math:`\epsilon\, c_{max}`, where c_max is the largest cost between two points. The
+    plan is arbitrary in a column whose spread within the groups adds no more than this error and the gap to a cost.
     """
     both = np.concatenate([source, target])
     largest = float(paired_costs(both.max(axis=0), both.min(axis=0), cost))
@@ -137,12 +137,13 @@ def unseen(source: Array, target: Array, cost: str = "squared_l1", gap: float = 
 
 
 def chance_ks(sizes: Sequence[int], columns: int, alpha: float) -> float:
-    r"""What chance alone exceeds in some of d columns with probability alpha at most, for a map that is right.
+    r"""Return the KS statistic that a correct map exceeds by chance in any of d columns with probability <= alpha.
 
     .. math:: \sqrt{\tfrac12 \log(2 d / \alpha)\, (1/n + 1/m + 1/n' + 1/m')},
 
-    the bound of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, by Bonferroni, for an empirical process that
-    is the sum of four independent ones: a map of n points to m, asked of n' others, is held against m' others.
+    the bound of Dvoretzky, Kiefer and Wolfowitz with Massart's constant and a Bonferroni correction. The empirical
+    process is the sum of four independent ones: a map fitted on n and m points maps n' other points, and the images
+    are compared with m' other points.
     """
     return float(np.sqrt(np.log(2 * columns / alpha) / 2 * sum(1 / size for size in sizes)))
 
@@ -155,7 +156,7 @@ def _largest_gap(a: Array, b: Array) -> float:
 
 
 def _without(rows: Array, feature: int) -> Array:
-    """The other features and a column of ones."""
+    """Return the other features and a column of ones."""
     return np.column_stack([np.delete(rows, feature, axis=1), np.ones(len(rows))])
 
 

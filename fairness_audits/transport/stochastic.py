@@ -1,18 +1,18 @@
-r"""Regularised dual potentials by neural networks, and a network for the barycentric map of their plan.
+r"""Neural networks for regularised dual potentials, and for the barycentric map of their plan.
 
 .. math:: \max_{u, v}\; E[u(x)] + E[v(y)] - E[F(u(x) + v(y) - c(x, y))], \qquad
           F(s) = \epsilon e^{s / \epsilon} \;\text{(entropic)} \quad\text{or}\quad
           F(s) = \max(s, 0)^2 / (4 \epsilon) \;\text{(quadratic)}
 
-over networks u of the source points and v of the target points, by minibatches of both. The best plan has the density
-:math:`H(x, y) = F'(u(x) + v(y) - c(x, y))` with regard to independent points. The map f is a third network:
+over networks u of the source points and v of the target points, on minibatches of both groups. The optimal plan has the
+density :math:`H(x, y) = F'(u(x) + v(y) - c(x, y))` relative to independent points. The map f is a third network:
 
-.. math:: \min_f\; E[H(x, y)\, c(y, f(x))],
+.. math:: \min_f\; E[H(x, y)\, c(y, f(x))].
 
-which with the squared L2 cost is the mean counterpart of x. Costs are taken in units of their mean, and what enters and
-leaves the networks is standardised by both groups together. Objectives and densities: ``ot.stochastic`` of POT.
-All trials train in one batch; each has its own random numbers, so that its map does not depend on their number.
-Source: Seguy et al. 2018, "Large-scale optimal transport and mapping estimation", algorithms 1 and 2.
+With the squared L2 cost, f(x) is the mean counterpart of x. Costs are in units of their mean. The networks' inputs and
+outputs are standardised with the pooled rows of both groups. Objectives and densities come from POT's
+``ot.stochastic``. All trials train in one batch. Each has its own random numbers, so its map does not depend on the
+number of trials. Source: Seguy et al. 2018, "Large-scale optimal transport and mapping estimation", algorithms 1 and 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,17 +26,18 @@ __all__ = ["Config", "fit", "images"]
 
 CURVE_POINTS = 50
 MAP_WIDTHS = (128, 256, 128)
-"""Hidden units of the map's network, as coded by the method's authors."""
+"""Hidden units of the map's network, as in the code of the method's authors."""
 
 
 def fit(
     source: Sequence[Array], target: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
 ) -> TransportMap:
-    """T maps in one batch, (n_t, d) to (m_t, d).
+    """Fit T maps in one batch, from (n_t, d) to (m_t, d).
 
-    Parameters: ``shift``, ``scale`` (T, d) and the map's layers ``w1`` (T, d, 128), ``b1`` (T, 128) to ``w4``, ``b4``.
-    History, both in units of the mean cost: ``dual_value`` and ``map_cost`` (T, L). Facts: ``marginal_error``, the mean
-    over source rows of |n sum_j P_ij - 1|, 0 of a plan; ``diverged``, 1 where a parameter of the map is not finite.
+    The parameters are ``shift``, ``scale`` (T, d) and the map's layers ``w1`` (T, d, 128), ``b1`` (T, 128) to ``w4``,
+    ``b4``. The history has ``dual_value`` and ``map_cost`` (T, L), in units of the mean cost. The facts are
+    ``marginal_error``, the mean over source rows of |n sum_j P_ij - 1|, which is 0 for a valid plan, and ``diverged``,
+    1 if a parameter of the map is not finite.
     """
     from fairness_audits.transport import stochastic_training as training
 
@@ -47,10 +48,10 @@ def fit(
     scale = np.where(spread > 0, spread, 1.0)
     problem = training.DualProblem.of(source, target, shift, scale, config)
     widths = [d, config.hidden_units, 1]
-    # Potentials start at 0: where their sum is above the cost, the entropic objective is out of bounds at once.
+    # Potentials start at 0, because the entropic objective overflows if their sum exceeds the cost.
     potentials = [[training.first_layers(rng, widths, last=0.0) for rng in rngs] for _ in range(2)]
     layers = [training.first_layers(rng, [d, *MAP_WIDTHS, d]) for rng in rngs]
-    # The minibatches of a trial are drawn after its weights, so that both depend on its generator alone.
+    # Draw a trial's minibatches after its weights, so that both depend only on the trial's generator.
     shape = config.steps, config.batch_size
     rows = [training.minibatches(list(map(len, part)), shape, rngs) for part in (source, target) * 2]
     u, v = (training.tensors(networks) for networks in potentials)
@@ -72,7 +73,7 @@ def fit(
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
-    """The images of any rows, (n_t, d) to (n_t, d)."""
+    """Return the images of any rows, (n_t, d) to (n_t, d)."""
     moved = []
     for t, own in enumerate(rows):
         values = (np.asarray(own) - parameters["shift"][t]) / parameters["scale"][t]

@@ -1,4 +1,4 @@
-"""How the networks of ``fairness_audits.transport.stochastic`` are trained."""
+"""Training settings of ``fairness_audits.transport.stochastic``."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -11,10 +11,11 @@ REGULARIZERS = ("entropic", "quadratic")
 
 @dataclass(frozen=True)
 class Config(Checked, of="transport"):
-    """``cost``: a name of :mod:`fairness_audits.transport.cost`.
+    """Settings of the networks.
 
-    ``regularizer``: entropic or quadratic; ``regularization``: epsilon, as a share of the mean cost. Adam trains the
-    potentials, of ``hidden_units`` each, for ``steps`` at ``dual_rate``, then the map for as many at ``map_rate``.
+    ``cost`` is a name of :mod:`fairness_audits.transport.cost`, ``regularizer`` is entropic or quadratic, and
+    ``regularization`` is epsilon as a share of the mean cost. Adam trains the potentials, with ``hidden_units`` each,
+    for ``steps`` steps at the rate ``dual_rate``, then the map for the same number of steps at the rate ``map_rate``.
     """
 
     cost: CostName

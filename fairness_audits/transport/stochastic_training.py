@@ -1,4 +1,4 @@
-"""The networks of ``fairness_audits.transport.stochastic`` in training, those of all trials side by side."""
+"""Training of the networks of ``fairness_audits.transport.stochastic``, for all trials in one batch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fairness_audits.transport.stochastic_config import Config
 from fairness_audits.values import Array
 
 Networks = dict[str, torch.Tensor]
-"""Weights ``w1`` (T, fan in, fan out) and biases ``b1`` (T, fan out) of the first layer, and so on."""
+"""Weights ``w1`` (T, fan in, fan out) and biases ``b1`` (T, fan out) of the first layer, then of the other layers."""
 MEASURED_POINTS = 1000
-"""Rows of each group on which the cost's unit and the plan's marginals are measured."""
+"""Number of rows of each group from which the unit of the cost and the plan's marginals are computed."""
 
 
 def first_layers(rng: np.random.Generator, widths: Sequence[int], last: float = 1.0) -> dict[str, Array]:
-    """Layers of one trial, uniform within +- 1 / sqrt(fan in), the last one times ``last``."""
+    """Draw one trial's layers uniformly within +- 1 / sqrt(fan in); the last layer is scaled by ``last``."""
     layers = {}
     for k, (fan_in, fan_out) in enumerate(pairwise(widths), 1):
         bound = fan_in**-0.5 * (last if k == len(widths) - 1 else 1.0)
@@ -33,13 +33,13 @@ def first_layers(rng: np.random.Generator, widths: Sequence[int], last: float = 
 
 
 def tensors(layers: Sequence[Mapping[str, Array]]) -> Networks:
-    """The trials' layers stacked, to be trained."""
+    """Stack the trials' layers as trainable tensors."""
     stacked = {name: np.stack([one[name] for one in layers]) for name in layers[0]}
     return {name: torch.from_numpy(values).float().requires_grad_() for name, values in stacked.items()}
 
 
 def output(layers: Networks, rows: torch.Tensor) -> torch.Tensor:
-    """Rectified layers, the last one linear: (T, B, fan in) to (T, B, fan out)."""
+    """Apply rectified layers and a linear last layer: (T, B, fan in) to (T, B, fan out)."""
     count = len(layers) // 2
     for k in range(1, count + 1):
         rows = rows @ layers[f"w{k}"] + layers[f"b{k}"][:, None]
@@ -63,7 +63,7 @@ class DualProblem:
     def of(
         cls, source: Sequence[Array], target: Sequence[Array], shift: Array, scale: Array, config: Config
     ) -> DualProblem:
-        """Raises InvalidInput where the mean cost is 0 or not finite."""
+        """Build the problem. Raises InvalidInput if a mean cost is 0 or not finite."""
         unit = np.zeros(len(source))
         for t, (x, y) in enumerate(zip(source, target, strict=True)):
             first, other = (torch.from_numpy(rows[:MEASURED_POINTS]) for rows in (x, y))
@@ -82,7 +82,7 @@ class DualProblem:
         )
 
     def dual_loss(self, u: Networks, v: Networks, source_rows: Any, target_rows: Any) -> Callable[[int], torch.Tensor]:
-        """Minus the dual objective (T,) on the minibatches of a step."""
+        """Return a function of the step: minus the dual objective (T,) on the step's minibatches."""
         objective = torch.func.vmap(self._of_pot("loss"))
 
         def loss(step: int) -> torch.Tensor:
@@ -94,7 +94,7 @@ class DualProblem:
     def map_loss(
         self, u: Networks, v: Networks, f: Networks, source_rows: Any, target_rows: Any
     ) -> Callable[[int], torch.Tensor]:
-        """The mean cost (T,) between a row's image and its counterparts, on the minibatches of a step."""
+        """Return a function of the step: the mean cost (T,) between images and counterparts on its minibatches."""
         plan = torch.func.vmap(self._of_pot("plan"))
 
         def loss(step: int) -> torch.Tensor:
@@ -108,7 +108,7 @@ class DualProblem:
 
     @torch.no_grad()
     def marginal_error(self, u: Networks, v: Networks) -> torch.Tensor:
-        """How far the plan's row masses are from 1/n, (T,), on the first rows."""
+        """Return the mean relative deviation (T,) of the plan's row masses from 1/n, on the first rows."""
         errors = []
         for t, (n, m) in enumerate(self.sizes):
             only = [{name: tensor[t : t + 1] for name, tensor in network.items()} for network in (u, v)]
@@ -120,7 +120,7 @@ class DualProblem:
         return torch.stack(errors)
 
     def _of_pot(self, what: str) -> Callable[..., Any]:
-        """POT's objective or density, of potentials, rows and ready costs."""
+        """Return POT's objective or density as a function of potentials, rows and precomputed costs."""
         from fairness_audits.transport.pot import ot
 
         if "TorchBackend" not in [backend.__name__ for backend in ot.backend.get_available_backend_implementations()]:
@@ -132,19 +132,19 @@ class DualProblem:
         return lambda u, v, x, y, costs: function(u, v, x, y, reg=reg, metric=lambda _x, _y: costs)
 
     def _batch(self, source_rows: torch.Tensor, target_rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Rows (T, B, d) of these numbers of both groups, and their costs (T, B, B) in units of the mean."""
+        """Return the rows (T, B, d) of both groups with these indices, and their costs (T, B, B) in mean units."""
         trial = torch.arange(len(self.source))[:, None]
         x, y = self.source[trial, source_rows], self.target[trial, target_rows]
         return x, y, pair_costs(x, y, self.config.cost) / self.unit
 
     def _potential(self, network: Networks, rows: torch.Tensor, trial: int | None = None) -> torch.Tensor:
-        """A potential's values (T, B)."""
+        """Return a potential's values (T, B)."""
         part = slice(None) if trial is None else slice(trial, trial + 1)
         return output(network, (rows - self.shift[part]) / self.scale[part])[..., 0]
 
 
 def pair_costs(x: torch.Tensor, y: torch.Tensor, cost: str) -> torch.Tensor:
-    """Costs of all pairs: (..., n, d) and (..., m, d) to (..., n, m)."""
+    """Return the costs of all pairs: (..., n, d) and (..., m, d) to (..., n, m)."""
     if cost in ("l1", "squared_l1"):
         distance = torch.cdist(x, y, p=1.0)
         return distance**2 if cost == "squared_l1" else distance
@@ -153,14 +153,17 @@ def pair_costs(x: torch.Tensor, y: torch.Tensor, cost: str) -> torch.Tensor:
 
 
 def minibatches(sizes: Sequence[int], shape: tuple[int, int], rngs: Sequence[np.random.Generator]) -> torch.Tensor:
-    """Row numbers (T, steps, B), with replacement."""
+    """Draw row indices (T, steps, B) with replacement."""
     return torch.from_numpy(np.stack([rng.integers(size, size=shape) for size, rng in zip(sizes, rngs, strict=True)]))
 
 
 def trained(
     parameters: list[torch.Tensor], loss: Callable[[int], torch.Tensor], steps: int, rate: float, recorded: Array
 ) -> Array:
-    """Adam on the sum of the trials' losses, which share no parameter; the losses (T, L) of the ``recorded`` steps."""
+    """Train with Adam on the sum of the trials' losses and return the losses (T, L) at the ``recorded`` steps.
+
+    The trials share no parameters.
+    """
     adam, points, curve = torch.optim.Adam(parameters, lr=rate, fused=True), set(recorded.tolist()), []
     for step in range(steps):
         losses = loss(step)

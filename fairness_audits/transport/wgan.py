@@ -1,26 +1,26 @@
-r"""A transport map learned as the generator of a Wasserstein GAN that pays for distance (Black et al. 2020, eq. 1).
+r"""Transport map learned as the generator of a Wasserstein GAN with a distance penalty (Black et al. 2020, eq. 1).
 
-The generator G maps rows x of the source group, the critic D tells its images from rows x' of the target group:
+The generator G maps rows x of the source group. The critic D distinguishes its images from rows x' of the target group:
 
 .. math::
    D \text{ descends on } -\frac1n \sum D(x'), \text{ then on } \frac1n \sum D(G(x)); \qquad
    G \text{ descends on } -\frac1n \sum D(G(x)) + \frac\lambda n \sum \Big(\sum_j |x_j - G(x)_j|\Big)^2 .
 
-As coded by the authors: both networks have two hidden layers of H rectified units,
+As in the authors' code, both networks have two hidden layers of H rectified units,
 
 .. math:: f(x) = W_3^\top \max(0, W_2^\top \max(0, W_1^\top x + b_1) + b_2) + b_3,
 
-with ``w1`` (T, d, H), ``b1`` (T, H), ``w2`` (T, H, H), ``b2`` (T, H), ``w3`` (T, H, k), ``b3`` (T, k), and k = d for a
-generator, k = 1 for a critic; Glorot-uniform weights, zero biases, and RMSprop (a moving mean v of squared gradients
-from 0; a step is rate gradient / (sqrt(v) + epsilon)). One step of G follows ``rounds`` rounds of D; a round is one
-step on a minibatch of target rows, a step on the images of a minibatch of source rows, in which the first step's
-weights count already, and then every weight and bias of D is kept within +-``clip``. G's own step draws one more
-minibatch. Minibatches have n rows, drawn with replacement.
+with ``w1`` (T, d, H), ``b1`` (T, H), ``w2`` (T, H, H), ``b2`` (T, H), ``w3`` (T, H, k), ``b3`` (T, k), where k = d for
+a generator and k = 1 for a critic. Weights start Glorot-uniform and biases at zero. RMSprop trains both networks: v is
+a moving mean of squared gradients that starts at 0, and a step is rate gradient / (sqrt(v) + epsilon). D makes
+``rounds`` rounds before each step of G. In a round, D makes a step on a minibatch of target rows, then, with the new
+weights, a step on the images of a minibatch of source rows. Then every weight and bias of D is clipped to +-``clip``.
+The step of G uses one more minibatch. Minibatches have n rows, drawn with replacement.
 
-The paper writes the critic's sign the other way round in eq. 1; that is a matter of what D is called.
+The paper's eq. 1 has the opposite sign of D, which makes no difference.
 
-All T trials train in one job; nothing that trial t draws or computes depends on the others. A trial whose networks are
-no longer finite stops: the generator of its last finite checkpoint stands, and the facts say so.
+All T trials train in one job, and no trial depends on the draws or results of another. A trial stops when its networks
+are no longer finite. It then keeps the generator of its last finite checkpoint, and its facts report the stop.
 """
 
 import logging
@@ -40,11 +40,11 @@ __all__ = ["Config", "fit", "images"]
 
 LOG = logging.getLogger(__name__)
 CHUNK = 100
-"""Steps for which minibatches are drawn together."""
+"""Number of steps whose minibatches are drawn together."""
 ROWS = 10_000
-"""Of each group, monitored."""
+"""Number of monitored rows of each group."""
 BLOCK = 8192
-"""Rows that are evaluated together: bounds the memory."""
+"""Number of rows evaluated together, to bound the memory."""
 CURVES = ("max_ks", "mean_cost", "critic_gap")
 
 
@@ -55,13 +55,13 @@ def fit(
     rngs: Sequence[np.random.Generator],
     resume: Checkpoint | None = None,
 ) -> TransportMap:
-    """Maps from ``source[t]`` (n_t, d) to the distribution of ``target[t]`` (m_t, d), one for each generator.
+    """Fit one map for each random generator, from ``source[t]`` (n_t, d) to the distribution of ``target[t]`` (m_t, d).
 
-    ``parameters`` are the kept networks G. ``history`` has ``step`` (L,), 0 first, and the curves ``max_ks``,
-    ``mean_cost`` and ``critic_gap`` (T, L) of :class:`Monitor`, NaN once a trial has stopped. ``facts`` (T,) are the
-    same three of the kept networks, their step ``selected_step``, ``non_finite`` (0 or 1), and ``diverged`` (0 or 1):
-    not finite, or max_ks above ``quality.WORST_HEALTHY_KS``. ``resume`` makes a killed training go on where it was
-    measured last, to the same bytes.
+    ``parameters`` are the selected networks G. ``history`` has ``step`` (L,), which starts at 0, and the curves
+    ``max_ks``, ``mean_cost`` and ``critic_gap`` (T, L) of :class:`Monitor`, NaN after a trial has stopped. ``facts``
+    (T,) are these three measures of the selected networks, their step ``selected_step``, ``non_finite`` (0 or 1), and
+    ``diverged`` (0 or 1), which means not finite or max_ks above ``quality.WORST_HEALTHY_KS``. With ``resume``, a
+    killed training continues from its last checkpoint and gives byte-identical results.
     """
     from fairness_audits.transport.wgan_compiled import CompiledTraining
 
@@ -83,7 +83,7 @@ def fit(
     before = curves["max_ks"].shape[1]
     for place, (reached, checkpoint) in enumerate(pairwise(steps), start=1):
         for start in range(reached, checkpoint, CHUNK):
-            # Minibatches of what was done before are drawn too: those after them come from the same stream.
+            # Also draw the minibatches of completed steps, because later minibatches come from the same stream.
             rows = minibatches(sizes, min(CHUNK, checkpoint - start), config.rounds, config.batch_size, rngs)
             if place >= before:
                 training.advance(rows, selection.running)
@@ -108,7 +108,7 @@ def fit(
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
-    """G_t(x) for x in ``rows[t]`` (n_t, d): (n_t, d) each. Not finite where a row is not."""
+    """Return G_t(x) for x in ``rows[t]`` (n_t, d): (n_t, d) each. A row that is not finite has no finite image."""
     return [
         outputs({name: values[t] for name, values in parameters.items()}, np.asarray(x, dtype=float))
         for t, x in enumerate(rows)
@@ -118,10 +118,10 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
 def minibatches(
     sizes: Sequence[tuple[int, int]], steps: int, rounds: int, n: int, rngs: Sequence[np.random.Generator]
 ) -> Array:
-    """Row numbers of every minibatch of ``steps`` generator steps, with replacement: (T, steps, 2 rounds + 1, n).
+    """Draw row indices of all minibatches of ``steps`` generator steps, with replacement: (T, steps, 2 rounds + 1, n).
 
-    ``sizes[t]`` are the numbers of source and target rows of trial t. A step's minibatches are those of target and
-    source in turn, one of each for a round of the critic, and at last the generator's, of source rows.
+    ``sizes[t]`` are the numbers of source and target rows of trial t. In each step, a target minibatch and a source
+    minibatch alternate for each round of the critic; the last minibatch, of source rows, is for the generator.
     """
     drawn = []
     for (sources, targets), rng in zip(sizes, rngs, strict=True):
@@ -131,12 +131,12 @@ def minibatches(
 
 
 def outputs(network: Mapping[str, Array], rows: Array) -> Array:
-    """f(x) of one network, without the trial axis, on rows (n, d): (n, k), in the precision of ``rows``."""
+    """Return f(x) (n, k) of one network, without the trial axis, on rows (n, d), in the precision of ``rows``."""
     w1, b1, w2, b2, w3, b3 = (
         network[name].astype(rows.dtype, copy=False) for name in ("w1", "b1", "w2", "b2", "w3", "b3")
     )
     values = np.empty((len(rows), w3.shape[-1]), rows.dtype)
-    # A network that has diverged has values that are not finite; who asks for them looks.
+    # A diverged network gives values that are not finite; callers check for them.
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(rows), BLOCK):
             block = slice(start, start + BLOCK)
@@ -158,22 +158,21 @@ def _log(step: int, steps: int, measured: Mapping[str, Array], running: Array) -
 
 
 class Monitor:
-    r"""Measures of T trials in training: the first ROWS rows of each group.
+    r"""Measures of T trials in training, on the first ROWS rows of each group.
 
-    It is the Kolmogorov-Smirnov statistic of each feature of the images against the target's,
+    The measures are the largest Kolmogorov-Smirnov statistic over the features, between images and target rows,
 
     .. math:: \sup_v |\hat F_{G(x)_j}(v) - \hat F_{x'_j}(v)|,
 
-    the mean cost :math:`(\sum_j |x_j - G(x)_j|)^2`, and the critic's gap, mean D(x') - mean D(G(x)). For the statistic
-    an image counts as the nearest value that the target has, see
-    :func:`fairness_audits.transport.quality.nearest_values`.
+    the mean cost :math:`(\sum_j |x_j - G(x)_j|)^2`, and the critic's gap, mean D(x') - mean D(G(x)). For the statistic,
+    images are replaced by the nearest target values, see :func:`fairness_audits.transport.quality.nearest_values`.
     """
 
     def __init__(self, source: Sequence[Array], target: Sequence[Array]) -> None:
         self._source, self._target = ([rows[:ROWS].astype(np.float32) for rows in side] for side in (source, target))
 
     def measure(self, generators: Mapping[str, Array], critics: Mapping[str, Array]) -> dict[str, Array]:
-        """Each of CURVES for every trial: arrays (T,); NaN where the networks are not finite."""
+        """Return each of CURVES for every trial as arrays (T,); NaN if a trial's networks are not finite."""
         measured = {name: np.full(len(self._source), np.nan) for name in CURVES}
         for t, (x, real) in enumerate(zip(self._source, self._target, strict=True)):
             generator, critic = ({name: values[t] for name, values in each.items()} for each in (generators, critics))
@@ -191,9 +190,9 @@ class Monitor:
 
 
 class Selection:
-    """The generators that are kept, and which trials are still in training.
+    """The selected generators, and the trials that are still in training.
 
-    ``rule`` "last" keeps every trial's latest finite networks, "best" those with the smallest of its statistics.
+    The ``rule`` "last" selects each trial's latest finite networks, "best" the networks with the smallest max_ks.
     """
 
     def __init__(self, rule: str, generators: Mapping[str, Array], measured: Mapping[str, Array]) -> None:
@@ -206,7 +205,7 @@ class Selection:
         self._step = np.zeros(count, dtype=np.int64)
 
     def consider(self, step: int, generators: Mapping[str, Array], measured: Mapping[str, Array]) -> None:
-        """Look at the networks after ``step`` steps; a trial where they are not finite is in training no longer."""
+        """Update the selection after ``step`` steps, and stop trials whose networks are not finite."""
         self.running &= np.isfinite(np.stack([measured[name] for name in CURVES])).all(axis=0)
         taken = self.running & ((self._rule == "last") | (measured["max_ks"] < self._least))
         self._least[taken] = measured["max_ks"][taken]
@@ -217,19 +216,19 @@ class Selection:
             self.parameters[name][taken] = values[taken]
 
     def state(self) -> dict[str, Array]:
-        """What :meth:`consider` changes, as it stands here."""
+        """Return the arrays that :meth:`consider` changes, without copying."""
         own = {"running": self.running, "least": self._least, "step": self._step}
         return {**own, **{f"of {name}": values for name, values in {**self._measured, **self.parameters}.items()}}
 
     def resume(self, state: Mapping[str, Array]) -> None:
-        """Go on from a ``state``."""
+        """Restore a ``state``."""
         for name, values in self.state().items():
             values[...] = state[name]
 
     def facts(self) -> dict[str, Array]:
-        """Of each trial (T,): what was measured of the kept networks, their step, and whether training went wrong.
+        """Return for each trial (T,) the measures and the step of the selected networks, and whether training failed.
 
-        ``diverged`` (0 or 1): networks that are not finite, or a statistic above ``quality.WORST_HEALTHY_KS``.
+        ``diverged`` (0 or 1) means networks that are not finite, or max_ks above ``quality.WORST_HEALTHY_KS``.
         """
         diverged = ~self.running | ~(self._measured["max_ks"] <= quality.WORST_HEALTHY_KS)
         return {

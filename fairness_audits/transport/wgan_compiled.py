@@ -1,4 +1,4 @@
-"""Wasserstein GANs in training on a CPU: what the compiled code of ``wgan_kernels`` takes and gives."""
+"""Training of Wasserstein GANs on a CPU with the compiled code of ``wgan_kernels``."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class CompiledTraining:
-    """T generators and critics in training, each in one of ``plan.threads`` threads."""
+    """T generators and critics in training on ``plan.threads`` threads, one trial per thread at a time."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class CompiledTraining:
         self._sizes = (d * LANES, d * LANES, last[0] * AREA, LANES, *[units * LANES] * 5, AREA)
 
     def advance(self, rows: Array, running: Array) -> None:
-        """Train on the minibatches ``rows`` (T, steps, 2 rounds + 1, n), except the trials that are not ``running``."""
+        """Train the ``running`` trials on the minibatches ``rows`` (T, steps, 2 rounds + 1, n)."""
         plan = self._plan
         values = (plan.learning_rate, plan.decay, 1 - plan.decay, plan.epsilon, plan.clip, plan.cost_weight)
         constants = WganPlan(*map(self._kind.type, values))
@@ -61,21 +61,21 @@ class CompiledTraining:
             list(pool.map(work, np.flatnonzero(running)))
 
     def generators(self) -> dict[str, Array]:
-        """The generators' parameters as ``fairness_audits.transport.wgan`` states them, float64."""
+        """Return the generators' parameters with the shapes of ``fairness_audits.transport.wgan``, float64."""
         return _unpacked(self._generators, self._generator_shapes)
 
     def critics(self) -> dict[str, Array]:
-        """The critics' parameters as stated there, float64."""
+        """Return the critics' parameters with the shapes of ``fairness_audits.transport.wgan``, float64."""
         return _unpacked(self._critics, self._critic_shapes)
 
     def state(self) -> dict[str, Array]:
-        """The networks and their moments, as they stand here."""
+        """Return the networks and their moments, without copying."""
         sides = {"generator": self._generators, "critic": self._critics}
         of = {f"{side} {t}": one for side, trained in sides.items() for t, one in enumerate(trained)}
         return {f"{name} {part}": values for name, one in of.items() for part, values in _changing(one).items()}
 
     def resume(self, state: Mapping[str, Array]) -> None:
-        """Go on from a ``state``."""
+        """Restore a ``state``."""
         for name, values in self.state().items():
             values[...] = state[name]
 
@@ -85,7 +85,7 @@ def _changing(one: Trained) -> dict[str, Array]:
 
 
 def _in_training(start: Mapping[str, Array], t: int, shapes: Shapes, kind: np.dtype[Any]) -> Trained:
-    """The network of trial t, before its first step."""
+    """Return the network of trial t before its first step."""
     network, gradient = _network(shapes, kind), _network(shapes, kind)
     for name in LAYERS:
         view, values = getattr(network, name), start[name][t]
@@ -100,7 +100,7 @@ def _in_training(start: Mapping[str, Array], t: int, shapes: Shapes, kind: np.dt
 
 
 def _unpacked(trained: Sequence[Trained], shapes: Shapes) -> dict[str, Array]:
-    """Parameters with the trial axis first, as they were before padding."""
+    """Return the parameters with the trial axis first and without padding."""
     result: dict[str, list[Array]] = {name: [] for name in LAYERS}
     for one in trained:
         for name, shape in zip(LAYERS, shapes, strict=True):
@@ -115,7 +115,7 @@ def _unpacked(trained: Sequence[Trained], shapes: Shapes) -> dict[str, Array]:
 
 
 def _network(shapes: Shapes, kind: np.dtype[Any]) -> WganNetwork:
-    """Zeros, each layer a view of one flat array."""
+    """Return a network of zeros whose layers are views of one flat array."""
     sizes = [int(np.prod(shape)) for shape in shapes]
     flat = np.zeros(sum(sizes), kind)
     parts = np.split(flat, np.cumsum(sizes)[:-1])
@@ -127,7 +127,7 @@ def _panels(inputs: int, outputs: int) -> tuple[int, ...]:
 
 
 def _is_output_row(name: str, view: Array) -> bool:
-    """Whether these are a critic's output weights, which are stored as one row."""
+    """Return True for a critic's output weights, which are stored as one row."""
     return name == "w3" and view.shape[1] == 1
 
 

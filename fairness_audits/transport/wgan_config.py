@@ -1,4 +1,4 @@
-"""How the networks of ``fairness_audits.transport.wgan`` are trained."""
+"""Training settings of ``fairness_audits.transport.wgan``."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,13 +10,14 @@ SELECTIONS = ("last", "best")
 
 @dataclass(frozen=True)
 class Config(Checked, of="transport"):
-    """How the networks are trained, and which are kept.
+    """Settings of the training, and the rule that selects a network.
 
-    ``hidden_units`` H; RMSprop's ``learning_rate``, ``decay`` of v, and ``epsilon``; ``clip``; ``rounds`` of the critic
-    for each of ``steps`` of the generator; ``batch_size`` n; ``cost_weight`` lambda. Every ``check_every`` steps, and
-    after the last, the maps are measured: ``selection`` "last" keeps the last map, "best" the measured one whose
-    largest Kolmogorov-Smirnov statistic over the features is smallest. It runs on ``threads`` threads of the processor,
-    a trial in each, and gives the same numbers for any of them.
+    ``hidden_units`` is H. RMSprop has a ``learning_rate``, the ``decay`` of v, and ``epsilon``. The critic's weights
+    stay within ``clip``, and the critic makes ``rounds`` rounds for each of the generator's ``steps``. ``batch_size``
+    is n and ``cost_weight`` lambda. The maps are checked every ``check_every`` steps and after the last step.
+    ``selection`` "last" keeps the last map, "best" the checked map with the smallest maximum Kolmogorov-Smirnov
+    statistic over the features. Training runs one trial in each of ``threads`` threads, whose number does not affect
+    the results.
     """
 
     hidden_units: Count

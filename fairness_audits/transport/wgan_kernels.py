@@ -1,19 +1,19 @@
-r"""The iterations of one Wasserstein GAN, compiled; what is computed is stated in ``fairness_audits.transport.wgan``.
+r"""Compiled training iterations of one Wasserstein GAN; ``fairness_audits.transport.wgan`` states the equations.
 
-Import this module only where it is used: it imports the compiler.
+Import this module only inside functions, because it imports the compiler.
 
-The rows of a minibatch lie side by side, one in each of LANES lanes, so a vector instruction treats as many rows as a
-register has room for: a layer's units (or inputs) are the rows of a matrix with LANES columns, stored flat because
-distances that are known when compiling are what lets inner loops become vector instructions. A gradient of weights
-sums over the lanes; there the derivatives are transposed first, and the lanes hold units instead.
+Each row of a minibatch occupies one of LANES lanes, so a vector instruction processes as many rows as fit into a
+register. A layer's units (or inputs) are the rows of a matrix with LANES columns. The matrix is stored flat, because
+the compiler vectorises inner loops only if their strides are known at compile time. The gradient of a weight is a sum
+over lanes. It is computed from transposed derivatives, whose lanes hold units.
 
-Every operation is rounded as written, but that a product and the sum it enters are rounded once in
-:func:`add_products`; the compiler may change nothing else. So the numbers depend neither on the width of a machine's
-registers nor on whether the code was compiled just now or read back from disk.
+Every operation is rounded as written, except in :func:`add_products`, where a product and the sum it enters are rounded
+once. The compiler may change nothing else. The numbers therefore depend neither on the width of the machine's registers
+nor on whether the code was just compiled or loaded from the cache.
 
-Letters: d inputs, padded with zeros to a multiple of ROWS; H hidden units, padded to a multiple of LANES; n rows in
-a minibatch, in blocks of LANES of which the last may have lanes without a row. Weights stand in *panels* of LANES
-columns: ``w[p, j, k]`` leads from input j to unit p LANES + k. Padding has gradient 0 and stays 0.
+Notation: d inputs, padded with zeros to a multiple of ROWS; H hidden units, padded to a multiple of LANES; n rows in
+a minibatch, in blocks of LANES; the last block may have lanes without a row. Weights are stored in *panels* of LANES
+columns: ``w[p, j, k]`` connects input j to unit p LANES + k. Padding has gradient 0 and stays 0.
 """
 
 import math
@@ -27,19 +27,19 @@ from fairness_audits.values import Array
 LANES = 64
 AREA = LANES * LANES
 ROWS = 4
-"""Matrices in products have a multiple of them, and of columns."""
+"""In products, the number of rows and the number of columns of a matrix are multiples of this."""
 TINIEST = 1e-15
 
 _njit: Any = njit
 compiled_entry: Any = _njit(error_model="numpy", nogil=True, cache=True)
-# Called by compiled code alone, so no door for Python is built.
+# Only compiled code calls these functions, so they need no Python wrapper.
 _internal = {"error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 compiled: Any = _njit(**_internal)
 fused: Any = _njit(fastmath={"contract"}, **_internal)
 
 
 class WganNetwork(NamedTuple):
-    """A network's parameters, or their gradient: ``flat``, and views of it by layer.
+    """A network's parameters, or their gradient: the array ``flat`` and its views by layer.
 
     ``w1`` (panels, d, LANES), ``b1`` (H,), ``w2`` (panels, H, LANES), ``b2`` (H,). A generator has ``w3``
     (panels of the outputs, H, LANES) and ``b3`` (padded d,); a critic ``w3`` (1, 1, H) and ``b3`` (1,).
@@ -55,7 +55,7 @@ class WganNetwork(NamedTuple):
 
 
 class WganPlan(NamedTuple):
-    """Constants of the training, as numbers of its precision; ``keep`` is one minus RMSprop's ``decay``."""
+    """Constants of the training, in its precision; ``keep`` is one minus RMSprop's ``decay``."""
 
     rate: float
     decay: float
@@ -66,7 +66,7 @@ class WganPlan(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A network in training, RMSprop's moving means ``moments`` of squared gradients, and memory for a gradient."""
+    """A network in training, RMSprop's moving means ``moments`` of squared gradients, and storage for a gradient."""
 
     network: WganNetwork
     moments: Array
@@ -74,10 +74,10 @@ class Trained(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory for one block of rows: inputs x and images y (d LANES,), the units of both networks (H LANES,), a panel.
+    """Storage for one block of rows: inputs x and images y (d LANES,), units of both networks (H LANES,), a panel.
 
-    ``slope`` is the derivative by units, ``slope_y`` that by images in whole panels of zeros, ``lane_slope`` (LANES,)
-    that of the loss by the critic's values.
+    ``slope`` is the derivative with respect to units, ``slope_y`` the derivative with respect to images, padded with
+    zeros to whole panels, and ``lane_slope`` (LANES,) the derivative of the loss with respect to the critic's values.
     """
 
     x: Array
@@ -94,9 +94,9 @@ class Scratch(NamedTuple):
 
 @fused
 def add_products(out: Array, weights: Array, x: Array) -> None:
-    """out[r, i] += sum_c weights[r, c] x[c, i], c rising; four rows and four columns at a time.
+    """Add sum_c weights[r, c] x[c, i] to out[r, i], in the order of c, four rows and four columns at a time.
 
-    Row by row the loop takes a training twice the time, column by column too four times.
+    With single rows training takes twice as long, with single rows and columns four times.
     """
     for r in range(0, weights.shape[0], ROWS):
         o = out[r * LANES : (r + ROWS) * LANES]
@@ -116,7 +116,7 @@ def add_products(out: Array, weights: Array, x: Array) -> None:
 
 @compiled
 def transpose(a: Array, out: Array) -> None:
-    """Of a (LANES, LANES)."""
+    """Transpose a (LANES, LANES) into ``out``."""
     for i in range(LANES):
         for k in range(LANES):
             out[i * LANES + k] = a[k * LANES + i]
@@ -124,7 +124,7 @@ def transpose(a: Array, out: Array) -> None:
 
 @compiled
 def affine(out: Array, w: Array, b: Array, x: Array) -> None:
-    """out = w'x + b for the len(b) units of a layer."""
+    """Compute out = w'x + b for the len(b) units of a layer."""
     for p in range(w.shape[0]):
         units = min(LANES, b.shape[0] - p * LANES)
         o = out[p * AREA : p * AREA + units * LANES]
@@ -136,7 +136,7 @@ def affine(out: Array, w: Array, b: Array, x: Array) -> None:
 
 @compiled
 def rectify(h: Array) -> None:
-    """max(h, 0), and NaN where h is NaN."""
+    """Replace h by max(h, 0); NaN stays NaN."""
     zero = h.dtype.type(0)
     for i in range(h.shape[0]):
         h[i] = zero if h[i] < zero else h[i]
@@ -144,7 +144,7 @@ def rectify(h: Array) -> None:
 
 @compiled
 def stop_at_inactive(slope: Array, h: Array) -> None:
-    """The derivative before a rectifier, from that after it: 0 where the unit is inactive."""
+    """Backpropagate ``slope`` through a rectifier: set it to 0 for inactive units."""
     zero = h.dtype.type(0)
     for i in range(h.shape[0]):
         slope[i] = zero if h[i] <= zero else slope[i]
@@ -152,7 +152,7 @@ def stop_at_inactive(slope: Array, h: Array) -> None:
 
 @compiled
 def to_inputs(out: Array, w: Array, slope: Array, units: int) -> None:
-    """The derivative by a layer's inputs, w slope."""
+    """Compute the derivative with respect to a layer's inputs, w slope."""
     out[:] = out.dtype.type(0)
     for p in range(w.shape[0]):
         inside = min(LANES, units - p * LANES)
@@ -161,7 +161,7 @@ def to_inputs(out: Array, w: Array, slope: Array, units: int) -> None:
 
 @compiled
 def add_weight_gradient(w: Array, b: Array, inputs: Array, slope: Array, panel: Array) -> None:
-    """w[j, k] += sum_i inputs[j, i] slope[k, i] and b[k] += sum_i slope[k, i], for slopes in whole panels."""
+    """Add sum_i inputs[j, i] slope[k, i] to w[j, k] and sum_i slope[k, i] to b[k], for slopes in whole panels."""
     for p in range(w.shape[0]):
         transpose(slope[p * AREA : (p + 1) * AREA], panel)
         gradient = b[p * LANES : (p + 1) * LANES]
@@ -174,7 +174,7 @@ def add_weight_gradient(w: Array, b: Array, inputs: Array, slope: Array, panel: 
 
 @compiled
 def critic_units(critic: WganNetwork, x: Array, first: Array, second: Array) -> None:
-    """The first layer's units after the rectifier, the second's before it."""
+    """Compute the first layer's units after the rectifier, and the second layer's units before it."""
     affine(first, critic.w1, critic.b1, x)
     rectify(first)
     affine(second, critic.w2, critic.b2, first)
@@ -182,7 +182,7 @@ def critic_units(critic: WganNetwork, x: Array, first: Array, second: Array) -> 
 
 @compiled
 def output_slope(second: Array, w3: Array, lane_slope: Array) -> None:
-    """The derivative of sum_i lane_slope_i D(x_i) by the second layer's units, in their place."""
+    """Replace the second layer's units by the derivative of sum_i lane_slope_i D(x_i) with respect to them."""
     zero = second.dtype.type(0)
     for k in range(w3.shape[0]):
         h, weight = second[k * LANES : (k + 1) * LANES], w3[k]
@@ -192,7 +192,7 @@ def output_slope(second: Array, w3: Array, lane_slope: Array) -> None:
 
 @compiled
 def add_output_gradient(h: Array, lane_slope: Array, w3: Array, for_w3: Array, for_b2: Array) -> None:
-    """For LANES units h (rows, LANES): the gradient of w3 and b2; h becomes the derivative by the units' sums."""
+    """Add the gradients of w3 and b2 for LANES units h (rows, LANES); h becomes the derivative before the rectifier."""
     zero = h.dtype.type(0)
     for i in range(LANES):
         row, s = h[i * LANES : (i + 1) * LANES], lane_slope[i]
@@ -204,7 +204,7 @@ def add_output_gradient(h: Array, lane_slope: Array, w3: Array, for_w3: Array, f
 
 @compiled
 def add_critic_gradient(critic: WganNetwork, x: Array, work: Scratch, gradient: WganNetwork) -> None:
-    """The gradient of sum_i lane_slope_i D(x_i) by the critic's parameters."""
+    """Add the gradient of sum_i lane_slope_i D(x_i) with respect to the critic's parameters."""
     first, second, panel = work.first, work.second, work.panel
     critic_units(critic, x, first, second)
     w3, for_w3 = critic.w3[0, 0], gradient.w3[0, 0]
@@ -224,7 +224,7 @@ def add_critic_gradient(critic: WganNetwork, x: Array, work: Scratch, gradient: 
 
 @compiled
 def generate(generator: WganNetwork, work: Scratch) -> None:
-    """y = G(x)."""
+    """Compute y = G(x)."""
     affine(work.generator_first, generator.w1, generator.b1, work.x)
     rectify(work.generator_first)
     affine(work.generator_second, generator.w2, generator.b2, work.generator_first)
@@ -234,7 +234,7 @@ def generate(generator: WganNetwork, work: Scratch) -> None:
 
 @compiled
 def add_cost_slope(x: Array, y: Array, weight: float, lane_slope: Array, slope: Array) -> None:
-    """Add the derivative by y of lambda mean_i (sum_j |x_ij - y_ij|)^2; ``lane_slope`` is -1/n, or 0 without a row."""
+    """Add the y-derivative of lambda mean_i (sum_j |x_ij - y_ij|)^2; ``lane_slope`` is -1/n, or 0 without a row."""
     zero = y.dtype.type(0)
     for i in range(LANES):
         distance = zero
@@ -252,7 +252,7 @@ def add_cost_slope(x: Array, y: Array, weight: float, lane_slope: Array, slope: 
 def add_generator_gradient(
     generator: WganNetwork, critic: WganNetwork, plan: WganPlan, work: Scratch, gradient: WganNetwork
 ) -> None:
-    """The gradient of sum_i lane_slope_i D(G(x_i)) plus the cost, by the generator's parameters."""
+    """Add the gradient of sum_i lane_slope_i D(G(x_i)) plus the cost with respect to the generator's parameters."""
     generate(generator, work)
     critic_units(critic, work.y, work.first, work.second)
     output_slope(work.second, critic.w3[0, 0], work.lane_slope)
@@ -274,10 +274,10 @@ def add_generator_gradient(
 
 @compiled
 def descend(trained: Trained, plan: WganPlan, bound: float) -> None:
-    """One step of RMSprop, then each value kept within the bound; the gradient becomes 0.
+    """Make one step of RMSprop, clip each value to the bound, and reset the gradient to 0.
 
-    A moment is kept from falling below TINIEST squared: numbers too small to be normal cost processors a hundred times
-    the time, and a root of 10^-15 is lost in epsilon (10^-7) to the last digit.
+    Squared gradients are at least TINIEST squared, because operations on subnormal numbers are a hundred times slower.
+    A root of 10^-15 does not change the last digit of epsilon (10^-7).
     """
     rate, decay, keep, epsilon = plan.rate, plan.decay, plan.keep, plan.epsilon
     values, moments, gradient = trained.network.flat, trained.moments, trained.gradient.flat
@@ -287,7 +287,7 @@ def descend(trained: Trained, plan: WganPlan, bound: float) -> None:
         size = max(abs(g), tiniest)
         moments[i] = decay * moments[i] + keep * size * size
         value = values[i] - rate * (g / (math.sqrt(moments[i]) + epsilon))
-        # Written so that NaN stays NaN.
+        # These comparisons leave NaN unchanged.
         value = -bound if value < -bound else value
         values[i] = bound if value > bound else value
         gradient[i] = zero
@@ -295,7 +295,7 @@ def descend(trained: Trained, plan: WganPlan, bound: float) -> None:
 
 @compiled
 def gather(features: Array, rows: Array, slope: float, x: Array, lane_slope: Array) -> None:
-    """At most LANES rows into lanes with ``slope``; a lane without a row repeats the first one with slope 0."""
+    """Copy up to LANES rows into lanes with ``slope``; a lane without a row repeats the first row with slope 0."""
     zero = x.dtype.type(0)
     for i in range(LANES):
         row = rows[i if i < rows.shape[0] else 0]
@@ -308,9 +308,9 @@ def gather(features: Array, rows: Array, slope: float, x: Array, lane_slope: Arr
 def train(
     source: Array, target: Array, rows: Array, generator: Trained, critic: Trained, plan: WganPlan, work: Scratch
 ) -> None:
-    """Train on the minibatches ``rows`` (steps, 2 rounds + 1, n): target and source in turn, then the generator's own.
+    """Train on the minibatches ``rows`` (steps, 2 rounds + 1, n): target and source in turn, then the generator's.
 
-    Networks and moments are updated in place; gradients are 0 before and after.
+    Networks and moments are updated in place. Gradients are 0 before and after.
     """
     rounds, n = rows.shape[1] // 2, rows.shape[2]
     number = source.dtype.type
