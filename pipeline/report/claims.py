@@ -25,8 +25,8 @@ hardly be false: it is decided in the same way and counted apart from the findin
   the rows of each repetition; ``limits`` clips the interval to the range of possible means;
 * with ``less_than``, ``more_than`` or ``minus`` (another selection), the mean of the paired differences, because
   repetitions share splits. ``less_than`` and ``more_than`` are also regions, below and above 0. For values of 0 or 1
-  the interval is Newcombe's for two shares, which ignores the pairing. If all other values are equal, the interval is
-  that value from ``ENOUGH`` repetitions on, and the real line below;
+  the interval is Newcombe's for two shares, which ignores the pairing. Otherwise, if all values are equal, the interval
+  is that value from ``ENOUGH`` repetitions on, and the real line for fewer;
 * with ``counted`` (a region), the share of repetitions in the region, with Wilson's interval;
 * for a row with ``simulations``, or with the column named by ``share_of``, a share of that many, with Wilson's
   interval. Two such shares are compared by Newcombe's interval;

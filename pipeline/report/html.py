@@ -1,7 +1,6 @@
 """One self-contained page with the artefacts of every study. It loads no script, style or picture from elsewhere.
 
-The page reads the index of each study, a JSON-ready mapping that :func:`describe` makes and that is saved beside the
-tables.
+The page reads the index of each study, a JSON-ready mapping from :func:`describe` that is saved with the tables.
 """
 
 import base64

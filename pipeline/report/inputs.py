@@ -48,12 +48,12 @@ class Inputs:
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
-        """All points of the study, see :func:`points`."""
+        """Return all points of the study, see :func:`points`."""
         return points(self.config["sections"])
 
     @cached_property
     def reductions(self) -> tuple[reduction.Reduction, ...]:
-        """Differences between this configuration and the published one, except repetitions and missing data."""
+        """Return the differences from the published configuration, except repetitions and missing data."""
         absent = set(self.rows.loc[self.rows["origin"] == "absent", "dataset"])
         found = reduction.reductions(self.points, points(self.config["published"]))
         return tuple(one for one in found if one.dataset not in absent)

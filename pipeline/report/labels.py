@@ -26,7 +26,7 @@ def plainly(name: str) -> str:
 
 
 class Known(dict[str, Said]):
-    """Labels or styles by name. ``other`` makes those of unknown names."""
+    """Labels or styles by name. ``other`` makes the entries of unknown names."""
 
     def __init__(self, known: Mapping[str, Said], other: Callable[[str], Said]) -> None:
         super().__init__(known)
@@ -82,7 +82,7 @@ MAPS = Known({
     EXACT: MethodStyle("exact transport", "#D55E00", "s", (0, (5, 1.5))),
     WGAN: MethodStyle("WGAN", "#0072B2", "o", "-"),
     STOCHASTIC: MethodStyle("stochastic (Seguy et al.)", "#00875F", "^", (0, (5, 1.5, 1, 1.5))),
-    # Our addition. The other maps are those of the paper.
+    # Our addition. The paper has the other maps.
     ENTROPIC: MethodStyle("entropic, debiased", "#8C5A2B", "X", (0, (3, 1, 1, 1, 1, 1))),
     COUNTERFACTUAL: MethodStyle("causal counterfactual", "#B5478F", "D", (0, (1, 1.2))),
 }, lambda name: replace(method_style(name), label=plainly(name)))  # fmt: skip

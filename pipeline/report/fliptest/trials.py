@@ -189,7 +189,7 @@ class AuditedMap:
     def units(self) -> dict[str, float]:
         """Return the units of mean shifts by feature, for ranks, figures and text (``audit.units``).
 
-        The units are those of the model. Features without scaling use standard deviations over both groups. A 0/1
+        The model defines the units. Features without scaling use standard deviations over both groups. A 0/1
         column is not scaled, so its shift is a difference of shares.
         """
         names, units = (self.arrays[key].tolist() for key in ("feature_names", "units"))

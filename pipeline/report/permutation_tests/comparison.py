@@ -1,4 +1,4 @@
-"""The comparison with the published numbers, and the settings, both those that the paper states and those it lost."""
+"""The comparison with the published numbers, and the settings, including those lost in the paper."""
 
 from collections.abc import Mapping
 from typing import Any
