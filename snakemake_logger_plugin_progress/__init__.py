@@ -1,7 +1,7 @@
-"""Progress of a Snakemake run that a person can follow: which job, how far, what failed and why.
+"""Human-readable progress of a Snakemake run: running jobs, overall progress, failures and their reasons.
 
-Snakemake finds this package by its name; ``--logger progress`` (set in the profiles) selects it. It knows nothing of
-the pipeline: names come from rules and wildcards, details from the jobs' own logs.
+Snakemake finds this package by its name; ``--logger progress`` (set in the profiles) selects it. The package does not
+depend on the pipeline: names come from rules and wildcards, details from the logs of the jobs.
 """
 
 from snakemake_logger_plugin_progress.handler import LogHandler

@@ -1,4 +1,4 @@
-"""Snakemake's events, as they change the state of the run and the lines that are printed."""
+"""Log handler that turns Snakemake's events into changes of the run's state and printed lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from snakemake_logger_plugin_progress.screen import WHOLE, Screen, end_of, last_
 
 
 class LogHandler(LogHandlerBase):
-    """Prints a run's progress to standard error. Errors and warnings are printed whatever ``--quiet`` says."""
+    """Handler that prints the progress of a run to standard error. ``--quiet`` does not hide errors and warnings."""
 
     writes_to_stream = True
     writes_to_file = False
@@ -40,7 +40,7 @@ class LogHandler(LogHandlerBase):
         self.screen = Screen(lambda: self.run, colour=not common.nocolor, quiet=self.quiet)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print what a record says; a dry run and ``--verbose`` look as Snakemake has them."""
+        """Print a record. A dry run and ``--verbose`` use Snakemake's own output."""
         try:
             if not self.screen.open_for_lines:
                 return
@@ -50,11 +50,11 @@ class LogHandler(LogHandlerBase):
                 self.take(record, time.monotonic())
         except BrokenPipeError:
             self.screen.close()
-        except Exception:  # An error here must not end the thread that prints the run's own errors.
+        except Exception:  # An error here must not stop the thread that prints the errors of the run.
             self.handleError(record)
 
     def take(self, record: logging.LogRecord, now: float) -> None:
-        """Change the state by one event and print what it brought."""
+        """Update the state with one event and print the result."""
         event, fields = getattr(record, "event", None), record.__dict__
         if event == LogEvent.RUN_INFO:
             self.run = self.run.plan(fields["stats"])
@@ -91,7 +91,7 @@ class LogHandler(LogHandlerBase):
                 self.say(message)
 
     def started(self, fields: dict[str, Any], now: float) -> None:
-        """A job starts."""
+        """Record and print the start of a job."""
         job = Job(
             title=lines.title(fields["rule_name"], fields["rule_msg"], fields["wildcards"]),
             began=now,
@@ -104,11 +104,11 @@ class LogHandler(LogHandlerBase):
             self.say(lines.start(job))
 
     def failed(self, fields: dict[str, Any], now: float) -> None:
-        """A job fails."""
+        """Record and print the failure of a job."""
         number = fields["jobid"]
         job = self.run.running.get(number)
         if job is None and fields["indent"]:
-            return  # Told of with its group.
+            return  # Reported with its group.
         self.run = self.run.fail(number)
         own = list(job.log) if job else []
         aux = [path for path in fields["log"] if path not in own]
@@ -125,7 +125,7 @@ class LogHandler(LogHandlerBase):
         self.ending = ""
 
     def group_failed(self, fields: dict[str, Any], now: float) -> None:
-        """Jobs that were sent together fail together; those that did so themselves come first, the others in a line."""
+        """Report a failed group: first the jobs that failed themselves, then the other jobs in one line."""
         aux = [path for path in fields["aux_logs"] if path]
         wrong = lines.in_error(_whole(aux))
         along = []
@@ -141,7 +141,7 @@ class LogHandler(LogHandlerBase):
             self.screen.print(lines.taken_along(along), "error")
 
     def error(self, message: str) -> None:
-        """Print an error; how a job's command ended is kept for the job's own lines, which come next."""
+        """Print an error, but keep the exit status of a command for the report on its job, which follows."""
         ending = lines.command_ending(message)
         if ending:
             self.ending = ending
@@ -154,7 +154,7 @@ class LogHandler(LogHandlerBase):
             self.screen.print(text, style)
 
     def close(self) -> None:
-        """Take the live part away and print how the run ended."""
+        """Remove the live display and print how the run ended."""
         if self.screen.open_for_lines:
             self.screen.close()
             if self.ending:
@@ -166,7 +166,7 @@ class LogHandler(LogHandlerBase):
         super().close()
 
     def ended(self, text: str) -> None:
-        """The last lines of a run: with the workflow's summary where all went well, always shown where not."""
+        """Print the last lines of a run: the summary after a success, an error even with ``--quiet`` otherwise."""
         if self.run.failed or self.run.done < self.run.total:
             self.screen.print(text, "error")
         else:
@@ -174,7 +174,7 @@ class LogHandler(LogHandlerBase):
             self.summary()
 
     def summary(self) -> None:
-        """Print the summary that this run wrote, or else what its last job made; where no job did, name the summary."""
+        """Print the summary of this run, or the outputs of its last job, or the path of an earlier summary."""
         path = str(getattr(self.settings, "summary", None) or "")
         there = bool(path) and Path(path).is_file()
         if there and any(path in output for output in self.made):
@@ -190,13 +190,13 @@ def _whole(logs: list[str]) -> str:
 
 
 def _with_cores(run: Run, fields: dict[str, Any]) -> Run:
-    """Snakemake says how many jobs can run at once: cores here, or nodes of a cluster."""
+    """Set the number of jobs that can run at once: local cores, or nodes of a cluster."""
     count = fields.get("cores") or fields.get("nodes")
     return replace(run, cores=int(count), nodes=bool(fields.get("nodes"))) if count else run
 
 
 def _snakemake_handler(common: Any) -> logging.Handler | None:
-    """Snakemake's own handler, for output whose form is documented there."""
+    """Make Snakemake's own handler, for output in Snakemake's documented form."""
     with suppress(ImportError):
         from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
 

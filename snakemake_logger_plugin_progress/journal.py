@@ -1,4 +1,4 @@
-"""What failed, as it happens, for those who account for it afterwards: one line of JSON for each failure."""
+"""Journal of failures for the account after the run, one line of JSON per failure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any
 
 
 class Journal:
-    """A file that begins anew with each run; without a path nothing is written."""
+    """A file of failures that each run starts anew. Without a path nothing is written."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path) if path else None
 
     def begin(self) -> None:
-        """Forget an earlier run."""
+        """Delete the journal of an earlier run."""
         if self.path is not None:
-            with suppress(OSError):  # A folder that takes nothing is told of by the jobs that meet it.
+            with suppress(OSError):  # The jobs report a folder that is not writable.
                 self.path.unlink(missing_ok=True)
 
     def add(self, outputs: Sequence[str], title: str, why: str, logs: Sequence[str]) -> None:
-        """A job that was to make ``outputs`` has failed; of several attempts each has its line."""
+        """Add the failure of a job with these ``outputs``. Each attempt has its own line."""
         if self.path is None:
             return
         line: dict[str, Any] = {"outputs": list(outputs), "title": title, "why": why, "logs": list(logs)}
-        with suppress(OSError):  # And so is a full disk.
+        with suppress(OSError):  # The jobs report a full disk.
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab+") as file:
-                # A line that a kill or a full disk has cut short ends here.
+                # End a line that was cut short by a kill or a full disk.
                 file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
                 torn = file.read(1) not in (b"", b"\n")
                 file.write(b"\n" * torn + json.dumps(line).encode() + b"\n")

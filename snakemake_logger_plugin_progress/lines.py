@@ -1,4 +1,4 @@
-"""The run in words: one line for each thing that happens. Pure functions of the state."""
+"""Text of the printed lines, one per event, as pure functions of the state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHATTER = (
     "Using shell",
     "Will exit after finishing currently running jobs",
 )
-"""Beginnings of Snakemake's messages that say nothing which the other lines do not say."""
+"""Prefixes of redundant messages of Snakemake."""
 
 AFTERMATH = (
     "Exiting because a job execution failed",
@@ -36,13 +36,13 @@ AFTERMATH = (
 
 
 def made(output: Sequence[str]) -> str:
-    """The files that a job made, of many the first."""
+    """List the files that a job made, at most the first ``MOST_FILES``."""
     more = f" and {len(output) - MOST_FILES} more" if len(output) > MOST_FILES else ""
     return f"made: {', '.join(output[:MOST_FILES])}{more}"
 
 
 def duration(seconds: float) -> str:
-    """A measured time: ``0.4 s``, ``41 s``, ``1 min 12 s``, ``1 h 2 min``."""
+    """Format a time: ``0.4 s``, ``41 s``, ``1 min 12 s``, ``1 h 2 min``."""
     if seconds < 9.95:
         return f"{max(seconds, 0.0):.1f} s"
     whole = round(seconds)
@@ -55,12 +55,12 @@ def duration(seconds: float) -> str:
 
 
 def title(rule: str, message: str | None, wildcards: Mapping[str, str] | None) -> str:
-    """What to call a job: the rule's own message, otherwise the rule and the values of its wildcards."""
+    """Return the title of a job: the message of the rule, or the rule and the values of its wildcards."""
     return message or " ".join([rule, *map(str, (wildcards or {}).values())])
 
 
 def plan(run: Run) -> str:
-    """``31 jobs on 2 cores: 2 fetch, 3 prepare, 8 train``."""
+    """Format the plan: ``31 jobs on 2 cores: 2 fetch, 3 prepare, 8 train``."""
     counts = ", ".join(f"{count} {rule}" for rule, count in run.planned.items())
     jobs = "1 job" if run.total == 1 else f"{run.total} jobs"
     cores = "1 core" if run.cores == 1 else f"{run.cores} cores"
@@ -70,31 +70,31 @@ def plan(run: Run) -> str:
 
 
 def progress(run: Run, now: float) -> str:
-    """``7 of 31, 1 min 12 s so far``."""
+    """Format the progress: ``7 of 31, 1 min 12 s so far``."""
     return f"{run.done} of {run.total}, {duration(now - run.began)} so far"
 
 
 def start(job: Job) -> str:
-    """A job starts."""
+    """Format the start of a job."""
     return f"start   {job.title}"
 
 
 def done(run: Run, job: Job, now: float) -> str:
-    """A job has ended well; ``run`` is the state after it."""
+    """Format the success of a job. ``run`` is the state after it."""
     return f"done    {job.title:<{TITLE_WIDTH}} {duration(now - job.began):>12}   {progress(run, now)}"
 
 
 def still(job: Job, now: float, detail: str) -> str:
-    """A job is still at work; ``detail`` is the last line of its log."""
+    """Format a running job. ``detail`` is the last line of its log."""
     return f"{job.title}   {duration(now - job.began)}" + (f"   {detail}" if detail else "")
 
 
 def failure(
     job_title: str, seconds: float | None, logs: Mapping[str, Sequence[str] | None], command: str, ending: str = ""
 ) -> list[str]:
-    """A job has failed: what, after how long, where its log is and how that ends; the command where there is no log.
+    """Format a failure: the job, its duration, and path and end of its logs, or the command if the logs are empty.
 
-    ``ending`` says how the command ended, or what a scheduler said, where that is known.
+    ``ending`` is how the command ended or the message of the scheduler, if known.
     """
     after = f" after {duration(seconds)}" if seconds is not None else ""
     lines = [f"FAILED  {job_title}{after}" + (f": {ending}" if ending else "")]
@@ -112,31 +112,31 @@ def failure(
 
 
 def of_scheduler(message: str) -> str:
-    """What a cluster's scheduler said of a job: ``Slurm ended its job 12: OUT_OF_MEMORY``; another message as it is."""
+    """Format a message about a job: ``Slurm ended its job 12: OUT_OF_MEMORY``, or any other message in one line."""
     said = re.match(r"SLURM-job '(\S+)' failed, SLURM status is: '([A-Z_]+)'", message)
     return f"Slurm ended its job {said[1]}: {said[2]}" if said else message.strip().replace("\n", " ").rstrip(".")
 
 
 def killed(log: str) -> str:
-    """What a scheduler wrote into a job's output when it ended the job itself; "" where it did not."""
+    """Return the messages of a scheduler in the output of a job that it ended, or "" if there are none."""
     found = re.findall(r"^slurm(?:step)?d(?:-\S+)?: error: (.+)$", log, re.MULTILINE)
     return "; ".join(dict.fromkeys(line.strip("* ") for line in found))
 
 
 def in_error(log: str) -> set[str]:
-    """The files that failed jobs of a group were to make, by the log of the Snakemake that ran the group."""
+    """Return the outputs of the jobs that failed in a group, from the log of the group's Snakemake."""
     paragraphs = re.findall(r"^Error in rule \w+:\n((?:    .*\n?)+)", log, re.MULTILINE)
     named = (re.search(r"^    output: (.+)$", paragraph, re.MULTILINE) for paragraph in paragraphs)
     return {path.strip() for match in named if match for path in match[1].split(", ")}
 
 
 def taken_along(titles: Sequence[str]) -> str:
-    """Jobs that failed because another one of their group did."""
+    """Format the jobs that failed because another job of their group failed."""
     return f"FAILED  with it, being sent with it: {', '.join(titles)}"
 
 
 def warnings(logs: Mapping[str, str | None]) -> list[str]:
-    """The paragraphs of a finished job's logs that start with ``WARNING``, each with the log that has it."""
+    """Return the paragraphs that start with ``WARNING`` in the logs of a job, each followed by the path of its log."""
     found = []
     for path, text in logs.items():
         paragraph: list[str] = []
@@ -150,13 +150,13 @@ def warnings(logs: Mapping[str, str | None]) -> list[str]:
 
 
 def command_ending(message: str) -> str:
-    """How a job's command ended (``returned non-zero exit status 1``) in Snakemake's report of it; "" in any other."""
+    """Extract how a command ended (``returned non-zero exit status 1``) from Snakemake's report, or return ""."""
     ended = re.fullmatch(r"RuleException:\nCalledProcessError .*\nCommand '.*' ((?:returned|died) .*)", message, re.S)
     return f"its command {ended[1].rstrip('.')}" if ended else ""
 
 
 def end(run: Run, now: float) -> str:
-    """The last line of a run."""
+    """Format the last line of a run."""
     took = duration(now - run.began)
     if run.failed:
         names = ", ".join(dict.fromkeys(run.failed))
@@ -167,10 +167,10 @@ def end(run: Run, now: float) -> str:
 
 
 def is_chatter(message: str) -> bool:
-    """Whether a message of Snakemake's can be left out."""
+    """Return whether a message of Snakemake is redundant."""
     return message.startswith(CHATTER)
 
 
 def only_says_that_jobs_failed(message: str) -> bool:
-    """Whether an error of Snakemake's adds nothing to the jobs that were reported as failed."""
+    """Return whether an error of Snakemake adds nothing to the reported failures."""
     return message.startswith(AFTERMATH)

@@ -1,4 +1,4 @@
-"""The state of a run, as an immutable value, and how each event of Snakemake changes it."""
+"""Immutable state of a run, with the changes that each event of Snakemake makes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Run:
-    """How far a run is. ``planned`` counts the jobs of each rule; ``total`` follows Snakemake's own count.
+    """Progress of a run. ``planned`` counts the jobs of each rule; ``total`` is Snakemake's own count.
 
-    Rules that are made in a loop, ``train_a``, ``train_b``, count as one, ``train``. ``cores`` is how many jobs can run
-    at once: here, or (``nodes``) on a cluster. ``failed`` holds what has failed and was not tried again.
+    Rules made in a loop, ``train_a`` and ``train_b``, count as one rule ``train``. ``cores`` is the number of jobs that
+    can run at once, locally or (if ``nodes``) on a cluster. ``failed`` holds failed jobs that were not retried.
     """
 
     began: float
@@ -35,7 +35,7 @@ class Run:
     failed: tuple[str, ...] = ()
 
     def plan(self, stats: Mapping[str, int]) -> Run:
-        """The jobs that Snakemake says it will run, by rule, with their ``total``."""
+        """Set the planned jobs by rule and their ``total``, as announced by Snakemake."""
         found = {rule: count for rule, count in stats.items() if rule != "total"}
         planned: dict[str, int] = {}
         for rule, count in found.items():
@@ -44,22 +44,22 @@ class Run:
         return replace(self, planned=planned, total=stats.get("total", sum(planned.values())))
 
     def start(self, number: int, job: Job) -> Run:
-        """A job starts, or starts again after a failure."""
+        """Add a running job, which may be a retry after a failure."""
         failed = tuple(title for title in self.failed if title != job.title)
         return replace(self, running={**self.running, number: job}, failed=failed)
 
     def finish(self, number: int) -> Run:
-        """A job ends well."""
+        """Move a running job to the finished ones."""
         return replace(self, done=self.done + 1, running=_without(self.running, number))
 
     def fail(self, number: int) -> Run:
-        """A job fails."""
+        """Move a running job to the failed ones."""
         title = self.running[number].title if number in self.running else f"job {number}"
         return replace(self, running=_without(self.running, number), failed=(*self.failed, title))
 
 
 def family(rule: str, rules: Iterable[str]) -> str:
-    """The first word of a rule's name where several ``rules`` begin with it, otherwise the rule."""
+    """Return the first word of a rule's name if several ``rules`` start with it, otherwise the whole name."""
     first, *rest = rule.split("_")
     alike = [other for other in rules if other.startswith(f"{first}_")]
     return first if rest and len(alike) > 1 else rule

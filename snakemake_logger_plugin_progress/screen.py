@@ -1,4 +1,4 @@
-"""Where lines go: they stay, and below them, on a terminal, stands what is running now."""
+"""Output of the printed lines. On a terminal, a live display below them shows the running jobs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 HEARTBEAT = 60.0
-"""Seconds between two signs of life where the output is not a terminal."""
+"""Seconds between two heartbeats if the output is not a terminal."""
 
 STYLES = {"done": "green", "warning": "yellow", "error": "red"}
 
 TAIL = 4096
-"""Bytes at the end of a log that are read for its last lines."""
+"""Number of bytes at the end of a log that are read for its last lines."""
 WHOLE = 4 * 2**20
-"""Bytes at the end of a scheduler's log that are read for its errors, which are few."""
+"""Number of bytes at the end of a scheduler's log that are read for its errors, which are rare."""
 
 
 class Screen:
-    """Where lines go: a terminal with a live part at the bottom, or a plain stream with a sign of life each minute."""
+    """Output to a terminal with a live display at the bottom, or to a plain stream with a heartbeat each minute."""
 
     def __init__(self, run: Callable[[], Run], colour: bool, quiet: bool) -> None:
         from rich.console import Console
@@ -42,7 +42,7 @@ class Screen:
         self.stopped = threading.Event()
 
     def open(self) -> None:
-        """Begin the live part, or the signs of life; once."""
+        """Start the live display or the heartbeat."""
         if self.live is not None or self.quiet or self.stopped.is_set():
             return
         if self.console.is_terminal and not self.console.is_dumb_terminal:
@@ -70,21 +70,21 @@ class Screen:
                 self.stream.flush()
 
     def close(self) -> None:
-        """End the live part."""
+        """Stop the live display or the heartbeat."""
         self.open_for_lines = False
         self.stopped.set()
         if self.live is not None:
             self.live.stop()
 
     def at_work(self) -> Iterator[str]:
-        """A line for each running job."""
+        """Yield a line per running job."""
         now = time.monotonic()
         for job in self.run().running.values():
             if job.makes_files:
                 yield lines.still(job, now, last_line(job.log))
 
     def picture(self) -> RenderableType:
-        """What is running now and how far the run is."""
+        """Render the running jobs and the overall progress."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -97,23 +97,23 @@ class Screen:
         return Group(*rows, overall)
 
     def beat(self) -> None:
-        """Once a minute, say what is at work."""
+        """Print the running jobs once a minute."""
         while not self.stopped.wait(HEARTBEAT):
             for line in self.at_work():
                 self.print(f"at work {line}")
 
 
 def last_lines(path: Path) -> list[str] | None:
-    """The lines at the end of a log; None where there is no file."""
+    """Return the lines at the end of a log, or None if the file cannot be read."""
     text = end_of(path)
     if text is None:
         return None
-    # A progress meter in a log overwrites its line; only what it wrote last counts.
+    # A progress meter overwrites its line. Keep only the last state.
     return [line.rstrip().rsplit("\r", 1)[-1] for line in text.split("\n") if line.strip()]
 
 
 def end_of(path: Path, size: int = TAIL) -> str | None:
-    """The last ``size`` bytes of a log; None where there is no file."""
+    """Return the last ``size`` bytes of a log, or None if the file cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(0, 2)
@@ -124,5 +124,5 @@ def end_of(path: Path, size: int = TAIL) -> str | None:
 
 
 def last_line(logs: Iterable[str]) -> str:
-    """The last line of the first log that has one."""
+    """Return the last line of the first log that is not empty."""
     return next((content[-1] for path in logs if (content := last_lines(Path(path)))), "")

@@ -1,1 +1,1 @@
-"""From tidy rows to tables, figures, the comparison with the published numbers, and one page that shows them all."""
+"""Tables, figures, the comparison with the published numbers, and the page that shows them, all from tidy rows."""

@@ -1,4 +1,4 @@
-"""Make the tables and figures of a study by their names, one or many in several processes."""
+"""Make the tables and figures of a study by name: one artefact, or many in several processes."""
 
 import importlib
 import inspect
@@ -23,7 +23,7 @@ _held: list[Callable[[str], Any]] = []
 
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
-    """Compare the published numbers with ours, by the study's own ``compared`` if it has one."""
+    """Compare the published numbers with ours, with the study's own ``compared`` if it has one."""
     study = _study(inputs)
     if hasattr(study, "compared"):
         return study.compared(inputs, published)
@@ -40,7 +40,7 @@ def _study(inputs: Inputs) -> Any:
 
 
 def build(name: str, inputs: Inputs, found: pd.DataFrame | None = None) -> Artefact:
-    """Make one artefact with its caption. ``found``, from :func:`compared`, is for artefacts with such a parameter."""
+    """Make one artefact with its caption. Artefacts with a parameter ``found`` receive it, see :func:`compared`."""
     recipe = registry.find(inputs.study, name)
     comparison = {"found": found} if "found" in inspect.signature(recipe.make).parameters else {}
     with paper():
@@ -53,16 +53,16 @@ def build(name: str, inputs: Inputs, found: pd.DataFrame | None = None) -> Artef
 def together(make: Callable[[str], Made], names: Sequence[str], processes: int) -> Iterator[Made]:
     """Yield ``make(name)`` for every name in order, from several processes.
 
-    The processes are forks of this one, so ``make`` need not be picklable; its results must be. Without safe forks
-    (macOS) this process makes all. The first error is raised.
+    The processes are forks of this process, so ``make`` need not be picklable, but its results must be. Without safe
+    forks (macOS) this process makes everything. The first error is raised.
     """
     if processes == 1 or len(names) < 2 or sys.platform != "linux":
         yield from map(make, names)
         return
-    # What has been printed so far would be printed by every copy again.
+    # Flush first: otherwise every fork prints the buffered output again.
     sys.stdout.flush()
     copies = multiprocessing.get_context("fork")
-    # An initializer's arguments are not sent to a copy: it has them.
+    # The arguments of an initializer are inherited by the fork and not pickled.
     with ProcessPoolExecutor(min(processes, len(names)), copies, _hold, (make,)) as pool:
         yield from pool.map(_made, names)
 

@@ -1,44 +1,46 @@
-"""Does the paper's finding hold? Each claim of a paper decided by a stated rule over tidy rows.
+"""Decide by a stated rule over tidy rows whether each claim of a paper holds.
 
-A claim is a sentence with parts. A part is a quantity q, estimated over the repetitions, and a region R that q must
-lie in for the part to hold. With [l, u] the 90 % interval of q, whose ends are one-sided 95 % bounds,
+A claim is a sentence with parts. A part consists of a quantity q, estimated over the repetitions, and a region R. The
+part holds if q lies in R. Let [l, u] be the 90 % interval of q; its ends are one-sided 95 % bounds. The claim is
 
-* the claim is *confirmed* if [l, u] lies in R for every part. Each part is then shown at level .05: a one-sided region
-  by its one bound, a region with two ends by two one-sided tests (TOST). So is their conjunction, since an
+* *confirmed* if [l, u] lies in R for every part. Each part is then shown at level .05: a one-sided region by one bound,
+  a region with two ends by two one-sided tests (TOST). The conjunction is shown at level .05 too, because an
   intersection-union test needs no adjustment;
-* it is *not confirmed* if for some part q lies outside R at level .05 / parts (Bonferroni's): by a one-sided bound
-  where R has one end, by the two-sided interval where it has two;
-* it is *undecided* otherwise, and *not testable here* if no part refutes it and one has no rows in the run, or rows
-  of a synthetic twin, which was fitted to published numbers and so is no evidence; the other parts are still printed.
+* *not confirmed* if q lies outside R for some part at level .05 / parts (Bonferroni). The test uses a one-sided bound
+  if R has one end and the two-sided interval if R has two;
+* *not testable here* if no part refutes it and some part has no rows in the run, or has rows of a synthetic twin. A
+  twin is fitted to published numbers and so is no evidence. The other parts are still printed;
+* *undecided* otherwise.
 
-``about`` says which statement a claim makes, since an interval is about what else could have been drawn
-(:data:`ABOUT`). Repetitions are mostly splits of the same rows, which overlap. For a claim about a ``method`` a mean
-over J splits has Nadeau and Bengio's corrected variance, (1 / J + test rows / train rows) s^2 (Machine Learning 52,
-2003). A share of splits is always about further splits of the same rows. ``settings`` names what of the setting is ours
-because the paper's is lost or not stated: the claim is then decided with our settings, and says so. ``check`` (true)
-marks a statement that could hardly be otherwise: it is decided in the same way and counted apart from the findings.
+``about`` names the population that the claim is about (:data:`ABOUT`), because the interval depends on it. Repetitions
+are mostly overlapping splits of the same rows. For a claim about a ``method``, the mean over J splits has the corrected
+variance of Nadeau and Bengio, (1 / J + test rows / train rows) s^2 (Machine Learning 52, 2003). A share of splits is
+always about further splits of the same rows. ``settings`` names the settings that are ours because the paper's are lost
+or not stated. The claim is then decided with our settings and says so. ``check`` (true) marks a statement that could
+hardly be false: it is decided in the same way and counted apart from the findings.
 
-The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (of the part) select, is
+``where`` (of the claim) and ``of`` (of the part) select rows. The quantity of the part is
 
-* their mean over repetitions, with Student's interval; with ``magnitude``, that of their absolute values;
-  with ``averaged``, that of the mean of each repetition's rows; with ``limits``, no further than a mean can be;
-* with ``less_than``, ``more_than`` or ``minus`` (another selection), the mean of the paired differences, since
-  repetitions share splits; ``less_than`` and ``more_than`` are regions too, below and above 0. Of what is 0 or 1 it is
-  Newcombe's interval of two shares, which leaves the pairs out. Other values that are all the same have themselves
-  for an interval from ``ENOUGH`` repetitions on, and all of the real line before;
-* with ``counted`` (a region), the share of repetitions in it, with Wilson's interval;
-* a row with ``simulations``, or the column that ``share_of`` names, is a share of so many, with Wilson's interval; two
-  of them are compared by Newcombe's;
-* of rows with ``groups``, each a share of so many groups of one network, the mean with Student's interval; their spread
-  is not taken for less than chance makes it;
-* rows with an ``error``, a standard error over points that their repetitions share, are averaged with the normal
-  interval of their mean error, which holds however the repetitions depend on each other;
-* of rows with ``freedom``, each a mean square over its expectation (Cochran's Q over its degrees of freedom), the
-  ratio of both with the interval from the chi-squared law.
+* the mean over repetitions, with Student's interval. ``magnitude`` takes absolute values; ``averaged`` first averages
+  the rows of each repetition; ``limits`` clips the interval to the range of possible means;
+* with ``less_than``, ``more_than`` or ``minus`` (another selection), the mean of the paired differences, because
+  repetitions share splits. ``less_than`` and ``more_than`` are also regions, below and above 0. For values of 0 or 1
+  the interval is Newcombe's for two shares, which ignores the pairing. Otherwise, if all values are equal, the interval
+  is that value from ``ENOUGH`` repetitions on, and the real line for fewer;
+* with ``counted`` (a region), the share of repetitions in the region, with Wilson's interval;
+* for a row with ``simulations``, or with the column named by ``share_of``, a share of that many, with Wilson's
+  interval. Two such shares are compared by Newcombe's interval;
+* for rows with ``groups``, each a share of that many groups of one network, the mean with Student's interval. The
+  standard deviation is at least that of chance;
+* for rows with an ``error``, a standard error over points that the repetitions share, the mean with the normal interval
+  of the mean error. It holds under any dependence of the repetitions;
+* for rows with ``freedom``, each a mean square over its expectation (Cochran's Q over its degrees of freedom), the
+  pooled ratio with the interval from the chi-squared distribution.
 
 A region is one of ``above`` and ``below`` (open), ``at_least`` and ``at_most`` (closed), or ``within`` (closed on both
-sides); what is undefined lies in none. ``provided`` (parts) says what must be so for the claim to mean anything, such
-as that most maps reach their target: where the estimate of one is outside its region the claim is not testable here.
+sides). An undefined value lies in no region. ``provided`` (parts) states the preconditions of the claim, for example
+that most maps reach their target. If the estimate of a precondition is outside its region, the claim is not testable
+here.
 """
 
 from __future__ import annotations
@@ -64,11 +66,11 @@ LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
 OUTCOMES = (CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE)
 ENOUGH = 5
-"""Equal values of fewer repetitions show nothing: half of all could be otherwise, and .5 ** 4 > .05."""
+"""Fewer equal values show nothing: if half of all values differ, four are equal with probability .5 ** 4 > .05."""
 
 REGIONS = ("above", "below", "at_least", "at_most", "within")
 COMPARED = {"less_than": "below", "more_than": "above"}
-"""Relations to another selection, as regions of the difference about 0."""
+"""Comparisons with another selection, and the side of 0 on which the difference must lie."""
 OTHERS = ("minus", *COMPARED)
 CLAIM_KEYS = ("says", "source", "artefact", "about", "settings", "check", "where", "provided", "parts")
 PART_KEYS = (
@@ -86,12 +88,12 @@ ABOUT = {
     "points": "about further test points under these models",
     "models": "about these models, which are no sample",
 }
-"""The statements that claims make."""
+"""Populations that claims are about."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """An interval of the real line; ``strict``: without its ends."""
+    """An interval of the real line, open if ``strict``."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -99,7 +101,7 @@ class Region:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Region:
-        """Of ``{"above": 0.5}`` and the like. Raises ValueError where not exactly one region is given."""
+        """Make a region from, for example, ``{"above": 0.5}``. Raises ValueError unless there is exactly one region."""
         named = [name for name in REGIONS if name in given]
         if len(named) != 1:
             raise ValueError(f"give one of {', '.join(REGIONS)}, found {named or list(given)}")
@@ -111,18 +113,18 @@ class Region:
         return cls(**{"low" if name in ("above", "at_least") else "high": end}, strict=name in ("above", "below"))
 
     def holds(self, low: float, high: float) -> bool:
-        """Whether [low, high] lies inside."""
+        """Return whether [low, high] lies inside the region."""
         if self.strict:
             return self.low < low and high < self.high
         return self.low <= low and high <= self.high
 
     @property
     def sides(self) -> int:
-        """How many ends the region has."""
+        """Return the number of finite ends."""
         return math.isfinite(self.low) + math.isfinite(self.high)
 
     def excludes(self, low: float, high: float) -> bool:
-        """Whether [low, high] lies outside."""
+        """Return whether [low, high] lies outside the region."""
         if self.strict:
             return high <= self.low or low >= self.high
         return high < self.low or low > self.high
@@ -130,7 +132,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Found:
-    """One part as measured: q with its 90 % interval, and whether it holds (None: undecided)."""
+    """A measured part: q with its 90 % interval, and whether the part holds (None: undecided)."""
 
     label: str
     value: float
@@ -143,7 +145,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Decision:
-    """A claim's outcome with its numbers, and ``why`` a part could not be tested."""
+    """The outcome of a claim with its numbers. ``why`` says why a part could not be tested."""
 
     says: str
     source: str
@@ -157,14 +159,14 @@ class Decision:
 
 
 def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
-    """Each decision as the page prints it.
+    """Return each decision as the page prints it.
 
-    ``numbers`` has a text for each part; ``deciding`` is that of the first part that keeps the claim from being
-    confirmed, or of the first of all. ``reference`` and ``standing`` are for :func:`beside_reference`.
+    ``numbers`` has a text for each part. ``deciding`` is the text of the first part that prevents confirmation, or of
+    the first part if all hold. :func:`beside_reference` fills in ``reference`` and ``standing``.
     """
     told = []
     for decision in decisions:
-        # First what does not hold, then what is open.
+        # Parts that do not hold come first, then undecided parts.
         by_doubt = sorted(decision.parts, key=lambda part: (False, None, True).index(part.holds))
         line = {key: value for key, value in vars(decision).items() if key != "parts"}
         line["numbers"] = [_text(part) for part in decision.parts]
@@ -179,19 +181,19 @@ STANDINGS = (CONSISTENT, TOO_SMALL, CONTRADICTS, NOT_TESTED)
 
 
 def standing(run: str, reference: str) -> str:
-    """How the outcome of a run stands to that of the reference."""
+    """Compare the outcome of a run with the outcome of the reference."""
     if run == reference:
         return CONSISTENT
     if run == NOT_TESTABLE:
         return NOT_TESTED
     if run == UNDECIDED:
         return TOO_SMALL
-    # A run may decide what the reference leaves open.
+    # A run may decide a claim that is undecided in the reference.
     return CONTRADICTS if reference in (CONFIRMED, NOT_CONFIRMED) else f"{run} in this run"
 
 
 def beside_reference(told: Sequence[Mapping[str, Any]], reference: pd.DataFrame) -> list[dict[str, Any]]:
-    """The lines of a run with the ``reference``'s outcome, and how the run stands to it, where the reference has it."""
+    """Add the outcome of the ``reference``, and whether the run agrees with it, to claims that the reference has."""
     known = dict(zip(reference["claim"], reference["outcome"], strict=True))
     return [
         {**line, "reference": known[line["says"]], "standing": standing(line["outcome"], known[line["says"]])}
@@ -202,7 +204,7 @@ def beside_reference(told: Sequence[Mapping[str, Any]], reference: pd.DataFrame)
 
 
 def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
-    """The outcomes with their numbers, a row for each claim."""
+    """Return the outcomes with their numbers, one row per claim."""
     rows = [
         (
             d.says,
@@ -226,7 +228,7 @@ def _text(part: Found) -> str:
 
 
 def check(claims: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ValueError for a claim or a part with an unknown or a missing key, or without exactly one region."""
+    """Raise ValueError if a claim or part has an unknown or missing key, or a part has not exactly one region."""
     for place, claim in enumerate(claims, start=1):
         _check_keys(claim, CLAIM_KEYS, ("says", "source", "artefact", "about", "parts"), f"claim {place}")
         if claim["about"] not in ABOUT:
@@ -246,7 +248,7 @@ def _check_keys(given: Mapping[str, Any], known: Sequence[str], needed: Sequence
 
 
 def decide(claims: Sequence[Mapping[str, Any]], measured: pd.DataFrame) -> list[Decision]:
-    """Every claim's outcome from ``measured``: the audits' rows and what the study derives from them."""
+    """Decide every claim from ``measured``, the rows of the audits and the study's derived rows."""
     check(claims)
     return [_decision(claim, measured) for claim in claims]
 
@@ -297,25 +299,25 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
 
 @dataclass(frozen=True)
 class _Quantity:
-    """What a part measures: the rows of one side or two, and how they make a number."""
+    """The quantity of a part: the rows of one or two selections, and the rule that makes a number of them."""
 
     part: Mapping[str, Any]
     rows: list[pd.DataFrame]
     overlap: float = 0.0
-    """Test rows over train rows of the splits, for Nadeau and Bengio's correction."""
+    """Test rows divided by train rows of the splits, for the correction of Nadeau and Bengio."""
 
     @classmethod
     def of(
         cls, part: Mapping[str, Any], where: Mapping[str, Any], measured: pd.DataFrame, of_method: bool
     ) -> _Quantity:
-        """The part's rows, a frame for each side; without any where they were not measured."""
+        """Select the part's rows: one frame per selection, empty if its rows were not measured."""
         selections = [part["of"], *(part[name] for name in OTHERS if name in part)]
         rows = [_chosen(measured, {**where, **selection}) for selection in selections]
         overlap = max((_overlap(one, measured) for one in rows if len(one)), default=0.0) if of_method else 0.0
         return cls(part, rows, overlap)
 
     def lacks(self) -> str:
-        """Why these rows are no evidence; empty where they are."""
+        """Return why these rows are no evidence, or an empty text if they are."""
         if any(rows.empty for rows in self.rows):
             return f"{self.part['label']}: no value in this run"
         twins = {name for rows in self.rows for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
@@ -325,17 +327,17 @@ class _Quantity:
 
     @property
     def region(self) -> Region:
-        """Where q must lie."""
+        """Return the region in which q must lie."""
         compared = next((region for name, region in COMPARED.items() if name in self.part), None)
         return Region.of({compared: 0.0} if compared else self.part)
 
     @property
     def decimals(self) -> int:
-        """As q is printed."""
+        """Return the number of decimals of q."""
         return int(self.part.get("decimals", 3))
 
     def estimate(self, level: float) -> Estimate:
-        """The estimate with its interval at ``level``, all of the real line where the repetitions are too few."""
+        """Estimate q with its interval at ``level``. With too few repetitions the interval is the real line."""
         sides = [_values(rows, self.part) for rows in self.rows]
         if "freedom" in self.rows[0] and self.rows[0]["freedom"].notna().all():
             return _mean_square(sides[0], self.rows[0]["freedom"], level)
@@ -347,7 +349,7 @@ class _Quantity:
         if len(errors) == len(self.rows):
             value = sides[0].mean() - (sides[1].mean() if len(sides) > 1 else 0.0)
             half = float(norm.ppf((1 + level) / 2)) * math.hypot(*(error.mean() for error in errors))
-            # Of one row n are the draws that its error is over.
+            # A single row has the number of draws behind its error as n.
             n = int(self.rows[0]["draws"].sum()) if "draws" in self.rows[0] else 0
             return Estimate(value, n=n or len(sides[0]), low=value - half, high=value + half)
         if "counted" in self.part:
@@ -373,7 +375,7 @@ def _less(one: Estimate, other: Estimate, level: float) -> Estimate:
 
 
 def _values(rows: pd.DataFrame, part: Mapping[str, Any]) -> pd.Series:
-    """One value for each repetition."""
+    """Return one value per repetition."""
     if part.get("averaged"):
         return rows.groupby("repetition")["value"].mean()
     values = by_repetition(rows, f"part {part['label']!r}: ").astype(float)
@@ -381,14 +383,14 @@ def _values(rows: pd.DataFrame, part: Mapping[str, Any]) -> pd.Series:
 
 
 def _share(rows: pd.DataFrame, column: str) -> Estimate | None:
-    """The share that a single row of many simulations is; ``column`` says how many."""
+    """Return the share of simulations if there is a single row; ``column`` has their number."""
     if len(rows) != 1 or column not in rows or rows[column].isna().any():
         return None
     return Estimate(float(rows["value"].iloc[0]), n=int(rows[column].iloc[0]))
 
 
 def _overlap(rows: pd.DataFrame, measured: pd.DataFrame) -> float:
-    """Test rows over train rows of the data set."""
+    """Return the number of test rows divided by the number of train rows of the data set."""
     (dataset,) = rows["dataset"].unique()
     place = {"block": DATA, "dataset": dataset}
     test, train = (
@@ -398,7 +400,7 @@ def _overlap(rows: pd.DataFrame, measured: pd.DataFrame) -> float:
 
 
 def _by_chance(rows: pd.DataFrame) -> float:
-    """The spread of shares of ``groups`` each that have one chance; 0 of what are no such shares."""
+    """Return the standard deviation of shares of ``groups`` with one common probability; 0 for other rows."""
     if "groups" not in rows or rows["groups"].isna().any():
         return 0.0
     chance = float(np.average(rows["value"], weights=rows["groups"]))
@@ -406,7 +408,7 @@ def _by_chance(rows: pd.DataFrame) -> float:
 
 
 def _mean_square(values: pd.Series, freedom: pd.Series, level: float) -> Estimate:
-    """All mean squares together, with the interval of their expectation."""
+    """Pool the mean squares, with the interval of their expectation."""
     total = float(freedom.sum())
     square = float((values.to_numpy() * freedom.to_numpy()).sum())
     low, high = (square / float(chi2.ppf((1 + sign * level) / 2, total)) for sign in (1, -1))
@@ -414,5 +416,5 @@ def _mean_square(values: pd.Series, freedom: pd.Series, level: float) -> Estimat
 
 
 def _chosen(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows that agree with ``setting``; none where a column is lacking."""
+    """Select the rows with this ``setting``; none if a column is missing."""
     return select(rows, setting) if set(setting) <= set(rows.columns) else rows.iloc[:0]

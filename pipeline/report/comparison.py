@@ -1,20 +1,22 @@
-"""Each published number beside ours, with both spreads and a verdict by a stated rule.
+"""Compare each published number with ours: both spreads, and a verdict by a stated rule.
 
-The rules, by the kind of number, are those of :mod:`pipeline.report.rules`. p-values are adjusted by Holm's method
-within each published table or figure; ``differs`` means an adjusted p-value below ``LEVEL``. Holm's method protects the
-papers' numbers, so a number whose p-value is below ``LEVEL`` before adjustment is marked. A test that does not reject
-has not shown that both are equal. ``agrees`` is for equivalence at level ``LEVEL`` within a margin, for constants that
-are equal and readings within their error. ``consistent`` is for a predictive check with power that does not reject
-before adjustment either.
-The rest reads ``no difference shown``, and the interval and the power say how large a difference it leaves open.
+:mod:`pipeline.report.rules` has the rule of each kind of number. p-values are adjusted by Holm's method within each
+published table or figure. The verdicts are
 
-Settings (constants) and results are counted apart.
+* ``differs``: the adjusted p-value is below ``LEVEL``. Holm's method favours the papers' numbers, so a number whose
+  p-value is below ``LEVEL`` before adjustment only is marked;
+* ``agrees``: equivalence is shown at level ``LEVEL`` within a margin, constants are equal, or a reading is within its
+  error. A test that does not reject does not show equality;
+* ``consistent``: a predictive check with enough power does not reject, before adjustment either;
+* ``no difference shown``: none of these. The interval and the power tell how large the difference may be.
 
-A verdict is given for matching settings and official data; fewer repetitions are allowed: they only widen the test.
-What the paper does not state cannot be matched: such a number is shown with the setting that was assumed, without a
-verdict. Everything else is ``not comparable`` too, and the row says why. Numbers that the list calls those ``across
-networks`` are of many networks and data sets and say what holds of such: they are compared with ours whatever these are
-set to, and with images encoded again, as the sizes of data are.
+Settings (constants) and results are counted separately.
+
+A verdict requires matching settings and official data. Fewer repetitions are allowed because they only widen the test.
+A setting that the paper does not state cannot be matched: the number is shown with the assumed setting and without a
+verdict. Every other number is ``not comparable``, and its row says why. Numbers marked ``across networks`` summarise
+many networks and data sets. They are compared with ours under any settings and also with re-encoded images, as are the
+sizes of data sets.
 """
 
 import math
@@ -50,31 +52,31 @@ COLUMNS = (
     "kind", "rounding", "setting", "likely", "status", "by", "note",
 )  # fmt: skip
 UNSTATED = "unstated"
-"""The column, which a list may lack, that names what of a setting the paper does not state."""
+"""Optional column that names the settings which the paper does not state."""
 ACROSS, ACROSS_NETWORKS = "across", "networks"
-"""The column, which a list may lack, and its word, for numbers that are compared whatever our networks are."""
+"""Optional column, and its value, for numbers that are compared under any settings of our networks."""
 AS_STATED, AS_ASSUMED, AS_LIKELY = "as stated", "as assumed", "as likely made"
-"""Readings of a published number: the setting is the paper's, ours for want of one, or the likelier one."""
+"""Readings of a published number: the stated setting, our assumption if none is stated, or a likelier setting."""
 NUMBERS = ("ours", "our_std", "difference", "difference_low", "difference_high", "p", "power")
 FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "equivalent", "rule", "why")
-"""Columns that a line has beside those of its published number."""
+"""Columns that are added to those of the published number."""
 ALL_DATA = "all"
-"""The data set of a number of all those of the paper together."""
+"""Data set of a number that covers all data sets of the paper."""
 
-# Settings that decide which steps are written down, not what is computed at a step that is named.
+# Settings that select the recorded steps. They do not change the numbers at a recorded step.
 BOOKKEEPING = ("audit.record", "audit.steps")
 
-# Fewer independent simulations or repetitions widen a test and leave each as published.
+# With fewer independent simulations or repetitions the test widens, but each repetition is as published.
 LIKE_REPETITIONS = ("audit.simulations", "repetitions")
 
 
 def compared(
     inputs: Inputs, published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequence[Reduction] | None = None
 ) -> pd.DataFrame:
-    """:func:`compare` for a study: ``measured`` are its rows with what it derives from them.
+    """Call :func:`compare` for a study. ``measured`` holds its rows and the rows derived from them.
 
-    ``reductions`` are those of the inputs where nothing else is said; a smaller number of repetitions reduces that
-    number alone. What needs data that could not be had is not run, and says which.
+    ``reductions`` defaults to those of the inputs. A reduced number of repetitions counts as a reduction of that number
+    only. Numbers of unavailable data get the status ``not run``, which names the data.
     """
     missing = set(inputs.rows.loc[inputs.rows["origin"] == "absent", "dataset"])
     entries = published.assign(status=[_status(entry, missing) for entry in published.to_dict("records")])
@@ -87,13 +89,15 @@ def compared(
 
 
 def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequence[Reduction]) -> pd.DataFrame:
-    """One line for each published number as stated, and one more where another setting, also run, likely made it.
+    """Compare each published number with ours.
 
-    ``measured`` holds tidy rows: the audits' and what the study derives from them. Columns of the result: those of
-    ``published``, ``reading`` (``as stated``, ``as assumed`` where the paper does not state the setting, or
-    ``as likely made``), ``likelier`` (whether the last follows), ``ours``, ``our_std``, ``our_n``, ``difference``
-    (ours less published) with ``difference_low`` and ``difference_high``, ``p``, ``p_holm``, ``power``, ``rule``,
-    ``verdict``, ``why``. Raises ValueError for a list with missing columns, missing numbers or unknown words.
+    There is one line for the stated setting, and a second line if another setting was also run that more likely made
+    the number. ``measured`` holds the tidy rows of the audits and the rows derived from them. The result has the
+    columns of ``published``, ``reading`` (``as stated``, ``as assumed`` if the paper does not state the setting, or
+    ``as likely made``), ``likelier`` (whether a line ``as likely made`` follows), ``ours``, ``our_std``, ``our_n``,
+    ``difference`` (ours minus published) with ``difference_low`` and ``difference_high``, ``p``, ``p_holm``, ``power``,
+    ``rule``, ``verdict`` and ``why``. Raises ValueError if the list has missing columns, missing numbers or unknown
+    words.
     """
     check_published(published)
     numbers = {name: pd.to_numeric(published[name]) for name in ("value", "std", "n", "rounding")}
@@ -105,7 +109,7 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
         lines.append(_line(entry, entry["setting"], reading, sides))
         if isinstance(entry["likely"], str):
             likely = _line(entry, entry["likely"], AS_LIKELY, sides)
-            # Where that setting was not run there is nothing to add to the line above.
+            # A likelier setting that was not run adds no line.
             if math.isfinite(likely["ours"]):
                 lines[-1]["likelier"] = True
                 lines.append(likely)
@@ -118,8 +122,8 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
 
 
 def check_published(published: pd.DataFrame) -> None:
-    """Raise ValueError where a list of published numbers lacks a column, has an unknown kind or status, or a number
-    without what its test needs: spread and count of a mean, rounding of a reading, count of a proportion.
+    """Raise ValueError if a list of published numbers lacks a column, has an unknown kind or status, or lacks values
+    that a test needs: spread and count of a mean, rounding of a reading, count of a proportion.
     """
     absent = [column for column in COLUMNS if column not in published]
     if absent:
@@ -144,10 +148,10 @@ def check_published(published: pd.DataFrame) -> None:
 
 
 def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
-    """Our number from the rows of a setting: one row for each repetition, or one value in all.
+    """Estimate our number from the rows of a setting: one row per repetition, or a single value.
 
-    A proportion that comes as one value with a column ``simulations`` is the share of so many.
-    Raises ValueError where the setting leaves several values for a repetition.
+    If a proportion is a single value with a column ``simulations``, it is a share of that many simulations.
+    Raises ValueError if a repetition has several values.
     """
     values = by_repetition(rows).to_numpy(float)
     if kind in ("proportion", "variance") and "simulations" in rows and rows["simulations"].notna().all():
@@ -159,7 +163,7 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
 
 @dataclass(frozen=True)
 class _Sides:
-    """Our rows, all and by statistic, and where the run departs from the published one."""
+    """Our rows, all together and by statistic, and the reductions of the run."""
 
     measured: pd.DataFrame
     parts: Mapping[str, pd.DataFrame]
@@ -173,7 +177,7 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
     across = entry.get(ACROSS) == ACROSS_NETWORKS
     if across:
         sides = replace(sides, reductions=(), origins=sides.origins | {"lossy"})
-    # Where the published number is lost there is nothing to compare with; ours still stands in its place.
+    # If the published number is lost, ours is still shown, without a comparison.
     if reproduced or (entry["status"] == "published value lost" and isinstance(setting, str)):
         ours, why, found = _outcome(entry, parse_setting(setting), sides)
     if not reproduced:
@@ -203,7 +207,7 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
 def _outcome(
     entry: Mapping[str, Any], setting: Mapping[str, str | float], sides: _Sides
 ) -> tuple[Estimate, str, Outcome]:
-    """Our number, why it cannot be held against the published one, if so, and else what the rule says."""
+    """Return our number, the reason why it cannot be compared (empty if it can), and the outcome of the rule."""
     rule = RULES[entry["kind"]]
     try:
         rows = select(sides.parts.get(str(setting.get("statistic")), sides.measured), setting)
@@ -227,8 +231,8 @@ def _outcome(
 
 
 def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> str:
-    """Why rows of this setting cannot be held against a published number, or nothing."""
-    # Images that were encoded again are as many as they were.
+    """Return why rows of this setting cannot be compared with a published number, or an empty text."""
+    # Re-encoding does not change the number of images.
     comparable = sides.origins | ({"lossy"} if setting.get("block") == DATA else set())
     if other := set(rows["origin"]) - comparable:
         return f"made from {' and '.join(w.ORIGINS[origin] for origin in sorted(other))} data"
@@ -237,7 +241,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
     for reduction in sides.reductions:
         if not reduction.concerns(setting):
             continue
-        # A configured value has its key for a name, and is reduced where that key is; a result, where any is.
+        # A configured value is reduced if its own key is. A result is reduced if any setting is.
         if "." in statistic or statistic in LIKE_REPETITIONS:
             applies = statistic.partition("[")[0] == reduction.key
         else:
@@ -249,9 +253,9 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
 
 
 def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:
-    """``not run: data ...`` for a number of data that could not be had; else as it is in the list."""
+    """Return ``not run: data ...`` if the data of a number are unavailable, otherwise the status in the list."""
     status, setting = str(entry["status"]), parse_setting(entry["setting"])
-    # What is configured does not need the data; what is across data sets is of those that are here.
+    # Configured values need no data, and numbers across data sets use the data sets that are available.
     if entry.get(ACROSS) == ACROSS_NETWORKS and "dataset" not in setting:
         return status
     if status != "reproduced" or not setting or "." in str(setting.get("statistic", "")):
@@ -284,5 +288,5 @@ def _verdict(line: Mapping[str, Any]) -> str:
 
 
 def differs_before(line: Mapping[str, Any]) -> bool:
-    """Whether a number differs before adjustment only."""
+    """Return whether a number differs before adjustment only."""
     return bool(line["p"] < LEVEL) and line["verdict"] in ("agrees", "consistent", "no difference shown")

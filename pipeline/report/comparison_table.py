@@ -1,4 +1,4 @@
-"""The comparison with the published numbers, as a table and as a tally: every number once, however often printed."""
+"""The comparison with the published numbers as a table and as a tally, which counts repeated numbers once."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +18,12 @@ from pipeline.report.stamp import Stamp
 from pipeline.report.table import DIFFERS, UNTESTED, StampedTable, tabulated
 
 Line = Mapping[str, Any]
-"""A compared number."""
+"""A line of the comparison."""
 MARKED = (AS_ASSUMED, AS_LIKELY)
 GIVEN = ("agrees", "consistent", "no difference shown", "differs")
-"""Verdicts that a rule has given."""
-# Of the verdicts on one number in several places (adjusted with other numbers there), the gravest one counts.
+"""Verdicts of a rule."""
+# A number printed in several places can have several verdicts, since each place has its own adjustment. The tally
+# counts the gravest.
 GRAVEST_FIRST = (
     "differs",
     "no difference shown",
@@ -61,7 +62,7 @@ LIKELY = (
 
 
 def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Estimate, str]]:
-    """What the paper prints in a table, with its mark, for :attr:`pipeline.report.table.StampedTable.published`."""
+    """Return the published numbers of a table with their marks, for ``StampedTable.published``."""
     marks = {"differs": DIFFERS, "not comparable": UNTESTED}
     own = found[(found["artefact"] == artefact) & (found["reading"] != AS_LIKELY) & found["value"].notna()]
     return {
@@ -71,7 +72,7 @@ def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Es
 
 
 def read_off(found: pd.DataFrame, artefact: str) -> tuple[str, ...]:
-    """A note on a figure of what can be read off the paper's, beside ours; none where nothing can."""
+    """Return a note with the numbers read off the published figure and ours, or no note if there are none."""
     own = found[
         (found["artefact"] == artefact)
         & (found["kind"] != "constant")
@@ -91,7 +92,7 @@ def _numbers(line: Line, side: str) -> tuple[float, float, float]:
 
 
 def printed(line: Line, side: str) -> str:
-    """``published`` or ``ours`` of one compared line as text: mean with spread, k of n, or the number alone."""
+    """Format ``published`` or ``ours`` of a line: mean with spread, k of n, or the number alone."""
     theirs = side == "published"
     value, std, n = _numbers(line, side)
     if not np.isfinite(value):
@@ -106,9 +107,9 @@ def printed(line: Line, side: str) -> str:
 
 
 def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) -> StampedTable:
-    """The comparison as a table: one line for each published number, and one more for a likelier setting.
+    """Return the comparison as a table: one line per published number, and one per likelier setting.
 
-    ``notes`` are the study's own, below those on the rules.
+    The study's own ``notes`` follow the notes on the rules.
     """
 
     def p(key: str) -> Callable[[Line], Estimate]:
@@ -151,7 +152,7 @@ def _side(line: Line, side: str) -> Estimate:
 
 
 def _difference(line: Line) -> Estimate:
-    """``0.036 [\u22120.021, 0.093]``: ours less published with its interval, as many decimals as were printed."""
+    """Format ours minus published, ``0.036 [\u22120.021, 0.093]``, with the decimals of the published number."""
     found = Estimate(line["difference"], low=line["difference_low"], high=line["difference_high"])
     decimals = decimals_of(line) if line["kind"] in ("mean", "run") else 2
     text = f"{number(found.value, decimals)} {interval(found, decimals)}" if np.isfinite(found.value) else ""
@@ -163,7 +164,7 @@ def _power(line: Line) -> Estimate:
 
 
 def _why(line: Line) -> str:
-    """Why there is no verdict, in which likelier setting ours is, and what is known about the number."""
+    """Return why there is no verdict, the likelier setting of ours, and the note on the number."""
     likely = line["reading"] == AS_LIKELY
     reason = line["status"].removeprefix("not run: ") if line["verdict"] == "not run" else line["why"]
     fits = line["likelier"] and line["verdict"] in ("agrees", "consistent", "no difference shown")
@@ -178,7 +179,7 @@ def _why(line: Line) -> str:
 
 
 def verdicts(compared: pd.DataFrame) -> pd.DataFrame:
-    """Each published number with ours and the verdict, as few columns as say what a change of one would be."""
+    """Return each published number with ours and the verdict, in the columns that identify a change."""
     numbers = {"value": "published", "std": "published_std", "n": "published_n"}
     columns = ["artefact", "row", "column", "of", "reading", *numbers, "ours", "our_std", "our_n"]
     of = np.where(compared["kind"] == "constant", "setting", "result")
@@ -188,19 +189,19 @@ def verdicts(compared: pd.DataFrame) -> pd.DataFrame:
 
 
 def readings_notes(compared: pd.DataFrame) -> tuple[str, ...]:
-    """What must be known to read the p-values and the second lines, as far as there are any."""
+    """Return the notes on p-values and on likelier settings, if the comparison has any."""
     tested = compared["kind"].isin(["mean", "run"]) & np.isfinite(compared["p"])
     of = {DEPENDENCE: tested, LIKELY: compared["reading"] == AS_LIKELY}
     return tuple(note for note, lines in of.items() if lines.any())
 
 
 def decimals_of(line: Line) -> int:
-    """As many decimals as were printed; three where the printed number is lost."""
+    """Return the number of decimals of the published number; 3 if that number is lost."""
     return max(0, round(-math.log10(2 * line["rounding"]))) if line["rounding"] == line["rounding"] else 3
 
 
 def _words(setting: Any) -> str:
-    """``statistic=T_n; steps=500`` -> ``T_n, steps 500``."""
+    """Format a setting: ``statistic=T_n; steps=500`` -> ``T_n, steps 500``."""
     if not isinstance(setting, str):
         return ""
     parts = (part.strip().partition("=") for part in setting.split(";"))
@@ -208,26 +209,26 @@ def _words(setting: Any) -> str:
 
 
 def results(compared: pd.DataFrame) -> dict[str, Any]:
-    """The :func:`tally` of measured results, each in the setting that is stated or assumed."""
+    """Return the :func:`tally` of measured results in their stated or assumed settings."""
     return tally(compared[(compared["kind"] != "constant") & (compared["reading"] != AS_LIKELY)])
 
 
 def settings(compared: pd.DataFrame) -> dict[str, Any]:
-    """The :func:`tally` of settings, such as sizes and hyperparameters: that they are equal is no result."""
+    """Return the :func:`tally` of settings, such as sizes and hyperparameters, whose equality is no result."""
     return tally(compared[(compared["kind"] == "constant") & (compared["reading"] != AS_LIKELY)])
 
 
 def tally(lines: pd.DataFrame) -> dict[str, Any]:
-    """``lines``; distinct ``numbers``; ``verdicts``: how many numbers have each; ``before``: numbers that differ before
-    adjustment only; ``likelier``: numbers without a difference shown that another setting more likely made.
+    """Count ``lines``, distinct ``numbers``, numbers by verdict (``verdicts``), numbers that differ before adjustment
+    only (``before``), and numbers with no difference shown that another setting more likely made (``likelier``).
 
-    Two lines are one number where value and setting are the same.
+    Two lines with the same value and setting are one number.
     """
     verdicts: dict[Any, str] = {}
     likelier, before = set(), set()
     for line in lines.to_dict("records"):
         setting = parse_setting(line["used_setting"])
-        # Without a setting or a value a number is its own place.
+        # A number without a setting or a value is identified by its place.
         known = setting and line["value"] == line["value"]
         key = (frozenset(setting.items()), line["value"]) if known else (line["artefact"], line["row"], line["column"])
         verdicts[key] = min(verdicts.get(key, line["verdict"]), line["verdict"], key=GRAVEST_FIRST.index)
@@ -246,9 +247,9 @@ def tally(lines: pd.DataFrame) -> dict[str, Any]:
 
 
 def tally_in_words(counted: Mapping[str, Any]) -> str:
-    """``54 numbers (82 lines): 46 of 52 tested show no difference, 6 differ, 2 not comparable``."""
+    """Format a tally: ``54 numbers in 82 places: 46 of 52 show no difference, 6 differ, 2 not comparable``."""
     verdicts = counted["verdicts"]
-    # Readings off a figure agree or differ without a test; they are counted with what was compared.
+    # Readings off a figure agree or differ without a test. They count as compared numbers.
     compared = sum(verdicts[verdict] for verdict in GIVEN)
     hint = f" ({counted['likelier']} of them more likely made otherwise)" if counted["likelier"] else ""
     before = f" ({counted['before']} more before adjustment)" if counted["before"] else ""

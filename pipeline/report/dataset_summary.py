@@ -1,4 +1,4 @@
-"""A prepared data set as the artefacts see it: sizes, names and moments, and no row of real data."""
+"""Summary of a prepared data set for the artefacts: sizes, names and moments, but no row of real data."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from fairness_audits.values import Array, Dataset, ImageDataset
 from pipeline.values import DatasetSummary
 
 DRAWN_POINTS = 5_000
-"""Points of a simulated data set of two features, all of which a figure may draw."""
+"""Largest simulated data set of two features whose points the summary keeps for figures."""
 
 
 def summarize(dataset: Dataset | ImageDataset) -> DatasetSummary:
-    """The description of a prepared data set."""
+    """Summarise a prepared data set."""
     sizes = {"rows": len(dataset.label), "train_rows": dataset.train.shape[1], "test_rows": dataset.test.shape[1]}
     same = {name: getattr(dataset, name) for name in ("name", "origin", "label_name", "levels", "dropped", "checksums")}
     if isinstance(dataset, ImageDataset):
@@ -19,7 +19,7 @@ def summarize(dataset: Dataset | ImageDataset) -> DatasetSummary:
         )
     x = dataset.features
     groups = {name: [codes == code for code in (0, 1)] for name, codes in dataset.protected.items()}
-    # An attribute that only one group of was asked for has nobody in the other.
+    # If only one group of an attribute is selected, the other group is empty.
     both = {name: pair for name, pair in groups.items() if all(members.any() for members in pair)}
     return DatasetSummary(
         **same,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The project's folder."""
+"""Root folder of the project."""
 PACKAGES = (
     "numpy", "scipy", "pandas", "scikit-learn", "fairlearn", "torch", "numba", "matplotlib", "snakemake", "hydra-core",
 )  # fmt: skip
@@ -25,7 +25,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class RuleTime:
-    """How often a rule ran, its wall and processor time in seconds, and its largest memory in MB."""
+    """Number of jobs of a rule, their wall and processor time in seconds, and their largest memory in MB."""
 
     rule: str
     jobs: int
@@ -35,16 +35,16 @@ class RuleTime:
 
     @classmethod
     def of(cls, rule: str, times: Sequence[RuleTime]) -> RuleTime:
-        """Sum several times."""
+        """Sum the times; take the maximum of the memory."""
         jobs, wall, processor = (sum(getattr(time, name) for time in times) for name in ("jobs", "wall", "processor"))
         return cls(rule, jobs, wall, processor, max((time.memory for time in times), default=0.0))
 
 
 def commit(root: Path = ROOT) -> str:
-    """Return the commit that is checked out in ``root`` and whether anything but the references differs from it.
+    """Return the commit checked out in ``root`` and whether any file but the references differs from it.
 
-    Code and configuration that Git does not know yet differ too. ``unknown`` where ``root`` is no checkout of its own:
-    a repository around it is another project.
+    Untracked code and configuration also count as different. Return ``unknown`` if ``root`` is not the top folder of a
+    repository: a repository around it is another project.
     """
     try:
         if Path(_git(root, "rev-parse", "--show-toplevel")) != root.resolve():
@@ -58,7 +58,7 @@ def commit(root: Path = ROOT) -> str:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """Run git in ``root``; variables of a hook's repository are ignored."""
+    """Run git in ``root`` without the environment variables that a hook sets for its own repository."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return subprocess.run(
         ["git", *arguments], cwd=root, env=own, capture_output=True, text=True, check=True, timeout=20
@@ -66,7 +66,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the numerical packages; ``absent`` if one is not installed."""
+    """Return the versions of Python and of the numerical packages; ``absent`` if a package is not installed."""
     found = {"Python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -94,7 +94,7 @@ def digest(config: Mapping[str, Any]) -> str:
 
 
 def rule_times(benchmarks: Iterable[tuple[str, str]]) -> list[RuleTime]:
-    """Sum the jobs of each rule. ``benchmarks`` are pairs of a rule and the text of a job's benchmark file."""
+    """Sum the times of each rule. ``benchmarks`` holds pairs of a rule and the text of a job's benchmark file."""
     jobs: dict[str, list[RuleTime]] = defaultdict(list)
     for rule, text in benchmarks:
         for row in csv.DictReader(io.StringIO(text), delimiter="\t"):
@@ -103,7 +103,7 @@ def rule_times(benchmarks: Iterable[tuple[str, str]]) -> list[RuleTime]:
 
 
 def duration(seconds: float) -> str:
-    """``95.2`` -> ``1 min 35 s``."""
+    """Format seconds: ``95.2`` -> ``1 min 35 s``."""
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.1f} s"

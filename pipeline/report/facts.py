@@ -1,7 +1,7 @@
-"""Numbers that no audit writes down, as tidy rows like an audit's: what is configured, what the data are, what follows.
+"""Facts: tidy rows of numbers that no audit writes, that is configured values, sizes of data and derived numbers.
 
-So a published number is found by the same kind of setting as a measured statistic. ``origin`` is ``configuration`` for
-what no data enter.
+The counterpart of a published number is therefore found by the same kind of setting as a measured statistic. Numbers
+that depend on no data have the ``origin`` ``configuration``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from pipeline.values import DatasetSummary
 
 Fact = Mapping[str, Any]
 DATA = "data"
-"""The block of what is known of the data sets."""
+"""Block of the facts about data sets."""
 
 
 def with_facts(
@@ -26,9 +26,9 @@ def with_facts(
     rows: pd.DataFrame | None = None,
     columns: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Facts, those of the data sets among them, below ``rows`` (those of all audits by default) and above ``derived``.
+    """Stack ``rows`` (by default of all audits), the facts including those of the data sets, and ``derived``.
 
-    ``columns`` are there even where no fact has them.
+    The result has ``columns`` even if no fact uses them.
     """
     frame = pd.DataFrame([*facts, *data_facts(inputs)]).drop_duplicates()
     absent = [name for name in (*columns, "repetition") if name not in frame]
@@ -38,7 +38,7 @@ def with_facts(
 
 
 def data_facts(inputs: Inputs) -> Iterator[Fact]:
-    """Sizes and shares of every data set."""
+    """Yield the sizes and shares of every data set."""
     for dataset in inputs.datasets.values():
         place = {"block": DATA, "dataset": dataset.name, "origin": dataset.origin}
         for statistic, value in _sizes(dataset).items():
@@ -64,9 +64,9 @@ def configured_facts(
     columns: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda point: {},
     implied: Callable[[Mapping[str, Any]], Mapping[str, float]] = lambda values: {},
 ) -> Iterator[Fact]:
-    """One row for each configured number of each point, a published number's counterpart.
+    """Yield one row per configured number of each point, as the counterpart of a published number.
 
-    ``columns`` of a point are further columns of its rows; ``implied`` are numbers that follow from its values.
+    ``columns`` maps a point to additional columns of its rows. ``implied`` maps its values to numbers that follow.
     """
     for point in points:
         place = {
@@ -81,7 +81,7 @@ def configured_facts(
 
 
 def _numbers(point: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """``("transport.steps", 20001.0)``; of a list with its place, of a mapping by its key."""
+    """Yield pairs such as ``("transport.steps", 20001.0)``. List items have their index in the name."""
     for key, value in values(point):
         listed = isinstance(value, (list, tuple))
         for name, item in [(f"{key}[{i}]", item) for i, item in enumerate(value)] if listed else [(key, value)]:

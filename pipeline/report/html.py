@@ -1,6 +1,6 @@
-"""One page with every study's artefacts, self-contained: no script, style or picture is loaded from elsewhere.
+"""One self-contained page with the artefacts of every study. It loads no script, style or picture from elsewhere.
 
-What it needs to know of a study is one JSON-ready mapping, its index, written beside the tables (:func:`describe`).
+The page reads the index of each study, a JSON-ready mapping from :func:`describe` that is saved with the tables.
 """
 
 import base64
@@ -27,7 +27,7 @@ from pipeline.report.stamp import Stamp
 from pipeline.report.table import StampedTable
 
 ORDER = ("individual_fairness", "permutation_tests", "fliptest", "robustness_bias")
-"""Studies of papers as the README lists them; others follow by name, and this project's own stands last."""
+"""Studies of papers in the order of the README. Others follow by name; this project's own study is last."""
 OWN = "This project"
 FORMATS = {"table": ("csv", "md", "tex"), "figure": ("pdf", "png")}
 
@@ -39,12 +39,12 @@ def describe(
     claims: Sequence[Mapping[str, Any]] = (),
     held: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The claims, titles, captions, notes and tables of the artefacts, the comparison, and where the data come from.
+    """Return the index of a study: claims, titles, captions, notes, tables, the comparison and the data sources.
 
-    ``held`` is what :func:`reference` says, if the study has a reference.
+    ``held`` is the result of :func:`reference`, or None if the study has no reference.
     """
     names = sorted(made, key="comparison".__eq__)
-    # Repetitions differ from block to block and stand under each artefact; the rest holds for the study.
+    # Repetitions differ between blocks, so each artefact states its own. The rest of the stamp is common to the study.
     stamp = replace(inputs.stamp(), repetitions=())
     return {
         "study": inputs.study,
@@ -75,7 +75,7 @@ def describe(
 
 
 def _brief(stamp: Stamp) -> list[dict[str, Any]]:
-    """Return the lines at the top of a study: its twins and its reductions, if there are any."""
+    """Return the lines at the top of a study: twins and reductions, if there are any."""
     said = []
     if stamp.twins:
         names = w.datasets_named(stamp.twins)
@@ -88,8 +88,8 @@ def _brief(stamp: Stamp) -> list[dict[str, Any]]:
 def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, processor: str) -> dict[str, Any] | None:
     """Describe a study's reference, and the regression check of the run against it.
 
-    None without a reference; ``lines`` and ``summary`` are empty if the page is drawn from the reference itself.
-    ``processor`` is that of this run.
+    Return None if there is no reference. ``lines`` and ``summary`` are empty if the page is drawn from the reference
+    itself. ``processor`` is the processor of this run.
     """
     if manifest is None:
         return None
@@ -128,7 +128,7 @@ def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
 
 
 def ordered(studies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The studies of papers in :data:`ORDER`, our own last."""
+    """Return the studies of papers in the order of :data:`ORDER`, and our own study last."""
 
     def place(study: Mapping[str, Any]) -> tuple[bool, int, str]:
         name = study["study"]
@@ -143,12 +143,11 @@ def page(
     environment: Mapping[str, Any],
     failures: Mapping[str, Any] | None = None,
 ) -> str:
-    """The page of the studies' indexes (see :func:`describe`).
+    """Return the page for the indexes of the studies (see :func:`describe`).
 
     ``pictures`` holds the PNG of each figure by (study, artefact). ``environment`` has ``commit``, ``versions``,
-    ``machine`` and ``times``. ``failures`` is the account of a run in which jobs failed
-    (:func:`pipeline.workflow.failures.account`), with which the page then opens. Raises ValueError for a figure without
-    its picture.
+    ``machine`` and ``times``. ``failures`` is the account of failed jobs (:func:`pipeline.workflow.failures.account`);
+    the page opens with it. Raises ValueError if the picture of a figure is missing.
     """
     page = template(
         "report.html",

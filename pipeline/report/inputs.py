@@ -1,4 +1,4 @@
-"""The inputs of every artefact of a study, and how an artefact selects numbers from them."""
+"""The inputs of a study's artefacts, with methods that select numbers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,11 +23,11 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Inputs:
-    """A study's tidy rows, its data sets as described, classifiers and audits, and its resolved configuration.
+    """Tidy rows, summaries of data sets, classifiers, audits and the resolved configuration of a study.
 
-    ``config`` has ``experiment`` (the study's declaration), ``sections`` (for each audit file the resolved dataset,
-    method and audit, and the repetitions) and ``published`` (the same at the published scale). The keys of
-    ``datasets``, ``classifiers`` and ``audits`` are those of the points, see :class:`Keys`.
+    ``config`` has ``experiment`` (the study's declaration), ``sections`` (the resolved dataset, method, audit and
+    repetitions of each audit file) and ``published`` (the same at the published scale). ``datasets``, ``classifiers``
+    and ``audits`` have the keys of the points, see :class:`Keys`.
     """
 
     study: str
@@ -48,18 +48,18 @@ class Inputs:
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
-        """Every point of the study, see :func:`points`."""
+        """Return all points of the study, see :func:`points`."""
         return points(self.config["sections"])
 
     @cached_property
     def reductions(self) -> tuple[reduction.Reduction, ...]:
-        """Differences between this run's configuration and the published one, without repetitions and missing data."""
+        """Return the differences from the published configuration, except repetitions and missing data."""
         absent = set(self.rows.loc[self.rows["origin"] == "absent", "dataset"])
         found = reduction.reductions(self.points, points(self.config["published"]))
         return tuple(one for one in found if one.dataset not in absent)
 
     def once(self, name: str, make: Callable[[], Made], of: object = None) -> Made:
-        """Memoize ``make()`` under ``name``, as long as it is about the same object ``of``."""
+        """Memoize ``make()`` under ``name`` while ``of`` is the same object."""
         if name not in self._known or self._known[name][0] is not of:
             self._known[name] = (of, make())
         return self._known[name][1]
@@ -67,7 +67,7 @@ class Inputs:
     def select(self, **setting: str | float) -> pd.DataFrame:
         """Select the rows with these settings.
 
-        Raises ValueError if there are none. The message says which setting has no rows, and which values there are.
+        Raises ValueError if there are none. The message names the setting without rows and the values that exist.
         """
         rows = self._by_statistic.get(str(setting["statistic"]), self.rows) if "statistic" in setting else self.rows
         found = selection.select(rows, setting)
@@ -80,9 +80,9 @@ class Inputs:
         return found
 
     def values(self, **setting: str | float) -> pd.Series:
-        """Select one value for each repetition.
+        """Select one value per repetition.
 
-        Raises ValueError if a repetition has no value or several.
+        Raises ValueError if a repetition has no value or several values.
         """
         return selection.by_repetition(self.select(**setting), f"{setting}: ")
 
@@ -91,16 +91,16 @@ class Inputs:
         return Estimate.mean(self.values(**setting).to_numpy())
 
     def names(self, column: str, **setting: str | float) -> list[str]:
-        """Return the distinct values of a column in the rows with these settings; methods in their fixed order."""
+        """Return the distinct values of a column in the rows with these settings. Methods have a fixed order."""
         found = list(dict.fromkeys(self.select(**setting)[column].dropna()))
         return in_order(found) if column == "method" else sorted(found)
 
     def stamp(
         self, block: str | Iterable[str] = (), dataset: str | Sequence[str] = (), maps: Iterable[str] = ()
     ) -> Stamp:
-        """Return the stamp of an artefact of the whole study, or of some of its blocks, data sets or maps.
+        """Return the stamp of an artefact of the whole study or of some blocks, data sets or maps.
 
-        It has no reductions of other data sets and maps. Raises ValueError if there are no rows.
+        The stamp omits reductions of other data sets and maps. Raises ValueError if there are no rows.
         """
         wanted = {"block": _several(block), "dataset": _several(dataset), "transport": _several(maps)}
         wanted = {key: names for key, names in wanted.items() if names}
@@ -118,9 +118,10 @@ def _several(names: str | Iterable[str]) -> list[str]:
 
 
 class Keys(NamedTuple):
-    """Keys of a point's values: ``dataset``, ``dataset/method`` and ``block/dataset/method/audit`` in :class:`Inputs`.
+    """Keys of a point in :class:`Inputs`: ``dataset``, ``dataset/method`` and ``block/dataset/method/audit``.
 
-    An audit of a transport map is ``audit+transport``. The map itself is ``dataset/transport``; without one, ``""``.
+    The audit of a transport map is ``audit+transport``. The key of the map is ``dataset/transport``, or ``""`` if there
+    is no map.
     """
 
     dataset: str
@@ -130,9 +131,9 @@ class Keys(NamedTuple):
 
 
 def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the resolved section of each audit with its ``block`` and its ``keys``, in the order of the ids.
+    """Return the resolved section of each audit with its ``block`` and ``keys``, sorted by id.
 
-    The ``id`` of a section has the block, and the names of the data set, the method and the audit with their settings.
+    The ``id`` of a section consists of the block and the names of the data set, method and audit with their settings.
     """
     found = []
     for section in sorted(sections.values(), key=itemgetter("id")):
@@ -144,9 +145,10 @@ def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def identified(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the column ``given`` (everyone, negatives, positives) to rows of maps: no setting selects a missing label.
+    """Add the column ``given`` (everyone, negatives, positives) to rows of maps.
 
-    Texts become categories, which are compared by number and so are faster to select by.
+    The column is needed because a setting cannot select a missing label. Text columns become categories, which are
+    compared by number and so are faster to select by.
     """
     if "transport" not in rows:
         return rows
@@ -158,15 +160,15 @@ def identified(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_text(rows: pd.DataFrame) -> pd.DataFrame:
-    """Convert categories to texts: two frames need not have the same categories."""
+    """Convert categories to text, because two frames may have different categories."""
     return rows.astype({name: object for name, kind in rows.dtypes.items() if kind == "category"})
 
 
 def condition_of(point: Mapping[str, Any]) -> str:
-    """Return the true label that a point's map is restricted to."""
+    """Return the name of the true label to which the map of a point is restricted."""
     return condition_name(point.get("transport", {}).get("given_label"))
 
 
 def condition_name(label: float | None) -> str:
-    """``None`` -> ``everyone``, ``0`` -> ``negatives``."""
+    """Return the name of a true label: ``None`` -> ``everyone``, ``0`` -> ``negatives``."""
     return w.EVERYONE if label is None or np.isnan(label) else (w.NEGATIVES, w.POSITIVES)[int(label)]

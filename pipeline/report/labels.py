@@ -1,6 +1,6 @@
-"""What data sets, groups, features, methods, networks, maps, tests, metrics and distances are called and drawn as.
+"""Printed names and plot styles of data sets, groups, features, methods, networks, maps, tests, metrics and distances.
 
-One list for all studies, in the order in which they are shown.
+All studies share these lists. Their order is the order of the artefacts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,12 +21,12 @@ Said = TypeVar("Said")
 
 
 def plainly(name: str) -> str:
-    """``aquatic_mammals`` -> ``aquatic mammals``."""
+    """Replace underscores: ``aquatic_mammals`` -> ``aquatic mammals``."""
     return name.replace("_", " ")
 
 
 class Known(dict[str, Said]):
-    """What is known by name; of a name that no list has, what ``other`` makes of it."""
+    """Labels or styles by name. ``other`` makes the entries of unknown names."""
 
     def __init__(self, known: Mapping[str, Said], other: Callable[[str], Said]) -> None:
         super().__init__(known)
@@ -56,15 +56,15 @@ DATASETS = {
     DIGITS: "Digits",
 }
 PUBLISHED_IMAGES = (CIFAR10, CIFAR100, SUPER, UTKFACE, ADIENCE)
-"""The image sets of the paper; the digits are ours."""
+"""Image data sets of the paper. The digits are our addition."""
 IMAGES = (*PUBLISHED_IMAGES, DIGITS)
 OF_THINGS = (CIFAR10, DIGITS)
-"""Data sets whose pictures show no person. A picture of a person is nothing to print or to pass on."""
+"""Data sets whose pictures show no person. Pictures of people are neither printed nor stored."""
 
 ORIGINS = Known({"lossy": "re-encoded"}, str)
-"""What the origins of data are called, where not as in the rows."""
+"""Printed names of data origins, if they differ from the names in the rows."""
 NO_METHOD = "none"
-"""What the method is called where an audit draws its own populations: there is no place to name."""
+"""Method name of audits that draw their own populations and have no model."""
 METHODS = Known({
     "given": "given rule",
     "given_proxy": "given rule, a proxy",
@@ -73,22 +73,22 @@ METHODS = Known({
     "linear_regression": "linear regression",
     "svm": "RBF-SVM",
 }, lambda name: method_style(name).label)  # fmt: skip
-"""The methods that :data:`fairness_audits.results.style.METHODS` does not have."""
+"""Names of the methods that are not in :data:`fairness_audits.results.style.METHODS`."""
 FOR_THE_PAPER = "logistic"
-"""The method that the paper on permutation tests trains: logistic regression."""
+"""Method of the paper on permutation tests: logistic regression."""
 
 WGAN, EXACT, STOCHASTIC, COUNTERFACTUAL, ENTROPIC = "wgan", "exact", "stochastic", "counterfactual", "entropic"
 MAPS = Known({
     EXACT: MethodStyle("exact transport", "#D55E00", "s", (0, (5, 1.5))),
     WGAN: MethodStyle("WGAN", "#0072B2", "o", "-"),
     STOCHASTIC: MethodStyle("stochastic (Seguy et al.)", "#00875F", "^", (0, (5, 1.5, 1, 1.5))),
-    # The project's own choice; the others are the paper's.
+    # Our addition. The paper has the other maps.
     ENTROPIC: MethodStyle("entropic, debiased", "#8C5A2B", "X", (0, (3, 1, 1, 1, 1, 1))),
     COUNTERFACTUAL: MethodStyle("causal counterfactual", "#B5478F", "D", (0, (1, 1.2))),
 }, lambda name: replace(method_style(name), label=plainly(name)))  # fmt: skip
 EVERYONE, NEGATIVES, POSITIVES = "everyone", "negatives", "positives"
 CONDITIONS = {EVERYONE: "", NEGATIVES: "ground-truth negatives", POSITIVES: "ground-truth positives"}
-"""The true label that both groups are restricted to."""
+"""True label to which both groups are restricted."""
 POSITIVE, NEGATIVE = "positive", "negative"
 FLIPSETS = {POSITIVE: "F+", NEGATIVE: f"F{MINUS}"}
 FLIPSETS_DRAWN = {POSITIVE: "$F^+$", NEGATIVE: "$F^-$"}
@@ -114,7 +114,7 @@ DECISIONS = {
     ADULT: ("income above 50,000", "below"),
     COMPAS: ("predicted to reoffend", "predicted not to"),
 }
-"""How a favourable and an unfavourable (or high and low) decision is called, for women and the like."""
+"""Names of the favourable and the unfavourable (or high and low) decision, to follow the name of a group."""
 FEATURES = {
     SSL: {
         "age": "age at latest arrest",
@@ -125,10 +125,10 @@ FEATURES = {
     },
     LAW: {"UGPA": "GPA", "sex=Female": "female", "sex=Male": "male"},
 }
-"""Where a feature's own name is not what the paper calls it."""
+"""Printed names of features, if the paper's names differ from those in the data."""
 
 NULLS = {"uncorrelated": "Uncorrelated", "independent": "Independence"}
-"""The two hypotheses of Table 1 on permutation tests."""
+"""The two null hypotheses of Table 1 in the paper on permutation tests."""
 FAIRTEST, UNSTUDENTIZED, STUDENTIZED, SMOOTHED = "fairtest", "unstudentized", "studentized", "studentized_smoothed"
 LIFT, BOOTSTRAP = "lift", "bootstrap"
 TESTS = Known({
@@ -158,7 +158,7 @@ ATTRIBUTES = Known({"sex": "gender", "race": "race"}, plainly)
 
 DEEPFOOL, CARLINI_WAGNER, SMOOTHING = "deepfool", "carlini_wagner", "smoothing"
 FMN = "fmn"
-"""The study's own upper bound: from DeepFool's image on, the tightest of its attacks."""
+"""Our additional upper bound: FMN started from the image of DeepFool, the tightest of the attacks."""
 DISTANCES = {
     EXACT: MethodStyle("exact", "#222222", "o", "-"),
     DEEPFOOL: MethodStyle("DeepFool", "#0072B2", "s", (0, (5, 1.5))),
@@ -166,15 +166,15 @@ DISTANCES = {
     FMN: MethodStyle("FMN", "#B5478F", "v", "-"),
     SMOOTHING: MethodStyle("randomized smoothing", "#00875F", "D", (0, (1, 1.2))),
 }
-"""The distances to the decision boundary: exact, by the attacks, and certified."""
+"""Distances to the decision boundary: exact, by attacks, and certified."""
 ESTIMATES = (DEEPFOOL, CARLINI_WAGNER, FMN, SMOOTHING)
-"""Of them those that any network has."""
+"""Distances that are defined for any network."""
 UNITS = "L2, pixels in [0, 1]"
-"""Of every distance between images."""
+"""Unit of all distances between images."""
 
 LOGISTIC = "logistic_regression"
 CONVOLUTIONAL = ("alexnet", "vgg19", "resnet50", "densenet121", "squeezenet1_0")
-"""The five of torchvision, trained on every data set, of which 755 comparisons are made."""
+"""The five torchvision networks, trained on every data set, with 755 comparisons in total."""
 OWN = {
     CIFAR10: "deep_cnn",
     CIFAR100: "deep_cnn_cifar100",
@@ -183,7 +183,7 @@ OWN = {
     ADIENCE: "adience_classifier",
     DIGITS: "utk_classifier",
 }
-"""The sixth network of a data set in Table 1, by the number of its comparisons."""
+"""The sixth network of each data set in Table 1, inferred from the number of comparisons."""
 NETWORKS = Known({
     LOGISTIC: "logistic regression",
     "deep_cnn": "Deep CNN",
@@ -202,9 +202,9 @@ NETWORKS = Known({
 GENDER, RACE = "gender", "race"
 PARTITIONS = Known({"superclass": "class", "digit": "class", "age": "class (age)"}, plainly)
 FIRST, MIDDLE, LAST = "first", "middle", "last"
-"""Checkpoints of a training."""
+"""Names of checkpoints."""
 PAPER, CORRECT = "paper", "correct"
-"""Denominators of I_P: all members of P, as in the paper, or those classified correctly, as in the authors' program."""
+"""Denominators of I_P: all members of P, as in the paper, or the correctly classified ones, as in the authors' code."""
 DENOMINATORS = {PAPER: "all members", CORRECT: "correct members"}
 
 
@@ -213,22 +213,22 @@ datasets_in, networks_in, distances_in = (partial(ordered, order=of) for of in (
 
 
 def dataset_label(name: str) -> str:
-    """``ssl`` -> ``Strategic Subject List``."""
+    """Return the printed name of a data set: ``ssl`` -> ``Strategic Subject List``."""
     return DATASETS.get(name, plainly(name).capitalize())
 
 
 def datasets_named(names: Iterable[str]) -> str:
-    """``Adult and COMPAS``, each once."""
+    """Enumerate the distinct data sets: ``Adult and COMPAS``."""
     return enumerated(dict.fromkeys(map(dataset_label, names)))
 
 
 def group_label(level: str, dataset: str = "") -> str:
-    """``Female`` -> ``women``."""
+    """Return the printed name of a group: ``Female`` -> ``women``."""
     return GROUPS_OF_A_DATASET.get((dataset, level), GROUPS.get(level, level))
 
 
 def flipset_label(dataset: str, flipset: str, source: str) -> str:
-    """``women hired, counterparts not hired``: who is in a flipset."""
+    """Describe the members of a flipset: ``women hired, counterparts not hired``."""
     favoured, other = DECISIONS.get(dataset, ("decided for", "decided against"))
     if flipset == NEGATIVE:
         favoured, other = other, favoured
@@ -236,10 +236,10 @@ def flipset_label(dataset: str, flipset: str, source: str) -> str:
 
 
 def feature_label(name: str, dataset: str) -> str:
-    """What a feature is called in print: ``narcotic_arrests`` -> ``narcotic arrests``."""
+    """Return the printed name of a feature: ``narcotic_arrests`` -> ``narcotic arrests``."""
     return FEATURES.get(dataset, {}).get(name, plainly(name))
 
 
 def feature_named(label: str, names: Sequence[str], dataset: str) -> str:
-    """The feature that is printed as ``label``."""
+    """Return the feature with the printed name ``label``."""
     return {feature_label(name, dataset): name for name in names}[label]

@@ -1,4 +1,4 @@
-"""Where a run's configuration departs from the published one."""
+"""Differences between the configuration of a run and the published configuration."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pipeline.report import labels as w
 from pipeline.report.selection import text_of
 
 GROUPS = ("dataset", "method", "transport", "audit")
-"""Of a point; not every point has a transport map."""
+"""Configuration groups of a point. ``transport`` is optional."""
 
 NEUTRAL = (
     *("method.threads", "transport.threads", "audit.examples"),
     *("audit.bootstraps", "audit.permutations", "audit.noise_deals", "audit.noise_people"),
 )
-"""Configured values that do not change what a number means: threads, draws, examples."""
+"""Configured values that do not change the meaning of a number: threads, draws, examples."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """A value in the configuration of a point that is not the published one."""
+    """A configured value of a point that differs from the published value."""
 
     block: str
     dataset: str
@@ -34,7 +34,7 @@ class Reduction:
     transport: str = ""
 
     def concerns(self, place: Mapping[str, Any]) -> bool:
-        """Whether it applies to a place; a key that the place lacks matches any value."""
+        """Return whether the reduction applies to a setting. Keys missing from the setting match any value."""
         own = {name: getattr(self, name) for name in ("block", "dataset", "method", "transport")}
         return all(not value or place.get(name, value) == value for name, value in own.items())
 
@@ -48,9 +48,9 @@ class Reduction:
 def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[str, Any]]) -> tuple[Reduction, ...]:
     """Return the differences between the points of a run and the same points as published, without repetitions.
 
-    A point is ``{"block", "dataset": {"name", ...}, "method": {...}, "audit": {...}, "repetitions"}``, with a
-    ``"transport": {...}`` where there is one. Both lists hold the same points in the same order. Fewer repetitions
-    widen an interval and leave each repetition as published, so they are not counted here: the stamp states them.
+    A point is ``{"block", "dataset": {"name", ...}, "method": {...}, "audit": {...}, "repetitions"}``, optionally with
+    ``"transport": {...}``. Both lists hold the same points in the same order. Fewer repetitions widen an interval but
+    leave each repetition as published, so they are not counted here. The stamp states them.
     """
     found: dict[Reduction, None] = {}
     for here, there in zip(points, published, strict=True):
@@ -62,7 +62,7 @@ def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[
 
 
 def departures(reductions: Sequence[Reduction]) -> list[str]:
-    """Return one text for each group of methods and datasets with the same differences.
+    """Return one text per group of methods and data sets with the same differences.
 
     ``SenSR on Adult: method.iterations 100 (published: 20,000), method.learning_rate 0.001 (published: 10^-5)``.
     """
@@ -78,7 +78,7 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
 
 
 def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield ``("method.learning_rate", 0.0001)`` and so on for every value of a point."""
+    """Yield every value of a point with its key, such as ``("method.learning_rate", 0.0001)``."""
     for group in GROUPS:
         for key, value in point.get(group, {}).items():
             if key not in ("name", "kind"):
@@ -86,7 +86,7 @@ def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def values(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the same with a pair for each value of a mapping, and the repetitions."""
+    """Yield the pairs of :func:`flat` with mappings flattened too, and the repetitions."""
     for key, value in flat(point):
         if isinstance(value, Mapping):
             yield from ((f"{key}.{name}", item) for name, item in value.items())

@@ -1,13 +1,13 @@
-"""A study's reference: the part of a finished run that its tables and figures read, small enough to be committed.
+"""The reference of a study: the data of a finished run that its artefacts read, small enough to be committed.
 
 Inputs from :func:`recording` record which arrays are read while the artefacts are drawn. :func:`recorded` keeps these
-arrays, the facts and training curves of classifiers, and the descriptions of data sets. The tidy rows are kept whole.
+arrays, the facts and training curves of classifiers, the summaries of data sets, and all tidy rows.
 
-``COMMITTED`` lists the arrays of each audit that a reference may hold, and how; ``PARAMETERS`` those of a classifier.
-Any other array is an error. No row of a real table is kept, and no picture of a person. Features of people
-who are not simulated are sorted, each column by itself, among the people of the same decisions: every histogram and
-mean of a group or flipset stays as it is, and what stood in one row no longer does. Large arrays keep ``DIGITS``
-digits, more than a figure shows.
+``COMMITTED`` lists the arrays of each audit that a reference may hold, and how it stores them; ``PARAMETERS`` lists
+those of a classifier. Any other array is an error. No row of a real table and no picture of a person is stored. The
+features of people who are not simulated are sorted column by column among the people with the same decisions. This
+keeps every histogram and mean of a group or flipset, but breaks up the rows. Large arrays are rounded to ``DIGITS``
+digits, which is more than a figure shows.
 """
 
 from collections import UserDict
@@ -26,11 +26,11 @@ from pipeline.report.inputs import Inputs, as_text
 from pipeline.values import AuditResult
 
 LARGE = 4096
-"""Numbers from which an array is rounded, and parameters are no longer kept."""
+"""Size from which an array is rounded, and from which parameters are not kept."""
 DIGITS = 8
-"""Significant digits of the numbers of a large array."""
+"""Significant digits of large arrays."""
 SIDES = ("", "_reverse")
-"""Suffixes of an audit's arrays, by the direction of the map."""
+"""Suffixes of an audit's array names for the two directions of the map."""
 
 
 class How(Enum):
@@ -58,8 +58,8 @@ COMMITTED: Mapping[str, Mapping[str, How]] = {
     },
     "loss_ratio": dict.fromkeys(("rows", "original_loss", "attacked_loss"), How.AS_IT_IS),
     "loss_ratio_validity": dict.fromkeys(("quantile_levels", "quantiles_loss", "quantiles_error"), How.AS_IT_IS),
-    # Besides these the partitions of the data set: of a test image its groups, whether it is classified correctly and
-    # its distances.
+    # Per test image: whether it is classified correctly, and its distances. The partitions of the data set, its groups,
+    # are also allowed.
     "robustness_bias": {
         "correct": How.AS_IT_IS,
         **{
@@ -74,13 +74,13 @@ COMMITTED: Mapping[str, Mapping[str, How]] = {
         **dict.fromkeys(("example_images", "example_perturbed"), How.PICTURES),
     },
 }
-"""The arrays of each audit (a module of ``fairness_audits.audits``) that a reference may hold, and how."""
+"""Arrays of each audit (a module of ``fairness_audits.audits``) that a reference may hold, and how it stores them."""
 PARAMETERS = ("coef", "weight")
-"""The parameters of a classifier that a reference may hold: none of these is a training row, as a support vector is."""
+"""Classifier parameters that a reference may hold. None is a training row, unlike support vectors."""
 
 
 class RecordedArrays(UserDict[str, Array]):
-    """Arrays that record which of them were read."""
+    """Arrays that record which of them are read."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self.read: set[str] = set()
@@ -102,7 +102,7 @@ def first(arrays: Mapping[str, Array], name: str) -> Array:
 
 
 class RecordedAudit:
-    """An audit that records which of its arrays were read, and whether its rows were."""
+    """An audit that records which of its arrays are read, and whether its rows are read."""
 
     def __init__(self, result: AuditResult) -> None:
         self.result = result
@@ -124,7 +124,7 @@ def recording(inputs: Inputs) -> Inputs:
 
 
 def recorded(drawn: Inputs) -> Inputs:
-    """Return what was read of inputs from :func:`recording`: enough to draw the same again.
+    """Return the parts that were read of inputs from :func:`recording`. They suffice to draw the same artefacts.
 
     Raises ValueError for an array that a reference may not store.
     """
@@ -139,7 +139,7 @@ def recorded(drawn: Inputs) -> Inputs:
 
 
 def grid(inputs: Inputs) -> list[str]:
-    """Return the parts that the study declares, run or not."""
+    """Return the parts of the grid that the study declares, whether they were run or not."""
     return sorted({*parts(inputs), *(one["part"] for one in left_out(inputs))})
 
 
@@ -149,14 +149,14 @@ def parts(inputs: Inputs) -> list[str]:
 
 
 def left_out(inputs: Inputs, but: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Return the points of the grid that were not run, without those of some parts."""
+    """Return the points of the grid that were not run, except those of some parts."""
     return [one for one in inputs.config.get("left_out", ()) if one["part"] not in but]
 
 
 def joined(run: Inputs, earlier: Inputs) -> Inputs:
     """Join a run of some parts of a study with an earlier run of the other parts.
 
-    Data sets and classifiers of both are those of the later run.
+    If both runs have a data set or classifier, that of the later run is kept.
     """
     own = parts(run)
     others = [point["keys"] for point in earlier.points if point["part"] not in own]
@@ -194,22 +194,22 @@ def joined(run: Inputs, earlier: Inputs) -> Inputs:
 
 
 def committed(result: AuditResult, partitions: Mapping[str, Sequence[str]], key: str = "") -> dict[str, Array]:
-    """Return an audit's arrays as a reference may hold them, see :data:`COMMITTED`.
+    """Return an audit's arrays in the form that a reference may hold, see :data:`COMMITTED`.
 
     Parameters
     ----------
     result : AuditResult
-        Of n people, m of them in the target group. Of one direction ``decision`` and ``decision_image`` (n,) say which
-        cell a person is in.
+        An audit of n people in the source group and m in the target group. For each direction, ``decision`` and
+        ``decision_image`` (n,) determine a person's cell.
     partitions : mapping
-        The names of the levels of the data set's partitions, by the name of the array that holds their codes.
+        Names of the levels of the data set's partitions, by the name of the array with their codes.
     key : str
-        What errors call the audit.
+        Name of the audit in errors.
 
     Raises
     ------
     ValueError
-        For an array that is not declared, a picture of a person, and people whose rows would stay whole.
+        If an array is not declared, a picture may show a person, or a person's row would remain intact.
     """
     declared = COMMITTED.get(result.audit, {})
     found: dict[str, Array] = {}
@@ -241,14 +241,14 @@ def committed(result: AuditResult, partitions: Mapping[str, Sequence[str]], key:
 
 
 def _is_partition(array: Array, levels: Sequence[str] | None) -> bool:
-    """Whether an array has codes of these levels, or -1."""
+    """Return whether an array has codes of these levels, or -1."""
     if levels is None or array.ndim != 1 or array.dtype.kind != "i":
         return False
     return bool(((array >= -1) & (array < len(levels))).all())
 
 
 def _cells(arrays: Mapping[str, Array], side: str, place: str) -> Array:
-    """Return the cell of each person, by the decisions about them and about their counterpart: (n,)."""
+    """Return the cell of each person (n,), the decisions about the person and the counterpart."""
     decisions = [arrays.get(f"{name}{side}") for name in ("decision", "decision_image")]
     if any(one is None for one in decisions):
         raise ValueError(f"{place}: sorting it needs the arrays decision{side} and decision_image{side}")
@@ -257,7 +257,7 @@ def _cells(arrays: Mapping[str, Array], side: str, place: str) -> Array:
 
 
 def _each_column_sorted(array: Array, cell: Array) -> Array:
-    """Sort each column by itself among the rows of each cell."""
+    """Sort each column separately within each cell."""
     values = np.array(array)
     for code in np.unique(cell):
         values[cell == code] = np.sort(values[cell == code], axis=0)
@@ -270,14 +270,14 @@ def rounded(array: Array) -> Array:
         return array
     with np.errstate(divide="ignore", invalid="ignore"):
         magnitude = np.where((array == 0) | ~np.isfinite(array), 0, np.floor(np.log10(np.abs(array))))
-        # Smaller ones than 1e-37 are as good as 0.
+        # Numbers below 1e-37 are treated as 0.
         unit = 10.0 ** (DIGITS - 1 - np.maximum(magnitude, -37))
         return np.round(array * unit) / unit
 
 
 def _recorded_audit(key: str, audit: RecordedAudit, partitions: Mapping[str, Sequence[str]]) -> AuditResult:
     result = audit.result
-    # Who is in which cell tells what belongs together, whether or not it was read.
+    # The decisions are always kept, because the cells determine the sorting.
     names = audit.arrays.read | {name for name in result.arrays if name.startswith("decision")}
     arrays = {
         name: result.arrays[name] if name in names else result.arrays[name][:1]
@@ -289,7 +289,7 @@ def _recorded_audit(key: str, audit: RecordedAudit, partitions: Mapping[str, Seq
 
 
 def _recorded_classifier(key: str, one: Classifier) -> Classifier:
-    """Keep the small parameters that were read; the others become empty arrays with the same repetitions."""
+    """Keep the small parameters that were read. The others become empty arrays with the same repetitions."""
     arrays = cast(RecordedArrays, one.parameters)
     read = {name for name, array in arrays.data.items() if name in arrays.read and array.size < LARGE}
     if unknown := sorted(read - set(PARAMETERS)):

@@ -1,7 +1,7 @@
-"""Which tables and figures a study has, and the functions that make them.
+"""The tables and figures of each study, and the functions that make them.
 
 The package of a study lists its artefacts (``ARTEFACTS``) with the modules that make them. The workflow reads this list
-and imports none of the modules. A decorator in the module gives a function its caption:
+without importing the modules. A decorator in the module gives a function its caption:
 
     @artefact("How stable each map is.")
     def figure_2(inputs: Inputs) -> Picture:
@@ -24,20 +24,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Declared:
-    """A table or a figure of a study, and the module that makes it."""
+    """A table or figure of a study, and the module that makes it."""
 
     name: str
     module: str
 
     @property
     def kind(self) -> str:
-        """``table`` or ``figure``."""
+        """Return ``table`` or ``figure``."""
         return "figure" if self.name.startswith("figure") else "table"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The caption of an artefact, and the function that makes the artefact of a study's inputs."""
+    """The caption of an artefact, and the function that makes it from the inputs of a study."""
 
     caption: str
     make: Callable[..., Any]
@@ -47,9 +47,9 @@ _recipes: dict[Declared, Recipe] = {}
 
 
 def artefact(caption: str, name: str = "", **arguments: Any) -> Callable[[Function], Function]:
-    """Make the decorated function, called with ``arguments``, the recipe of an artefact.
+    """Register the decorated function, called with ``arguments``, as the recipe of an artefact.
 
-    The artefact has the function's name if no other ``name`` is given. Raises ValueError if the study does not list it.
+    The artefact has the function's name by default. Raises ValueError if the study does not list it.
     """
 
     def register(function: Function) -> Function:
@@ -67,7 +67,7 @@ def artefact(caption: str, name: str = "", **arguments: Any) -> Callable[[Functi
 def declared(study: str) -> tuple[Declared, ...]:
     """Return every artefact of a study, in the order of the page.
 
-    Raises ValueError if the study lists no artefacts, or one name twice.
+    Raises ValueError if the study lists no artefacts or lists a name twice.
     """
     package = f"pipeline.report.{study}"
     listed = getattr(importlib.import_module(package), "ARTEFACTS", ())
@@ -81,7 +81,7 @@ def declared(study: str) -> tuple[Declared, ...]:
 
 
 def find(study: str, name: str) -> Recipe:
-    """Return how an artefact is made. Raises ValueError, with the nearest name, if the study has no such artefact."""
+    """Return the recipe of an artefact. Raises ValueError, with the nearest name, if the study has no such artefact."""
     known = {each.name: each for each in declared(study)}
     if name not in known:
         near = nearest(name, known)
@@ -93,7 +93,7 @@ def find(study: str, name: str) -> Recipe:
 
 
 def label(name: str, names: list[str]) -> str:
-    """Return the number of an artefact: as published for ``table_3``, else S1, S2, ... in the order of the page.
+    """Return the number of an artefact: the published one for ``table_3``, else S1, S2, ... in the order of the page.
 
     The comparison has no number.
     """

@@ -1,15 +1,14 @@
-r"""A run's numbers against the reference's: what must be equal, and what may differ by chance.
+r"""Regression check of a run against a reference: which numbers must be equal, and which may differ by chance.
 
-A number is one of the tidy rows: its block, dataset, method, audit, map, statistic and settings, and its repetition.
-Where a point of the grid has the settings and the data that it had in the reference, all of its randomness is seeded
-alike: each repetition that both have must give the same number,
+A number is identified by its block, dataset, method, audit, map, statistic, settings and repetition in the tidy rows.
+If a point of the grid has the same settings and data in the run and in the reference, its random seeds are the same.
+Each repetition in both must then give the same number,
 
 .. math:: |x - x'| \le 10^{-9} \max(1, |x'|).
 
-On another processor a training may end elsewhere, since rounding decides where. So the means over the repetitions of
-what is not equal, and of points with other settings (of another scale), are compared by Welch's test, adjusted by
-Holm's method within the point. That other settings differ is no fault; the number of such means says how much the
-scale matters.
+On another processor a training may converge differently because of rounding. The means over the repetitions of unequal
+numbers, and of points with other settings (another scale), are therefore compared by Welch's test, adjusted by Holm's
+method within the point. Differences under other settings are no error; their number shows how much the scale matters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,18 +27,18 @@ TOLERANCE = 1e-9
 POINT = ("block", "dataset", "method", "transport")
 SAME, OTHER = "same settings", "other settings"
 APART = {"study", "scale", "origin", "repetition", "value"}
-"""Columns that are not part of what is asked; the origin of the data decides whether equality is."""
+"""Columns that do not identify a number. The origin of the data decides whether equality is required."""
 
 
 def regression_check(run: Inputs, reference: Inputs) -> pd.DataFrame:
-    """One line for each point (block, dataset, method, map) that both have.
+    """Compare the points (block, dataset, method, map) that both have, one line per point.
 
-    Columns: those of ``POINT``; ``settings``, whether they are the same; ``numbers`` in both, how many are ``equal``,
-    and the ``largest`` difference relative to max(1, |x'|); ``tested`` means and how many ``differ``.
+    The columns are those of ``POINT``, ``settings`` (the same or other), the ``numbers`` in both, how many are
+    ``equal``, the ``largest`` difference relative to max(1, |x'|), the ``tested`` means and how many ``differ``.
     """
     ours, theirs = (_point_columns(inputs.rows) for inputs in (run, reference))
     keys = sorted((set(ours.columns) & set(theirs.columns)) - APART)
-    # A setting that one side lacks must be unset on the other, or it is another question.
+    # If one side lacks a setting, only rows of the other side without that setting are comparable.
     for rows, other in ((ours, theirs), (theirs, ours)):
         for name in set(rows.columns) - set(other.columns) - APART:
             rows.drop(rows.index[rows[name].notna()], inplace=True)
@@ -54,7 +53,7 @@ def regression_check(run: Inputs, reference: Inputs) -> pd.DataFrame:
 
 
 def summary(lines: pd.DataFrame) -> list[str]:
-    """What the lines come to, a sentence for the points with the same settings and one for the others."""
+    """Summarise the lines: one sentence for the points with the same settings, one for the others."""
     same, other = (lines[lines["settings"] == settings] for settings in (SAME, OTHER))
     texts = []
     if len(same):
@@ -84,7 +83,7 @@ def _point_columns(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _moved(run: Inputs, reference: Inputs) -> set[tuple[str, ...]]:
-    """The points whose settings are not those of the reference, or which it does not have."""
+    """Return the points whose settings differ from the reference, or that the reference lacks."""
     sides: list[dict[tuple[str, ...], list[Mapping[str, Any]]]] = [{}, {}]
     for found, inputs in zip(sides, (run, reference), strict=True):
         for point in inputs.points:
@@ -102,7 +101,7 @@ def _line(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], same: b
         columns = [*keys, "repetition"]
         both = ours[[*columns, "value"]].merge(theirs[[*columns, "value"]], on=columns)
         difference = (both["value_x"] - both["value_y"]).abs() / both["value_y"].abs().clip(lower=1.0)
-        # Two infinities of one sign are equal.
+        # Infinities of the same sign are equal.
         difference = difference.where(both["value_x"] != both["value_y"], 0.0)
         equal = difference <= TOLERANCE
         largest = float(difference.to_numpy().max(initial=0.0))
@@ -115,7 +114,7 @@ def _line(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], same: b
 
 
 def _means(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Mean, standard deviation and number of the repetitions of each quantity that has at least two."""
+    """Compute mean, standard deviation and number of repetitions of each quantity with at least two."""
     found = rows.groupby(list(keys), dropna=False, observed=True)["value"].agg(["mean", "std", "count"])
     return found[found["count"] > 1].reset_index()
 

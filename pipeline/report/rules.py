@@ -1,34 +1,35 @@
-"""How a published number of each kind is compared with ours: a p-value or equality, and the interval of the difference.
+"""Rules that compare published numbers with ours: a p-value or equality, and the interval of the difference.
 
-Ours less published, d, of two estimates (mean or share, standard deviation s, number n) at a level such as .95. A
-printed number stands for all that round to it: tests take d to the nearest of them, and intervals are widened by
-``rounding``.
+Let d be ours minus published, for two estimates (mean or share, standard deviation s, number n) at a level such as .95.
+A printed number represents all values that round to it. Tests take d to the nearest such value, and intervals are
+widened by ``rounding``. The rule depends on the kind of number:
 
 * ``mean``: Welch's test, t = d / sqrt(s1^2 / n1 + s2^2 / n2) with the Welch-Satterthwaite degrees of freedom f, and its
-  interval d -+ t_{(1 + level)/2, f} sqrt(s1^2 / n1 + s2^2 / n2), which holds 0 exactly where the test does not reject.
-* ``run``, one number x without a spread against n repetitions, is a predictive check: t = d / (s sqrt(1 + 1/n)),
-  n - 1 degrees of freedom. For independent normal draws with the same law x - mean has the variance
-  sigma^2 (1 + 1/n). The interval is that of our mean less one more draw like ours, about the difference that was found.
-* ``proportion`` of repetitions or simulations is a predictive check too: the published k of n under our rate. With
-  k' of n' of ours and a uniform prior on the rate, k is beta-binomial with parameters n, k' + 1, n' - k' + 1, and
+  interval d -+ t_{(1 + level)/2, f} sqrt(s1^2 / n1 + s2^2 / n2). The interval contains 0 if and only if the test does
+  not reject.
+* ``run``, one number x without a spread against n repetitions: a predictive check, t = d / (s sqrt(1 + 1/n)) with
+  n - 1 degrees of freedom. For independent draws from one normal distribution, x - mean has the variance
+  sigma^2 (1 + 1/n). The interval is the prediction interval of our mean minus one more draw, centred at d.
+* ``proportion`` of repetitions or simulations: a predictive check of the published k of n under our rate. With our
+  k' of n' and a uniform prior on the rate, k is beta-binomial with parameters n, k' + 1, n' - k' + 1, and
   p = 2 min(P(K <= k), P(K >= k)). The interval is Newcombe's hybrid score interval (Statistics in Medicine 17, 1998,
   method 10) from Wilson's intervals [l_i, u_i] of both shares: d - sqrt((p1 - l1)^2 + (u2 - p2)^2),
   d + sqrt((u1 - p1)^2 + (p2 - l2)^2).
-* ``variance`` over n groups or draws: the F test of two variances, F = s^2 / s'^2 with the degrees of freedom of both;
-  the interval is that of their ratio, times the published one.
-* ``constant`` (a row count, a hyperparameter), ``reading`` off a figure: equal within the rounding, or within the error
-  of reading.
+* ``variance`` over n groups or draws: the F test of two variances, F = s^2 / s'^2, with the degrees of freedom of both.
+  The interval is the interval of their ratio, multiplied by the published variance.
+* ``constant`` (a row count, a hyperparameter) and ``reading`` off a figure: equality within the rounding or within the
+  reading error.
 
-A share for which no published count could be rejected is not compared.
+A share is not compared if no published count could be rejected.
 
-Equivalence is shown by two one-sided tests (TOST) at level .05: the whole 90 % interval lies within a margin about 0.
-The margin is ``MEAN_MARGIN`` published standard deviations for a mean, and ``SHARE_MARGIN`` for a share. One number
-without a spread has no margin: one more draw cannot be shown to be equal.
+Equivalence is shown by two one-sided tests (TOST) at level .05: the 90 % interval lies within a margin about 0. The
+margin is ``MEAN_MARGIN`` published standard deviations for a mean and ``SHARE_MARGIN`` for a share. A single number
+without a spread has no margin, because one more draw cannot be shown to be equal.
 
-Each comparison has a power. For means it is the chance that truly equal means are shown to agree. For a predictive
-check it is the chance that the check rejects a published number whose law is shifted: a rate by ``SHARE_SHIFT``
-towards the farther end, a run by ``RUN_SHIFT`` of our standard deviations. A check that does not reject and has power
-``ENOUGH_POWER`` finds the published number consistent with ours.
+Each comparison has a power. For means it is the probability that truly equal means are shown to agree. For a predictive
+check it is the probability that the check rejects a published number from a shifted distribution. The shift is
+``SHARE_SHIFT`` towards the farther end for a rate and ``RUN_SHIFT`` of our standard deviations for a run. If the check
+does not reject and has power ``ENOUGH_POWER``, the published number is consistent with ours.
 """
 
 import math
@@ -44,18 +45,18 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
 
 MEAN_MARGIN = 1.5
-"""The largest difference of two means that counts as agreement, in published standard deviations."""
+"""Largest difference of two means that counts as agreement, in published standard deviations."""
 SHARE_MARGIN = 0.1
-"""The largest difference of two shares that counts as agreement."""
+"""Largest difference of two shares that counts as agreement."""
 SHARE_SHIFT, RUN_SHIFT = 0.5, 4.0
-"""The shifts for which the power of a predictive check is stated: of a rate, and in standard deviations of a run."""
+"""Shifts at which the power of a predictive check is computed: of a rate, and of a run in standard deviations."""
 ENOUGH_POWER = 0.8
-"""The least power of a predictive check whose passing says something."""
+"""Smallest power at which a passed predictive check is informative."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A p-value before adjustment or, for constants and readings, equality; the difference and its interval's ends."""
+    """An unadjusted p-value, or equality for constants and readings, with the difference and its interval."""
 
     p: float = math.nan
     equal: bool | None = None
@@ -63,12 +64,12 @@ class Outcome:
     low: float = math.nan
     high: float = math.nan
     equivalent: bool = False
-    """Whether TOST shows equivalence."""
+    """True if TOST shows equivalence."""
     power: float = math.nan
 
 
 def means(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
-    """Welch's test and interval. Without any spread on both sides p is 1 for d = 0 and 0 otherwise."""
+    """Compute Welch's test and interval. If neither side has a spread, p is 1 for d = 0 and 0 otherwise."""
     gap = ours.value - published.value
     nearest = max(abs(gap) - rounding, 0.0)
     error, freedom = _standard_error(published, ours)
@@ -80,7 +81,7 @@ def means(published: Estimate, ours: Estimate, rounding: float, level: float) ->
 
 
 def _standard_error(*sides: Estimate) -> tuple[float, float]:
-    """Standard error of the difference of two means, and the Welch-Satterthwaite degrees of freedom."""
+    """Return the standard error of the difference of two means and the Welch-Satterthwaite degrees of freedom."""
     squares = [side.std**2 / side.n for side in sides]
     if sum(squares) == 0:
         return 0.0, math.nan
@@ -89,7 +90,7 @@ def _standard_error(*sides: Estimate) -> tuple[float, float]:
 
 
 def one_run(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
-    """One draw against our n others."""
+    """Compare one published draw with our n draws."""
     gap = ours.value - published.value
     nearest = max(abs(gap) - rounding, 0.0)
     half = rounding + float(student.ppf((1 + level) / 2, ours.n - 1)) * ours.std * math.sqrt(1 + 1 / ours.n)
@@ -101,7 +102,7 @@ def one_run(published: Estimate, ours: Estimate, rounding: float, level: float) 
 
 
 def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
-    """The published k of n under our rate, and Newcombe's interval; what was printed is k of n, not rounded."""
+    """Test the published k of n under our rate, with Newcombe's interval. The count k is exact, not rounded."""
     p, q = ours.value, published.value
     (low, high), (below, above) = wilson(ours, level), wilson(published, level)
     ends = (p - q - math.hypot(p - low, above - q), p - q + math.hypot(high - p, q - below))
@@ -109,7 +110,7 @@ def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -
 
 
 def predictive(ours: Estimate, n: int) -> Array:
-    """p-values of the published counts 0, ..., n given our share."""
+    """Return the p-values of the published counts 0, ..., n given our share."""
     k = round(ours.value * ours.n)
     chance = betabinom.pmf(np.arange(n + 1), n, k + 1, ours.n - k + 1)
     at_most, at_least = np.cumsum(chance), np.cumsum(chance[::-1])[::-1]
@@ -117,12 +118,12 @@ def predictive(ours: Estimate, n: int) -> Array:
 
 
 def could_differ(published: Estimate, ours: Estimate, level: float) -> bool:
-    """Whether the predictive check would reject some published count at level 1 - ``level``."""
+    """Return whether the predictive check would reject some published count at level 1 - ``level``."""
     return bool(predictive(ours, published.n).min() <= 1 - level)
 
 
 def power_of_means(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
-    """The chance that means which are equal are shown to agree by TOST, with these standard deviations."""
+    """Return the probability that TOST shows agreement of equal means with these standard deviations."""
     error, freedom = _standard_error(published, ours)
     if error == 0:
         return 1.0
@@ -131,21 +132,21 @@ def power_of_means(published: Estimate, ours: Estimate, rounding: float, level: 
 
 
 def power_of_shares(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
-    """The chance that the check rejects a count of a rate that is ``SHARE_SHIFT`` from ours, to the farther end."""
+    """Return the probability that the check rejects a count at a rate ``SHARE_SHIFT`` from ours, to the farther end."""
     rate = ours.value - math.copysign(SHARE_SHIFT, ours.value - 0.5)
     chance = binom.pmf(np.arange(published.n + 1), published.n, rate)
     return float(chance[predictive(ours, published.n) <= 1 - level].sum())
 
 
 def power_of_run(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
-    """The chance that the check rejects a run whose mean is ``RUN_SHIFT`` of our standard deviations from ours."""
+    """Return the probability that the check rejects a run with a mean ``RUN_SHIFT`` standard deviations from ours."""
     freedom, shift = ours.n - 1, RUN_SHIFT / math.sqrt(1 + 1 / ours.n)
     bound = float(student.ppf((1 + level) / 2, freedom))
     return float(nct.sf(bound, freedom, shift) + nct.cdf(-bound, freedom, shift))
 
 
 def variances(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
-    """The two-sided F test of equal variances of normal draws."""
+    """Compute the two-sided F test of equal variances of normal draws."""
     freedom = ours.n - 1, published.n - 1
     printed, low, high = published.value, published.value - rounding, published.value + rounding
     ratio = ours.value / min(max(ours.value, low), high)
@@ -155,22 +156,25 @@ def variances(published: Estimate, ours: Estimate, rounding: float, level: float
 
 
 def wilson(share: Estimate, level: float) -> tuple[float, float]:
-    """(p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n), z the normal (1 + level) / 2 quantile."""
+    """Compute Wilson's interval with the normal (1 + level) / 2 quantile z.
+
+    The ends are (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
+    """
     z, n, p = float(norm.ppf((1 + level) / 2)), share.n, share.value
     half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     middle, size = p + z**2 / (2 * n), 1 + z**2 / n
-    # At shares of 0 and 1 an end is that share, but for rounding.
+    # At shares of 0 and 1 one end equals the share except for rounding errors.
     return max((middle - half) / size, 0.0), min((middle + half) / size, 1.0)
 
 
 def with_wilson(share: Estimate, level: float) -> Estimate:
-    """The share with its Wilson interval."""
+    """Add Wilson's interval to a share."""
     low, high = wilson(share, level)
     return replace(share, low=low, high=high)
 
 
 def equality(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
-    """Equal within ``rounding``, or to nine digits."""
+    """Test equality within ``rounding``, or to nine digits."""
     tolerance = max(0.0 if math.isnan(rounding) else rounding, 1e-9 * abs(published.value))
     return Outcome(equal=bool(abs(ours.value - published.value) <= tolerance * (1 + 1e-9)))
 
@@ -180,22 +184,22 @@ Compare = Callable[[Estimate, Estimate, float, float], Outcome]
 
 @dataclass(frozen=True)
 class Rule:
-    """What the rule of a kind is called, which columns of a published number it reads, and how it compares."""
+    """The rule of a kind of number: its name, the columns of the published number that it needs, and its test."""
 
     called: str
     needs: tuple[str, ...]
     test: Compare
     spread: bool = False
-    """Whether ours must have one."""
+    """Whether our estimate must have a spread."""
     margin: Callable[[Estimate], float] = lambda published: math.nan
-    """The largest difference that is agreement; NaN where none can be shown."""
+    """Largest difference that counts as agreement; NaN if agreement cannot be shown."""
     decides: Callable[[Estimate, Estimate, float], bool] = lambda published, ours, level: True
-    """Whether, at that level, some outcome would differ: else not to differ means nothing."""
+    """Whether some outcome would be rejected at this level. Otherwise a test that does not reject is uninformative."""
     power: Callable[[Estimate, Estimate, float, float], float] = lambda *sides: math.nan
     predictive: bool = False
 
     def compare(self, published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
-        """The test at level 1 - ``level``, TOST at the same level, and the power."""
+        """Compute the test at level 1 - ``level``, TOST at the same level, and the power."""
         found = self.test(published, ours, rounding, level)
         inner = self.test(published, ours, rounding, 2 * level - 1)
         margin = self.margin(published)

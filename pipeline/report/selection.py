@@ -1,4 +1,4 @@
-"""Which rows a number comes from: settings such as ``block=audit; dataset=adult; steps=500``."""
+"""Selection of rows by settings such as ``block=audit; dataset=adult; steps=500``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Setting = Mapping[str, "str | float"]
 
 
 def parse_setting(text: Any) -> dict[str, str | float]:
-    """``"block=audit; dataset=adult; steps=500"`` -> ``{"block": "audit", "dataset": "adult", "steps": 500.0}``.
+    """Parse a setting: ``"block=audit; dataset=adult; steps=500"`` gives the keys block, dataset and steps (500.0).
 
-    What is not text, such as an empty field, is no setting. Raises ValueError for a part without ``=`` and for a key
-    that is there twice.
+    A value that is not text, such as an empty field, gives an empty setting. Raises ValueError for a part without ``=``
+    and for a repeated key.
     """
     setting: dict[str, str | float] = {}
     pieces = text.split(";") if isinstance(text, str) else []
@@ -45,12 +45,12 @@ def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
 
 
 def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Split the rows by statistic: most selections are of one statistic, and a study has many rows."""
+    """Split the rows by statistic. Most selections are of one statistic, so this makes them faster."""
     return {str(name): part for name, part in rows.groupby("statistic", sort=False)}
 
 
 def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
-    """Say which part of ``setting`` first leaves no rows, and which values there are."""
+    """Return which part of ``setting`` first leaves no rows, and which values exist."""
     found = rows
     for key, wanted in setting.items():
         matching = found[_equal(found[key], wanted)]
@@ -63,7 +63,7 @@ def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
 
 
 def text_of(found: Any) -> str:
-    """Return a configured value as text; None means all."""
+    """Return a configured value as text. None means all."""
     if found is None:
         return "all"
     if isinstance(found, (int, float)) and not isinstance(found, bool):
@@ -74,7 +74,7 @@ def text_of(found: Any) -> str:
 
 
 def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
-    """Return one value for each repetition. Raises ValueError for several, with the columns in which they differ."""
+    """Return one value per repetition. Raises ValueError for several, and names the columns in which they differ."""
     if rows["repetition"].duplicated().any():
         again = rows[rows.duplicated("repetition", keep=False)]
         varying = [c for c in rows.columns if c not in ("value", "repetition") and again[c].nunique(dropna=False) > 1]
@@ -85,7 +85,7 @@ def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
 def _equal(column: pd.Series, wanted: str | float) -> np.ndarray:
     if isinstance(wanted, str):
         same = column == wanted
-        # Categories, as which nearly all texts come here, are equal or not; only text itself can be missing.
+        # Nearly all text columns are categories, which compare directly. Only plain text can be missing.
         return np.asarray(same if same.dtype == bool else same.fillna(False), dtype=bool)
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
     return np.isclose(numbers, wanted, rtol=1e-9, atol=0)

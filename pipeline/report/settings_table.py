@@ -1,4 +1,4 @@
-"""The table of a study's settings as configured for the run: a line for each value and where it applies."""
+"""The table of a study's settings as configured for the run: each value, and where it applies."""
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,18 +20,18 @@ from pipeline.report.table import StampedTable, labels
 CONF = Path(__file__).parents[2] / "conf"
 HEADS = {"dataset": "Data", "method": "Model", "transport": "Map", "audit": "Audit", "repetitions": "Repetitions"}
 LONG = 8
-"""A list of more numbers is shown by its first, its last and their count."""
+"""Number of values beyond which a list is shortened to its ends and its length."""
 Location = tuple[str, str, str, str]
 """Data set, model, map and block."""
 PLACES = [fields for size in range(1, 5) for fields in combinations(range(4), size)]
-"""The combinations of a location's parts, smallest first, that may distinguish the values of a setting."""
+"""Combinations of the parts of a location, smallest first, that may distinguish the values of a setting."""
 
 
 def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> StampedTable:
-    """Tabulate every configured value that numbers depend on and that ``conf/`` still has.
+    """Tabulate every configured value that affects numbers and that still exists in ``conf/``.
 
-    If a setting has several values, each has a line with its locations. Values that vary within a location share a
-    line. Raises ValueError if nothing is configured.
+    If a setting has several values, each value has a line with its locations. Values that vary within a location share
+    a line. Raises ValueError if nothing is configured.
     """
     found: dict[tuple[int, str, str], dict[Cell, list[Location]]] = {}
     for point in inputs.points:
@@ -51,13 +51,13 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> S
 
 @functools.cache
 def _is_known(group: str, file: str, key: str) -> bool:
-    """Whether ``conf/<group>/<file>.yaml`` has the key still; of what has no file there every key is known."""
+    """Return whether ``conf/<group>/<file>.yaml`` still has the key. Without such a file every key is known."""
     path = CONF / group / f"{file}.yaml"
     return not path.is_file() or key in yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def _part(group: str, point: Mapping[str, Any]) -> str:
-    """``Data: Law school``; the audits by their plain names."""
+    """Return the heading of a group, such as ``Data: Law school``. Audits have their plain names."""
     name = point[group]["name"] if group != "repetitions" else ""
     called = {"dataset": w.dataset_label, "method": w.METHODS.__getitem__, "transport": lambda kind: w.MAPS[kind].label}
     return f"{HEADS[group]}: {called.get(group, w.plainly)(name)}" if name else HEADS[group]
@@ -71,7 +71,7 @@ def _place(point: Mapping[str, Any]) -> Location:
 
 
 def _cell(value: Any) -> Cell:
-    """A number; a long list by its ends; anything else as text."""
+    """Return a number, the ends of a long list, or text for anything else."""
     if value is None:
         return "not set"
     if isinstance(value, tuple) and len(value) > LONG and all(isinstance(item, (int, float)) for item in value):
@@ -82,7 +82,7 @@ def _cell(value: Any) -> Cell:
 
 
 def _rows(setting: tuple[str, str], having: Mapping[Cell, list[Location]]) -> Iterator[Row]:
-    """A row for each value; one row where there is one value, or where no part of a place tells them apart."""
+    """Yield a row per value, or one row if there is one value or no part of the location distinguishes the values."""
     usual = max(having, key=lambda value: len(having[value]))
     ordered = sorted(having, key=lambda value: (isinstance(value, str), value))
     for fields in PLACES:

@@ -1,4 +1,4 @@
-"""The stamp of an artefact (scale, data, repetitions, computed from its rows), and a figure as a value."""
+"""The stamp of an artefact (scale, data and repetitions, computed from its rows), and a figure as a value."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pipeline.report.reduction import Reduction
 class Stamp:
     """Scale, origins and repetitions of the rows behind an artefact.
 
-    ``repetitions`` hold every number that occurs, largest first. An audit without a model draws its own samples: it has
-    no repetitions of a split. ``twins`` are the datasets that a synthetic stand-in took the place of. ``reductions``
-    say where the run differs from the published one.
+    ``repetitions`` holds the distinct numbers of repetitions, largest first. An audit without a model draws its own
+    samples and has no repetitions of a split. ``twins`` names the data sets that a synthetic twin replaces.
+    ``reductions`` holds the differences from the published configuration.
     """
 
     scale: str
@@ -33,9 +33,9 @@ class Stamp:
     @classmethod
     def of(cls, rows: pd.DataFrame, reductions: Sequence[Reduction] = ()) -> Stamp:
         """Compute the stamp of tidy rows."""
-        # A grid of classifiers has one classifier, not one random split, in each place of the repetition axis.
+        # In a grid of classifiers, the repetition axis numbers the classifiers and not random splits.
         split = rows[rows["theta_1"].isna()] if "theta_1" in rows else rows
-        # Without a model there are trials all the same where there is a transport map.
+        # A transport map has trials even without a model.
         mapped = split["transport"].notna() if "transport" in split else False
         split = split[(split["method"] != w.NO_METHOD) | mapped]
         counted = split.groupby(["block", "dataset", "method"], observed=True)["repetition"].nunique()
@@ -50,13 +50,13 @@ class Stamp:
 
     @property
     def emphatic(self) -> bool:
-        """Whether data or settings of the artefact are not the published ones."""
+        """Return whether data or settings of the artefact differ from the published ones."""
         return bool(self.twins) or bool(self.reductions)
 
     def lines(self) -> tuple[str, ...]:
-        """The stamp as it is printed: one line for scale, repetitions, origin and how much departs, one more for twins.
+        """Return the printed lines: scale, repetitions, origin and number of reductions; then the twins, if any.
 
-        Of what was not run there is the scale alone.
+        Artefacts that were not run have the scale only.
         """
         parts = (f"{self.scale} scale", self._repetitions(), self._origin(), self.departing())
         lines = [sentence(" \u00b7 ".join(filter(None, parts)))]
@@ -66,7 +66,7 @@ class Stamp:
         return tuple(lines)
 
     def departing(self) -> str:
-        """``14 settings not as published``; nothing where all are. The page lists them once for a study."""
+        """Return ``14 settings not as published``, or an empty text. The page lists the settings once per study."""
         count = len({reduction.key for reduction in self.reductions})
         return f"{count:,} setting{'s' * (count != 1)} not as published" if count else ""
 
@@ -89,7 +89,7 @@ class Stamp:
 class Picture:
     """A drawn figure. ``alternative`` describes it for people who cannot see it.
 
-    ``absent`` says in one line why nothing is drawn. The page then shows this line and no picture.
+    If nothing is drawn, ``absent`` gives the reason in one line, and the page shows this line instead of a picture.
     """
 
     figure: Figure
@@ -101,5 +101,5 @@ class Picture:
     caption: str = ""
 
     def finish(self) -> None:
-        """Print the stamp into the figure's margin, and fix the layout once for all formats."""
+        """Print the stamp into the figure's margin and fix the layout for all formats."""
         print_stamp(self.figure, self.stamp.lines(), self.stamp.emphatic)

@@ -1,4 +1,4 @@
-"""A sweep's summary, mean and spread at each of its settings, and the figure that its declaration asks for."""
+"""The summary of a sweep, mean and spread at each setting, and the figure that its file declares."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,19 +20,19 @@ from pipeline.report.stamp import Picture, Stamp
 from pipeline.workflow.sweep import Figure, column
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55
-"""Inches: of a row of panels, and of what stands above and below all of them."""
+"""Height of a row of panels, and of the space above and below the panels, in inches."""
 PLAIN = MethodStyle("", INK, "o", "-")
 MARKERS = "os^Dv<>P*X"
 LIGHTEST = 0.82
-"""Where the sequence of colours ends, short of what cannot be read on white."""
+"""End of the colour sequence: lighter colours are illegible on white."""
 
 
 def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
-    """The rows that the figure is made of, one for each setting, statistic and repetition.
+    """Select the rows of the figure, one per setting, statistic and repetition.
 
-    Raises ValueError for a column or a statistic that the rows do not have, for a value of a filter that no
-    row has, for filters that leave none of a statistic, and where rows of one setting differ in a column that the
-    figure does not name: their mean would mix what is not alike.
+    Raises ValueError for an unknown column, statistic or filter value, and if the filters leave no row of a statistic.
+    Also raises ValueError if rows of one setting differ in a column that the figure does not name, because their mean
+    would mix different quantities.
     """
     columns = sorted(map(str, rows.columns))
     for name in [*figure.axes.values(), *map(column, figure.along), *figure.where]:
@@ -61,7 +61,7 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     if lost := [name for name in shown if name not in set(selected["statistic"])]:
         raise ValueError(f"figure.where leaves no row of {enumerated(lost)}: change it, or do not ask for {lost[0]!r}")
     if figure.against:
-        # Several audits of a model may tell it.
+        # Several audits of a model may report this statistic.
         identity = ["statistic", "repetition", "value", *figure.axes.values()]
         selected = selected[(selected["statistic"] != figure.against) | ~selected.duplicated(identity)]
     setting = ["statistic", "repetition", *figure.axes.values()]
@@ -78,15 +78,15 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
 
 LEVEL = 0.95
 WIDEST, THINNEST = 2.4, 1.0
-"""Line widths, points, of the first and the last line of a panel."""
+"""Line widths of the first and the last line of a panel, in points."""
 
 
 def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
-    """At each setting mean, standard deviation (ddof 1) and number of the finite values, and how many are not.
+    """Compute mean, standard deviation (ddof 1) and number of finite values at each setting, and count the others.
 
-    ``low`` and ``high`` are the ends of the 95 % interval: Wilson's where the statistic is 0 or 1 in every row, and so
-    its mean a share, else Student's for the mean; NaN of a single value.
-    Of a trade-off also the mean of what the statistic is held ``against``, and whether the setting is ``undominated``.
+    ``low`` and ``high`` are the ends of the 95 % interval. It is Wilson's interval if all values of the statistic are 0
+    or 1, so that the mean is a share, and Student's interval of the mean otherwise; NaN for a single value.
+    A trade-off also has the mean of the ``against`` statistic, and whether the setting is ``undominated``.
     """
     selected = chosen(rows, figure)
     finite = selected.assign(value=selected["value"].astype(float).where(np.isfinite(selected["value"].astype(float))))
@@ -103,7 +103,7 @@ def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
 
 
 def _interval(found: Estimate, share: bool) -> tuple[float, float]:
-    """The 95 % interval of a share or of a mean over repetitions."""
+    """Compute the 95 % interval of a share or of a mean over repetitions."""
     if share and found.n:
         return wilson(found, LEVEL)
     interval = found.with_t_interval(LEVEL)
@@ -111,7 +111,7 @@ def _interval(found: Estimate, share: bool) -> tuple[float, float]:
 
 
 def _traded(table: pd.DataFrame, figure: Figure) -> pd.DataFrame:
-    """Each statistic beside the mean of the other, and which settings of a panel no other one beats in both."""
+    """Add the mean of the other statistic, and mark the undominated settings of each panel."""
     axes = list(figure.axes.values())
     other = table[table["statistic"] == figure.against].set_index(axes)["mean"]
     traded = table[table["statistic"] != figure.against].join(other.rename(figure.against), on=axes)
@@ -124,9 +124,10 @@ def _traded(table: pd.DataFrame, figure: Figure) -> pd.DataFrame:
 
 
 def undominated(gain: np.ndarray, loss: np.ndarray) -> np.ndarray:
-    """Which of n points no other one beats: at least their ``gain`` (n,), at most their ``loss`` (n,), better in one.
+    """Return which of n points are undominated, given their ``gain`` (n,) and ``loss`` (n,).
 
-    A point that lacks a number is not among them, and beats none.
+    A point dominates another if it has at least its gain and at most its loss, and is better in one of them. A point
+    with a number that is not finite is not undominated, and dominates no point.
     """
     as_good = (gain[:, None] >= gain) & (loss[:, None] <= loss)
     better = (gain[:, None] > gain) | (loss[:, None] < loss)
@@ -134,10 +135,9 @@ def undominated(gain: np.ndarray, loss: np.ndarray) -> np.ndarray:
 
 
 def drawn(rows: pd.DataFrame, figure: Figure, title: str) -> Picture:
-    """The figure: a panel for each statistic, row and column, a line with its band for each value of ``lines``.
+    """Draw the figure: a panel per statistic, row and column, and a line with a band per value of ``lines``.
 
-    A band is the 95 % interval of :func:`summary`. Later lines are thinner, so that one that lies on another leaves it
-    visible.
+    A band is the 95 % interval of :func:`summary`. Later lines are thinner, so earlier lines below them stay visible.
     """
     table = summary(rows, figure)
     lines = _values(table, figure.axes.get("lines"))
@@ -157,7 +157,7 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str) -> Picture:
         panels[i, 0].set_ylabel(f"{name}\n{_panel_title(figure, 'rows', row)}" if "rows" in figure.axes else name)
     if "lines" in figure.axes:
         pairs = [pair for axes in drawing.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
-        # Not every panel has every line.
+        # Collect the legend from all panels, because not every panel has every line.
         shown = {label: handle for handle, label in pairs}
         look: Any = {"loc": "outside upper center", "ncols": 6, "title_fontsize": 7.5}
         drawing.legend(list(shown.values()), list(shown), title=figure.label(figure.lines), **look)
@@ -179,7 +179,7 @@ def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]
     x = figure.axes["x"]
     parts = [(_look(figure, value, k, lines), _at(table, figure, "lines", value)) for k, value in enumerate(lines)]
     if "lines" in figure.axes:
-        # A statistic that the lines do not tell apart is one line.
+        # A statistic that does not vary along ``lines`` is drawn as one line.
         parts.append((PLAIN, table[table[figure.axes["lines"]].isna()]))
     for number, (look, part) in enumerate(parts):
         part = part[part["n"] > 0].sort_values(x)
@@ -195,7 +195,7 @@ def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]
             best = part["undominated"].to_numpy(bool)
             axes.plot(place[best], mean[best], "o", markersize=8, fillstyle="none", color=INK, linewidth=0.6, zorder=4)
     if "x" in figure.log:
-        # There is no 0 on a logarithmic axis: one with 0 is linear up to the smallest positive value.
+        # A logarithmic axis has no 0. With a 0 among the values the axis is linear up to the smallest positive value.
         positive = table.loc[table[x] > 0, x]
         if len(positive) < len(table):
             axes.set_xscale("symlog", linthresh=positive.min())
@@ -206,7 +206,7 @@ def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]
 
 
 def _look(figure: Figure, value: Any, k: int, lines: Sequence[Any]) -> MethodStyle:
-    """The look of a line: methods have their colours and markers, other values go from dark to light."""
+    """Return the style of a line. Methods have their own colours and markers; other values run from dark to light."""
     if "lines" not in figure.axes:
         return PLAIN
     if value in METHODS:
@@ -216,13 +216,13 @@ def _look(figure: Figure, value: Any, k: int, lines: Sequence[Any]) -> MethodSty
 
 
 def _panel_title(figure: Figure, axis: str, value: Any) -> str:
-    """A panel's value: named by itself where it is a word, with its axis where it is a number."""
+    """Return the title of a panel: the value if it is a word, or axis and value if it is a number."""
     word = _word(figure, value)
     return word if isinstance(value, str) else f"{figure.label(getattr(figure, axis))} = {word}"
 
 
 def _word(figure: Figure, value: Any) -> str:
-    """A value by the figure's own labels, or else as numbers, methods and data sets are written."""
+    """Return the label of a value: the figure's own, or the usual one of numbers, methods and data sets."""
     if str(value) in figure.labels:
         return figure.labels[str(value)]
     if isinstance(value, (int, float, np.number)):
@@ -233,7 +233,7 @@ def _word(figure: Figure, value: Any) -> str:
 
 
 def _values(table: pd.DataFrame, name: str | None) -> list[Any]:
-    """The values of an axis, in order; one, nothing, where the figure does not have it."""
+    """Return the sorted values of an axis, or ``[None]`` if the figure does not have the axis."""
     return [None] if name is None else sorted(table[name].dropna().unique())
 
 

@@ -1,4 +1,4 @@
-"""A table of a study: the library's, with a stamp of what it was made from and published numbers beside ours."""
+"""A table of a study: the library's table with a stamp, and with published numbers beside ours."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,14 +21,14 @@ IN_BRACKETS = (
 class StampedTable(table.Table):
     """A table with its stamp.
 
-    ``published`` has the published numbers and their marks by row (its labels, joined by ``: ``) and column key.
+    ``published`` maps a row (its labels, joined by ``: ``) and a column key to the published number and its mark.
     """
 
     stamp: Stamp
     published: Mapping[tuple[str, str], tuple[Estimate, str]] = field(default_factory=dict)
 
     def printed(self) -> table.Table:
-        """Return the table with each published number behind ours, and the stamp as its last notes."""
+        """Return the table with each published number after ours, and the stamp as the last notes."""
         rows = tuple(
             replace(row, cells=tuple(map(self._with_published, [row] * len(row.cells), self.columns, row.cells)))
             for row in self.rows
@@ -37,7 +37,7 @@ class StampedTable(table.Table):
         return table.Table(self.columns, rows, title=self.title, caption=self.caption, notes=notes)
 
     def recorded(self) -> table.Table:
-        """Return the table for the CSV: published numbers, origin and scale have columns of their own."""
+        """Return the table for the CSV, with separate columns for published numbers, origin and scale."""
         published = [[self._published_in(row, column) for row in self.rows] for column in self.columns]
         columns, cells = list[Column](), list[Sequence[Cell]]()
         for place, (column, found) in enumerate(zip(self.columns, published, strict=True)):
@@ -56,7 +56,7 @@ class StampedTable(table.Table):
         return self.published.get((": ".join(filter(None, self.labels(row))), column.key))
 
     def _with_published(self, row: Row, column: Column, cell: Cell) -> Cell:
-        """Return a cell with the published number behind it."""
+        """Return a cell with the published number after it."""
         if (theirs := self._published_in(row, column)) is None:
             return cell
         texts = (cell_text(column, one, row.decimals) for one in (cell, theirs[0]))
@@ -72,7 +72,7 @@ def tabulated(
     title: str, stub: Sequence[str], columns: Iterable[Column], rows: Iterable[tuple[Sequence[str], Any]], stamp: Stamp,
     notes: Iterable[str] = (),
 ) -> StampedTable:  # fmt: skip
-    """Make a table from pairs of row labels and an entry; each column makes its cell from the entry."""
+    """Make a table from pairs of row labels and an entry. Each column makes its cell from the entry."""
     columns = tuple(columns)
     body = tuple(Row((*names, *(column.cell(about) for column in columns))) for names, about in rows)
     return StampedTable((*labels(*stub), *columns), body, title=title, notes=tuple(notes), stamp=stamp)

@@ -1,1 +1,1 @@
-"""The stages of the workflow: thin programs that load, call one pure function, and save."""
+"""The stages of the workflow: thin programs that load data, call one pure function and save the result."""

@@ -31,13 +31,13 @@ from pipeline.workflow import reference_store
 def present(
     paths: Sequence[str], names: Mapping[str, str], load: Callable[[str], Any] = io.load_if_present
 ) -> dict[str, Any]:
-    """Load these files by their names, without data that cannot be had."""
+    """Load these files by name and omit unavailable data."""
     found = {names[path]: load(path) for path in paths}
     return {name: value for name, value in found.items() if not isinstance(value, MissingData)}
 
 
 def of_run(options: argparse.Namespace) -> Inputs:
-    """Everything that the artefacts of a run are made from."""
+    """Load the inputs of the artefacts of a run."""
     config = json.loads(sys.stdin.read() if options.config == "-" else options.config)
     names = config.pop("names")
     return Inputs(
@@ -53,7 +53,7 @@ def of_run(options: argparse.Namespace) -> Inputs:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes one artefact of a study and saves it in its folder."""
+    """A function that makes one artefact of a study and saves it in its folder."""
 
     inputs: Inputs
     tables: Path
@@ -62,7 +62,7 @@ class Maker:
     compared: pd.DataFrame
 
     def __call__(self, name: str) -> artefacts.Artefact:
-        """The artefact; a picture comes back with an empty drawing, since the page needs none."""
+        """Make and save an artefact. A returned picture has an empty drawing, because the page reads the saved file."""
         artefact = artefacts.build(name, self.inputs, self.compared)
         if isinstance(artefact, StampedTable):
             artefact = replace(artefact, published=beside(self.compared, name))
@@ -82,10 +82,10 @@ class Maker:
 def manifest_of(
     run: Inputs, benchmarks: Mapping[str, str], inputs: Inputs, runs: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Where the numbers of a reference come from: this run, and the earlier ones of what it did not run.
+    """Return the provenance of a reference: this run, and earlier runs of the parts that it left out.
 
-    Of each run the ``scale``, its ``parts``, and of each of its ``jobs`` the wall and the processor time; ``grid`` has
-    the parts that the study declares, run or not. ``inputs`` are those of all runs together.
+    Each run has its ``scale``, its ``parts`` and the wall and processor time of its ``jobs``. ``grid`` holds the parts
+    that the study declares, whether they were run or not. ``inputs`` joins all runs.
     """
     texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
     own = reference.parts(run)
@@ -101,7 +101,7 @@ def manifest_of(
     every = []
     for one in (*runs, this):
         still = [part for part in one["parts"] if one is this or part not in own]
-        # A job is called by what it makes first, below its scale and stage (and, of an audit, its study).
+        # A job is named after its first output, below scale and stage (and, for an audit, the study).
         made = tuple({f"/{key}" for point in inputs.points if point["part"] in still for key in point["keys"] if key})
         jobs = {job: times for job, times in one["jobs"].items() if job.partition(" and ")[0].endswith(made)}
         if still:
@@ -110,13 +110,13 @@ def manifest_of(
 
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
-    """The claims of these lists, decided by the study's rows."""
+    """Decide the claims of these lists by the rows of the study."""
     found = [claim for path in lists for claim in io.load_claims(path)]
     return claims.decide(found, artefacts.measurements(inputs))
 
 
 def save_lists(inputs: Inputs, published: pd.DataFrame, claim_lists: Sequence[str], folder: str) -> None:
-    """Put the verdicts and the claims of a reference into the lists of all references."""
+    """Save the verdicts and the claims of a reference in the lists of all references."""
     again = verdicts(artefacts.compared(inputs, published))
     reference_store.save_list(again, inputs.study, Path(folder, "verdicts.csv"))
     reference_store.save_list(claims.listed(decided(inputs, claim_lists)), inputs.study, Path(folder, "claims.csv"))
@@ -158,7 +158,7 @@ def main(arguments: list[str] | None = None) -> None:
     maker = Maker(inputs, Path(options.tables), Path(options.figures), captions, found)
     if options.record:
         drawn = reference.recording(inputs)
-        # What is read to compare is kept too.
+        # Also record the arrays that the comparison reads.
         watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
         runs = manifest["runs"] if manifest else ()
         made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, runs)

@@ -20,9 +20,9 @@ FIRST = (
 
 
 def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study: str, scale: str) -> pd.DataFrame:
-    """Tidy rows of audits, each given with its block and the settings that its point of the grid has.
+    """Collect the tidy rows of audits, each with its block and the settings of its point in the grid.
 
-    Settings that only some audits have are NaN elsewhere (text: missing). Raises ValueError for no audits.
+    Settings that an audit does not have are NaN in its rows (text: missing). Raises ValueError if there are no audits.
     """
     import pandas as pd
 
@@ -34,7 +34,7 @@ def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study:
         frames.append(result.rows.assign(**{**columns, **place, "audit": result.audit, "study": study, "scale": scale}))
     collected = pd.concat(frames, ignore_index=True)
     for name in collected.columns:
-        # Text that is unused is missing, like a number that is unused.
+        # Empty text becomes missing, as unused numbers are NaN.
         if not pd.api.types.is_numeric_dtype(collected[name]):
             collected[name] = (
                 collected[name].astype(object).where(collected[name].notna() & (collected[name] != ""), None)

@@ -51,11 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def obtain(name: str, module: ModuleType, source: str, raw: Path, mirror: str | None) -> dict[str, Any]:
-    """The manifest of what ``source`` asks for.
+    """Fetch the files of a data set from ``source`` and return the manifest.
 
-    ``auto`` takes the official files, else image files of the same content, else a copy that is lossy, else the twin; a
-    dataset without a twin is then absent, and so it is where ``twin`` is asked for. A *wrong* file is an error all the
-    same. Raises FetchError when the official files cannot be had.
+    ``auto`` takes the official files, else image files with the same content, else a lossy copy, else the twin. A data
+    set without a twin is then absent; the same holds for the source ``twin``. A *wrong* file is always an error. Raises
+    FetchError if the source is ``official`` and its files are unavailable.
     """
     if not sources(module):
         return without_files(name, module)
@@ -81,9 +81,9 @@ def obtain(name: str, module: ModuleType, source: str, raw: Path, mirror: str | 
 
 
 def _copied(name: str, module: ModuleType, raw: Path) -> dict[str, Any] | None:
-    """The manifest of an archive or a folder that has a dataset's images: the best there is, None where there is none.
+    """Return the manifest of the best archive or folder with the data set's images, or None if there is none.
 
-    It is used where it lies.
+    The files are used in place.
     """
     best = None
     for path in copies(name, module, raw):
@@ -100,7 +100,7 @@ def _copied(name: str, module: ModuleType, raw: Path) -> dict[str, Any] | None:
 
 
 def _stand_in(name: str, module: ModuleType, reason: str) -> dict[str, Any]:
-    """The manifest of the twins of a dataset's several selections of rows, or of its absence."""
+    """Return the manifest of the twins of all selections of rows of a data set, or of its absence."""
     if files := [file for part in twins(module).values() for file in part]:
         return _manifest(name, "twin", [_twin(file) for file in files], reason)
     needed = "; or else of ".join(", ".join(file.filename for file in files) for files in choices(module))

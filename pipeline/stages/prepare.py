@@ -15,7 +15,7 @@ from pipeline.workflow import stage
 from pipeline.workflow.preparation import prepared
 
 LISTED = 20
-"""So many names of unreadable files are printed."""
+"""Largest number of unreadable files that are listed by name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

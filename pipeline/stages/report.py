@@ -13,9 +13,9 @@ SEEDS = (
 
 
 def benchmarks(folder: Path, scale: str) -> list[tuple[str, str]]:
-    """Rule and text of each job's benchmark file, of one scale and of what belongs to none.
+    """Return rule and text of each job's benchmark file, for one scale and for jobs without a scale.
 
-    Files lie at ``<rule>/<name>.tsv`` or ``<scale>/<rule>/<name>.tsv``.
+    The files are ``<rule>/<name>.tsv`` or ``<scale>/<rule>/<name>.tsv``.
     """
     found = []
     for path in sorted(folder.rglob("*/*.tsv")):

@@ -28,10 +28,10 @@ def main(arguments: list[str] | None = None) -> None:
     assert isinstance(dataset, (Dataset, ImageDataset))
     module = plugins.load("method", method["kind"])
     rngs = generators("train", dataset.name, method["name"], repetitions=config["repetitions"])
-    # A training that takes long keeps what it needs to go on beside its output.
+    # A long training saves its state beside its output, to resume from it.
     resume = io.KeptBeside(options.output)
     classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module.fit, resume))
-    # A configuration of a method has a name of its own: two of one kind are two methods.
+    # Use the name of the configuration: two configurations of the same kind are two methods.
     io.save(replace(classifier, method=method["name"]), options.output)
     resume.forget()
     facts = {name: float(values.mean()) for name, values in classifier.facts.items()}
@@ -39,11 +39,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def of_command_line(arguments: list[str]) -> None:
-    """A stage of the workflow, or a run of Hydra's."""
+    """Run the stage of the workflow, or Hydra if no option of the stage is given."""
     if {"--config", "--dataset", "--output"} & set(arguments):
         main(arguments)
         return
-    # By its name: no training runs again because this, and the whole workflow behind it, was edited.
+    # Import by name. A static import would rerun all trainings after an edit of the workflow modules.
     importlib.import_module("pipeline.workflow.multirun").main()
 
 

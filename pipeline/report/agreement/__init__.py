@@ -1,7 +1,7 @@
-"""The fifth study: whether the audits of the four papers agree about the same models."""
+"""The fifth study: whether the audits of the four papers agree on the same models."""
 
 ARTEFACTS = (
     ("tables", "table_adult table_compas table_law table_concordance table_pairs table_flipsets"),
     ("figures", "figure_agreement"),
 )
-"""The tables and figures in the order of the page, after the module that makes them."""
+"""Tables and figures in the order of the page, by the module that makes them."""

@@ -1,4 +1,4 @@
-"""What the study measured. It has no published numbers; its claims are hypotheses, decided like any other."""
+"""Measurements of the study. It has no published numbers; its claims are hypotheses, decided like all claims."""
 
 import pandas as pd
 
@@ -8,5 +8,5 @@ from pipeline.report.inputs import Inputs
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
-    """The audits' rows, what follows from them, and the study's facts, in one frame."""
+    """Return the rows of the audits, the derived rows and the facts of the study in one frame."""
     return with_facts(inputs, configured_facts(inputs.points), [facts(inputs)])

@@ -1,4 +1,4 @@
-"""Every model under every audit at a glance."""
+"""Heat maps of every model under every audit."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,19 +19,19 @@ from pipeline.report.stamp import Picture
 SHADES = LinearSegmentedColormap.from_list("unfairness", ("#ffffff", "#e9a27c", "#b0452a"))
 SHARE = Normalize(0, 1)
 PANEL = 1.75
-"""Inches: the height of a panel."""
+"""Height of a panel in inches."""
 UNFAIR = "unfairness of those that fail: from .3 (nothing) to 1 (the largest in the column)"
 FAILING = 0.3
-"""The least shade of a model that fails, or a large ratio would make the other failures of its column look pale."""
+"""Lightest shade of a failing model. Without it, a large ratio makes the other failures of its column look pale."""
 NOTHING = "#ececec"
 LARGE = 100.0
-"""From where an effect is shown without decimals."""
+"""Effects from this size on are printed without decimals."""
 SHORT = {"error_ratio": "error ratio", "tpr": "recall", "selection_rate": "selection"}
-"""Names of measures for the ticks."""
+"""Short names of measures for the tick labels."""
 
 
 def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, rows: list[str], columns: list[str]) -> None:
-    """A coloured cell for each finite value (r, c), grey for the others, with its text; and the names of both."""
+    """Draw a coloured cell with text per finite value (r, c), a grey one for the others, and the tick labels."""
     axes.set_facecolor(NOTHING)
     drawn = np.ma.masked_invalid(values)
     axes.pcolormesh(drawn, cmap=SHADES, norm=SHARE, edgecolors="white", linewidth=0.6)
@@ -88,14 +88,14 @@ def figure_agreement(inputs: Inputs) -> Picture:
 
 
 def _unfairness(effect: float, measure: str) -> float:
-    """How unfair an effect is, from 0: log of ratios beyond 1, differences either way, flips beyond chance."""
+    """Return the unfairness: the log of ratios above 1, the absolute difference, or the flips beyond chance."""
     if measure in m.INDIVIDUAL:
         return float(np.log(max(effect, 1.0))) if np.isfinite(effect) else effect
     return effect if measure == m.FLIPTEST else abs(effect)
 
 
 def _panels(inputs: Inputs) -> tuple[Figure, dict[m.Pair, Axes]]:
-    """An empty figure with a panel for each data set and attribute, and a bar of shades."""
+    """Make an empty figure with a panel per data set and attribute, and a colour bar."""
     places = m.attributes(inputs)
     down = -(-len(places) // 2)
     figure, grid = new_panels(PANEL * down + 0.3, down, 2)

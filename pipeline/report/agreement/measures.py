@@ -1,36 +1,37 @@
-r"""What each audit says of each model, on one footing, and how far the audits agree.
+r"""Effects and tests of all audits on a common scale, and the agreement of the audits.
 
-A *measure* is a number of an audit with its test. Of each data set, attribute, model and repetition it has
+A *measure* is a number of an audit with its test. For each data set, attribute, model and repetition it has
 
-- ``effect``: T_n of the loss ratio and of the error-rate ratio; the difference of a group metric, level 1 of the
-  attribute less level 0; for FlipTest the share of people decided otherwise than their counterpart beyond the mean
-  share between random halves of their group, the mean over both directions; of a causal model's counterfactuals the
-  share of people decided otherwise; sigma of level 1 for the distance to the decision boundary;
-- ``unfairness``, by which models are ranked, the larger the worse: the effect where its sign means nothing else, and
-  its absolute value where the sign says which group;
-- ``p``: of a ratio of at most the tolerated one; of equal metrics; of equal mean distances; for FlipTest of a share of
-  flips of at most the floor, the share that one more random deal goes beyond with probability alpha:
-  :math:`P(K \ge k)` of a binomial count with that share, twice the smaller one of the two directions. Counterfactuals
-  have none: nobody is decided otherwise by chance.
+- ``effect``: T_n for the loss ratio and the error-rate ratio; the difference of a group metric, level 1 of the
+  attribute minus level 0; for FlipTest the share of people whose decision differs from that of their counterpart, minus
+  the mean share between random halves of their group, averaged over both directions; the share of changed decisions for
+  the counterfactuals of a causal model; sigma of level 1 for the distance to the decision boundary;
+- ``unfairness``, which ranks the models, larger is worse: the effect, or its absolute value if the sign of the effect
+  only tells which group is affected;
+- ``p``: the null hypothesis is a ratio of at most the tolerated one, equal metrics, or equal mean distances. For
+  FlipTest it is a share of flips of at most the floor, which one more random split into halves exceeds with
+  probability alpha; p is :math:`P(K \ge k)` of a binomial count with that share, twice the smaller one of the two
+  directions. Counterfactuals have no p, because no decision changes by chance.
 
-``rejected`` is 1 where p after Holm's correction over the measures of that model, attribute and repetition is at most
-``LEVEL``. Over all repetitions there is one decision: twice the lower median of p, then Holm's correction over the
+``rejected`` is 1 if p is at most ``LEVEL`` after Holm's correction over the measures of that model, attribute and
+repetition. The decision over all repetitions takes twice the lower median of p, then Holm's correction over the
 measures.
 
-Facts, rows of the block ``agreement``:
+The facts, rows of the block ``agreement``, are
 
-- ``W`` of each repetition, Kendall's coefficient of concordance of the m measures that rank the n models which all of
-  them apply to, by the sums R_i of a model's ranks (ties share theirs, t of one rank):
+- ``W`` of each repetition, Kendall's coefficient of concordance of m measures over the n models to which all of them
+  apply. R_i is the sum of the ranks of a model, and ties of t models share a rank:
 
   .. math:: W = \frac{12 \sum_i (R_i - \bar R)^2}{m^2 (n^3 - n) - m \sum (t^3 - t)},
 
-  1 where all agree and 1 / m on average where they have nothing in common; and ``tau``, Kendall's tau-b of two
-  measures (``measure``, ``other``) over the models that both apply to;
-- ``models_that_pass_all``, of those that every measure applies to, and ``fails_individual_of_passing``: of the models
-  that no group metric rejects, the share that the loss ratio does;
-- ``flipped``: FlipTest's share of people decided otherwise than their counterpart, of each ``direction``;
-- ``most_unfair``: the share in the tenth with the largest loss ratios, of the members of FlipTest's flipsets and of the
-  others (``flipset``), ``people`` in number, among those whom both audits look at; first repetition, both directions.
+  which is 1 if all measures agree and 1 / m on average if they are unrelated;
+- ``tau``, Kendall's tau-b of two measures (``measure``, ``other``) over the models to which both apply;
+- ``models_that_pass_all``, the number of models that no measure rejects, among those to which every measure applies;
+- ``fails_individual_of_passing``, the share rejected by the loss ratio among the models that no group metric rejects;
+- ``flipped``, FlipTest's share of people whose decision differs from that of their counterpart, by ``direction``;
+- ``most_unfair``, the share of members of FlipTest's flipsets, and of the others (``flipset``), who are in the tenth
+  with the largest loss ratios. ``people`` is their number among the people in both audits. First repetition, both
+  directions.
 
 Sources: Kendall and Babington Smith 1939; Holm 1979; Rueger 1978 for the median.
 """
@@ -57,10 +58,10 @@ from pipeline.report.reference import first
 BLOCK = "agreement"
 LEVEL = 0.05
 STEPS = 500
-"""Of the loss-ratio audit, as its paper states them for Adult."""
+"""Steps of the loss-ratio audit, as its paper states them for Adult."""
 MOST_UNFAIR = 0.1
 INDIVIDUAL = {"loss_ratio": "", "error_ratio": "error_"}
-"""The measures of individual fairness, and what their statistics begin with."""
+"""Measures of individual fairness, and the prefixes of their statistics."""
 GROUP = ("tpr", "fpr", "precision", "selection_rate", "auc", "mean_error")
 FLIPTEST, CAUSAL, ROBUSTNESS = "fliptest", "counterfactual", "robustness"
 MEASURES = {
@@ -72,13 +73,13 @@ MEASURES = {
     CAUSAL: "counterfactual",
     ROBUSTNESS: "distance",
 }
-"""What they are called, in the order in which they are shown."""
+"""Printed names of the measures, in the order of the artefacts."""
 METHODS = (
     *("baseline", "project", "sensr", "reductions"),
     *("parity_constrained", "reweighing", "threshold_optimizer", "logistic"),
 )
 LABELS = {"parity_constrained": "Parity constraint", "threshold_optimizer": "Thresholds", "logistic": "Logistic"}
-"""Of the methods that are called otherwise elsewhere."""
+"""Short names of methods with another name elsewhere."""
 DRAWN, NO_GRADIENT, NO_METRIC, NO_MODEL = "drawn", "no gradient", "no metric", "no model"
 NOT_RUN, UNDEFINED = "not run", "undefined"
 WHY = {
@@ -94,13 +95,14 @@ Pair = tuple[str, str]
 KNOWN = list(w.ATTRIBUTES)
 KEYS = ["dataset", "attribute", "method", "measure", "repetition"]
 BOTH_WAYS = ["dataset", "attribute", "method"]
-"""What both directions of a map have in common."""
+"""Keys that the two directions of a map share."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A measure of one model over all repetitions: its effect and p after Holm's correction, NaN of one without a test,
-    or a ``word`` where it has no effect.
+    """A measure of one model over all repetitions: effect and p after Holm's correction (NaN without a test).
+
+    If there is no effect, ``word`` says why.
     """
 
     effect: Estimate
@@ -109,17 +111,17 @@ class Verdict:
 
     @property
     def rejected(self) -> bool:
-        """Whether the model fails."""
+        """Return whether the model fails."""
         return self.p <= LEVEL
 
     @property
     def untested(self) -> bool:
-        """Whether there is nothing that it could fail."""
+        """Return whether the measure has no test."""
         return not np.isfinite(self.p)
 
 
 def measured(inputs: Inputs) -> pd.DataFrame:
-    """Every measure of every repetition: ``KEYS``, ``effect``, ``unfairness``, ``p``, ``rejected`` and ``origin``."""
+    """Return all measures by repetition: ``KEYS``, ``effect``, ``unfairness``, ``p``, ``rejected`` and ``origin``."""
     return inputs.once("measures", lambda: _measured(inputs))
 
 
@@ -135,37 +137,37 @@ def _measured(inputs: Inputs) -> pd.DataFrame:
 
 
 def plain(inputs: Inputs) -> pd.DataFrame:
-    """The rows of data that are here, with text for their categories."""
+    """Return the rows of available data, with categories as text."""
     return as_text(inputs.rows[inputs.rows["origin"] != "absent"])
 
 
 def attributes(inputs: Inputs) -> list[Pair]:
-    """The data sets and attributes, in order."""
+    """Return the pairs of data set and attribute, in order."""
     found = measured(inputs)
     return sorted(set(zip(found["dataset"], found["attribute"], strict=True)), key=lambda x: (x[0], KNOWN.index(x[1])))
 
 
 def methods(inputs: Inputs, dataset: str) -> list[str]:
-    """The models on a data set, in order."""
+    """Return the models of a data set, in order."""
     found = measured(inputs)
     return ordered(found.loc[found["dataset"] == dataset, "method"], METHODS)
 
 
 def _wide(rows: pd.DataFrame, keys: list[str], statistics: Mapping[str, str]) -> pd.DataFrame:
-    """The statistics as columns under these names, a line for each value of the keys."""
+    """Return the statistics as columns with these names, one row per value of the keys."""
     selected = rows[rows["statistic"].isin(statistics)]
     wide = selected.pivot(index=[*keys, "origin"], columns="statistic", values="value").reset_index()
     return wide.rename(columns=statistics).rename_axis(columns=None)
 
 
 def steps(rows: pd.DataFrame) -> pd.Series:
-    """After how many steps of the attack the ratios are taken, by data set: ``STEPS``, or as many as the scale has."""
+    """Return the step of the attack at which the ratios are taken, by data set: ``STEPS``, or fewer at small scales."""
     recorded = rows.loc[(rows["audit"] == "loss_ratio") & (rows["steps"] <= STEPS)]
     return recorded.groupby("dataset")["steps"].max()
 
 
 def _individual(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The ratios, which are of all attributes together, beside each of them."""
+    """Yield the ratios, repeated for each attribute because they concern all attributes together."""
     pairs = rows.loc[rows["audit"] == "permutation", ["dataset", "attribute"]].drop_duplicates()
     audited = rows[rows["audit"] == "loss_ratio"]
     if audited.empty:
@@ -185,7 +187,7 @@ def _group(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _flipsets(rows: pd.DataFrame, causal: bool) -> pd.DataFrame:
-    """What is counted of every direction's flipsets, a column each, by the causal model's map or by the exact one."""
+    """Return the counts of each direction's flipsets, one column each, for the causal or the exact map."""
     of_map = (rows["transport"] == CAUSAL) == causal
     audited = rows[(rows["audit"] == FLIPTEST) & of_map & rows["feature"].isna()]
     names = audited["statistic"] + audited["flipset"].fillna("").map(lambda flipset: flipset and f" {flipset}")
@@ -194,7 +196,7 @@ def _flipsets(rows: pd.DataFrame, causal: bool) -> pd.DataFrame:
 
 
 def _flipped(whole: pd.DataFrame, statistic: str = "size") -> pd.Series:
-    """Both flipsets' sizes as a share of the group."""
+    """Return the size of both flipsets together as a share of the group."""
     both = [whole[f"{statistic} {flipset}"] for flipset in BOTH]
     return (both[0] + both[1]) / whole["n_source"]
 
@@ -212,7 +214,7 @@ def _flips(rows: pd.DataFrame) -> pd.DataFrame:
     whole, keys = _flipsets(rows, causal=False), [*BOTH_WAYS, "direction"]
 
     def share(statistic: str) -> pd.Series:
-        """What is known of the first repetition alone is that of all."""
+        """Return the share of the first repetition for all repetitions, because only the first records it."""
         return _flipped(whole, statistic).groupby([whole[key] for key in keys]).transform("max")
 
     least = 1 / whole["noise_people"].groupby([whole[key] for key in keys]).transform("max")
@@ -235,7 +237,7 @@ def _distances(rows: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
 
 
 def verdicts(inputs: Inputs, dataset: str, attribute: str) -> dict[tuple[str, str], Verdict]:
-    """What every measure says of every model, by (method, measure); a word where it says nothing."""
+    """Return the verdict of every measure on every model, by (method, measure)."""
     found = measured(inputs)
     here = found[(found["dataset"] == dataset) & (found["attribute"] == attribute)]
     made = {}
@@ -244,7 +246,7 @@ def verdicts(inputs: Inputs, dataset: str, attribute: str) -> dict[tuple[str, st
         p = corrected(np.array([over_splits(part["p"].to_numpy(float)) for part in own.values()]), "holm")
         for (measure, part), adjusted in zip(own.items(), p, strict=True):
             values = part["effect"].to_numpy(float)
-            # Of ratios one split may have any number.
+            # A single split can have an extreme ratio, so ratios use the median.
             effect = Estimate.median(values) if measure in INDIVIDUAL else Estimate.mean(values).with_t_interval()
             word = "" if len(part) else why_not(dataset, method, measure)
             made[method, measure] = Verdict(effect, float(adjusted), word or ("" if effect.n else UNDEFINED))
@@ -252,7 +254,7 @@ def verdicts(inputs: Inputs, dataset: str, attribute: str) -> dict[tuple[str, st
 
 
 def why_not(dataset: str, method: str, measure: str) -> str:
-    """One word for a measure that a model does not have."""
+    """Return a word for why a model lacks a measure."""
     if measure in INDIVIDUAL:
         return NO_METRIC if dataset == w.LAW else NO_GRADIENT if method == "threshold_optimizer" else NOT_RUN
     if measure == CAUSAL and dataset != w.LAW:
@@ -261,7 +263,7 @@ def why_not(dataset: str, method: str, measure: str) -> str:
 
 
 def kendalls_w(values: Array) -> float:
-    """W of m judges' values of n objects (m, n); NaN for fewer than two judges or three objects, and where all tie."""
+    """Compute W of m judges' values of n objects (m, n); NaN if m < 2, n < 3 or all values tie."""
     m, n = values.shape
     if m < 2 or n < 3:
         return float("nan")
@@ -273,12 +275,12 @@ def kendalls_w(values: Array) -> float:
 
 
 def complete(values: pd.DataFrame) -> pd.DataFrame:
-    """Of measures x models: the measures that any model has, and the models that have all of these."""
+    """Drop the measures (rows) that no model has, then the models (columns) that lack a remaining measure."""
     return values.dropna(how="all").dropna(axis=1, how="any")
 
 
 def facts(inputs: Inputs) -> pd.DataFrame:
-    """The measures and what follows from them as tidy rows of the block ``agreement``."""
+    """Return the measures and the facts derived from them as tidy rows of the block ``agreement``."""
     return inputs.once("facts", lambda: pd.DataFrame([*_facts(inputs)]).assign(block=BLOCK))
 
 
@@ -306,7 +308,7 @@ def _facts(inputs: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _concordance(unfairness: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """W and tau of one repetition; a repetition that not every audit was made of has the taus alone."""
+    """Yield W and tau of one repetition. A repetition that some audit does not cover has only tau."""
     whole = complete(unfairness)
     if {"selection_rate", FLIPTEST, ROBUSTNESS} <= set(whole.index):
         yield {"statistic": "W", "value": kendalls_w(whole.to_numpy(float))}
@@ -318,7 +320,7 @@ def _concordance(unfairness: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _decisions(rejected: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """What the decisions of one repetition say."""
+    """Yield the facts that follow from the decisions of one repetition."""
     whole = complete(rejected)
     if FLIPTEST in whole.index and whole.shape[1]:
         yield {"statistic": "models_that_pass_all", "value": float((whole.sum() == 0).sum())}
@@ -329,8 +331,8 @@ def _decisions(rejected: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 class Overlap(NamedTuple):
-    """Of ``people`` whom both audits look at ``members`` of flipsets and ``unfair`` of the most unfairly treated tenth,
-    and ``both``.
+    """Counts among the ``people`` in both audits: ``members`` of flipsets, the ``unfair`` tenth with the largest loss
+    ratios, and ``both``.
     """
 
     people: int
@@ -340,7 +342,7 @@ class Overlap(NamedTuple):
 
 
 def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overlap | None:
-    """Whom FlipTest flips and whom the loss ratio finds treated most unfairly, in the first repetition."""
+    """Count the members of flipsets and the people with the largest loss ratios in the first repetition."""
     found: dict[tuple[str, str], Mapping[str, Array]] = {}
     for point in inputs.points:
         own = (point["dataset"]["name"], point["method"]["name"])

@@ -1,4 +1,4 @@
-"""Every model under every audit, how far the audits agree, and whom two of them single out."""
+"""Tables of every model under every audit, of the agreement of audits, and of the people that two audits single out."""
 
 from dataclasses import replace
 
@@ -15,14 +15,14 @@ from pipeline.report.table import StampedTable, tabulated
 
 FAILS = "*"
 BOTH = "both"
-"""Where an audit is of all attributes together."""
+"""Attribute of audits that concern all attributes together."""
 PERFORMANCE = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy"}
 Line = tuple[str, str]
-"""An attribute, or both, and a measure."""
+"""An attribute (or ``BOTH``) and a measure."""
 
 
 def label(method: str) -> str:
-    """``threshold_optimizer`` -> ``Thresholds``."""
+    """Return the short name of a method: ``threshold_optimizer`` -> ``Thresholds``."""
     return m.LABELS.get(method, method_style(method).label)
 
 
@@ -30,7 +30,7 @@ def label(method: str) -> str:
 @artefact("Every model of COMPAS under every audit.", "table_compas", dataset=w.COMPAS)
 @artefact("Every model of the law-school data under every audit.", "table_law", dataset=w.LAW)
 def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
-    """A line for each audit and attribute, a column for each model: the effect, and the decision."""
+    """Tabulate effects and decisions: a row per audit and attribute, a column per model."""
     pairs = [attribute for d, attribute in m.attributes(inputs) if d == dataset]
     blocks = sorted({str(b) for b in m.plain(inputs).query("dataset == @dataset")["block"]})
     if not pairs:
@@ -47,9 +47,9 @@ def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
             found_mean = inputs.mean(audit="tabular_robustness", **place).with_t_interval()
             return replace(found_mean, text=number(found_mean.value, 2))
         first, *others = verdicts(line, method)
-        # Correction is over the measures of one attribute; of both together the model fails where it does by one.
+        # The correction is over the measures of one attribute. A model fails both together if it fails one.
         fails = FAILS * any(verdict.rejected for verdict in (first, *others))
-        # With intervals the models would not fit beside each other; the file of the table has them.
+        # The intervals do not fit on the page. They are in the CSV of the table.
         text = f"{number(first.effect.value, 2)}{fails}"
         return first.word or replace(first.effect, text=text)
 
@@ -81,7 +81,7 @@ def _title(dataset: str) -> str:
 
 
 def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
-    """What an effect is, and when a model fails."""
+    """Return the notes on the meaning of effects and on when a model fails."""
     differences = {
         f"{w.ATTRIBUTES[a]}: {' less '.join(reversed(inputs.datasets[d].levels[a]))}"
         for d, a in m.attributes(inputs)

@@ -16,4 +16,4 @@ ARTEFACTS = (
     ("flipset_figures", "figure_5_opposite"),
     ("methods", "figure_methods"),
 )
-"""The tables and figures in the order of the page, after the module that makes them."""
+"""Tables and figures in the order of the page, by the module that makes them."""

@@ -1,4 +1,4 @@
-"""The published numbers of Black et al. (2020) beside ours, and every setting as it is configured here."""
+"""The comparison with the published numbers of Black et al. (2020), and the settings as configured here."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What the study derives from its rows, its data and its configuration, as tidy rows: :mod:`pipeline.report.facts`."""
+"""Facts of the study from its rows, data and configuration, as tidy rows (see :mod:`pipeline.report.facts`)."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -15,13 +15,13 @@ from pipeline.report.fliptest import trials, which_map
 from pipeline.report.inputs import Inputs, condition_of
 
 FEWEST = 3
-"""Draws of which a variance has an error."""
+"""Smallest number of draws with a jackknife error."""
 LAW_CLASSIFIER, SSL_REGRESSION = "logistic", "linear_regression"
 AGE = "age at latest arrest"
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
-    """The audits' rows and the study's facts, in one frame."""
+    """Return the rows of the audits and the facts of the study in one frame."""
     rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
     derived = [*_rates(rows), *claims(inputs)]
     facts = [*configured_facts(inputs.points, _map_of), *_of_the_list(inputs)]
@@ -29,7 +29,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
 
 
 def _with_health(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with ``reaches``: whether the map of the trial reaches its target, of maps that were checked."""
+    """Add the column ``reaches``: whether the map of the trial reaches its target, if the map was checked."""
     keys = ["block", "dataset", "method", "transport", "given", "direction", "repetition"]
     rows = rows.assign(**{name: np.nan for name in keys if name not in rows})
     found = rows[rows["statistic"] == "healthy"].drop_duplicates(keys)[[*keys, "value"]]
@@ -41,7 +41,7 @@ def _map_of(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_the_list(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """Of the Strategic Subject List: correlations with race, and weights of the regression by split."""
+    """Yield facts of the Strategic Subject List: correlations with race, and regression weights by split."""
     dataset = inputs.datasets.get(w.SSL)
     if dataset is None:
         return
@@ -61,12 +61,12 @@ def _of_the_list(inputs: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _flag(place: pd.DataFrame, statistic: str, holds: Any) -> pd.DataFrame:
-    """Whether a claim holds in each place."""
+    """Return rows that say whether a claim holds in each place."""
     return place.assign(statistic=statistic, value=np.asarray(holds, dtype=float))
 
 
 def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Decisions for each group and flipsets as percentages: ``rate_source``, ``rate_target``, ``share_percent``."""
+    """Yield positive decisions and flipsets in percent: ``rate_source``, ``rate_target``, ``share_percent``."""
     keys = [name for name in rows.columns if name not in ("statistic", "value")]
     whole = rows[rows["flipset"].isna() & rows["feature"].isna()]
     wide = whole.set_index([*keys, "statistic"])["value"].unstack("statistic")
@@ -78,10 +78,9 @@ def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def claims(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """What the claims that the paper makes in words are decided by, a value for each trial or distribution.
+    """Yield the statistics that decide the verbal claims of the paper, a value per trial or distribution.
 
-    Each is a statistic with the columns of the rows that it follows from, so that a list of claims finds it by a
-    setting like any number.
+    Each statistic has the columns of the rows it is derived from, so a claim can select it by a setting.
     """
     rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
     yield _members(rows)
@@ -91,7 +90,7 @@ def claims(inputs: Inputs) -> Iterator[pd.DataFrame]:
 
 
 def _members(rows: pd.DataFrame) -> pd.DataFrame:
-    """``members_higher``: whether a flipset's mean of a feature is above its group's."""
+    """Return ``members_higher``: whether the mean of a feature is higher in a flipset than in its group."""
     means = rows[rows["statistic"] == "feature_mean"]
     members, group = means[means["flipset"].notna()], means[means["flipset"].isna()]
     keys = [name for name in means.columns if name not in ("statistic", "flipset", "value")]
@@ -100,7 +99,7 @@ def _members(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _weights(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """``lsat_outweighs_gpa``: by a standard deviation of each."""
+    """Yield ``lsat_outweighs_gpa``: whether LSAT weighs more than GPA, per standard deviation."""
     classifier = inputs.classifiers.get(f"{w.LAW}/{LAW_CLASSIFIER}")
     if classifier is None or w.LAW not in inputs.datasets:
         return
@@ -115,7 +114,7 @@ def _weights(inputs: Inputs) -> Iterator[pd.DataFrame]:
 
 
 def _subgroups(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """``weaker_in_all_subgroups``: whether |r| on the held-out half is smaller in every context than in the whole."""
+    """Yield ``weaker_in_all_subgroups``: whether |r| on the held-out half is smaller in every context than overall."""
     rows = inputs.rows
     if "context" not in rows:
         return
@@ -130,10 +129,10 @@ def _subgroups(inputs: Inputs) -> Iterator[pd.DataFrame]:
 
 
 def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """What section 3.2 says of the WGAN, in each of its distributions, which take a trial's place in ``repetition``.
+    """Yield the statistics behind section 3.2 on the WGAN. ``repetition`` numbers the distributions.
 
-    :data:`COMPARED` with another map, with a jackknife ``error`` over the draws in which neither map mirrors a feature;
-    and of each map ``oriented``, whether it mirrors none.
+    They compare the WGAN with another map (:data:`COMPARED`), with a jackknife ``error`` over the draws in which
+    neither map mirrors a feature. ``oriented`` is 1 if a map mirrors no feature; there ``repetition`` is the draw.
     """
     common = {"block": "stability", "dataset": w.GAUSSIAN, "method": "none", "origin": "simulated"}
     found: list[dict[str, Any]] = []
@@ -147,7 +146,7 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
             for point in which_map.POINTS
         }
         kept = {name: oriented(images[name, which_map.ZEROS], images[name, which_map.ONES]) for name in maps}
-        # The exact map sends people to other people, so two of them do not tell its direction; it cannot mirror.
+        # The exact map sends people to other people, so two points do not show its direction. It cannot mirror.
         kept[w.EXACT] = np.ones_like(kept[w.EXACT])
         for name, keeps in kept.items():
             found += [
@@ -158,7 +157,7 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
             both = images[w.WGAN, point], images[other, point]
             if len(both[0]) != len(both[1]):
                 continue
-            # Maps that mirror a feature are counted (``oriented``), not averaged.
+            # Maps that mirror a feature are counted in ``oriented`` and excluded from averages.
             keep = kept[w.WGAN] & kept[other]
             both = both[0][keep], both[1][keep]
             if keep.sum() > 1:
@@ -169,15 +168,17 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
 
 
 def oriented(zeros: Array, ones: Array) -> Array:
-    """Whether each of n maps (n,) keeps the direction of every feature: its images (n, d) of 1 lie above those of 0."""
+    """Return whether each of n maps keeps the direction of every feature: the images (n, d) of 1 exceed those of 0."""
     if zeros.shape != ones.shape:
         return np.zeros(len(zeros), bool)
     return np.asarray((ones > zeros).all(axis=1), bool)
 
 
 def jackknife(gap: Callable[[Array, Array], float], one: Array, other: Array) -> float:
-    """Standard error of ``gap`` of two maps' images (n, d) of the same n draws, sqrt((n - 1) / n sum (g_-i - g)^2), of
-    the values g_-i without draw i about their mean g; NaN for fewer than three draws, and where one leaves no value.
+    """Compute the jackknife standard error of ``gap`` between two maps, from their images (n, d) of the same n draws.
+
+    The error is sqrt((n - 1) / n sum (g_-i - g)^2), where g_-i is the gap without draw i and g the mean of the g_-i.
+    NaN for fewer than three draws, or if some g_-i is not finite.
     """
     if one.shape != other.shape or len(one) < FEWEST:
         return math.nan
@@ -187,12 +188,12 @@ def jackknife(gap: Callable[[Array, Array], float], one: Array, other: Array) ->
 
 
 def log_variance_ratio(one: Array, other: Array) -> float:
-    """Of the variances of images (n, d) over the draws, means over the features."""
+    """Compute the log ratio of the variances of images (n, d) over the draws, averaged over the features."""
     return float(np.log(which_map.variances(one).mean() / which_map.variances(other).mean()))
 
 
 def further_from_1(one: Array, other: Array) -> float:
-    """By how much the mean image (n, d) of one map is further from 1."""
+    """Compute how much further the mean image (n, d) of ``one`` map is from 1 than that of the ``other``."""
     return float(abs(np.nanmean(one) - 1) - abs(np.nanmean(other) - 1))
 
 
@@ -204,4 +205,4 @@ COMPARED = (
     ),
     ("distance_beyond_exact", w.EXACT, which_map.ONES, further_from_1),
 )
-"""The number that is below 0 where the WGAN is better, than which map, at which point."""
+"""Statistics that are below 0 if the WGAN is better, with the other map, the fixed point and the function."""

@@ -17,16 +17,16 @@ from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
 
 FEATURES = ("hair length", "work experience")
-"""Across and up."""
+"""Features on the horizontal and the vertical axis."""
 ARROWS, FLIPSET_ARROWS = 140, 40
-"""How many people are drawn with their counterparts: of everyone, and of each flipset."""
+"""Number of arrows from people to their counterparts: from everyone, and from each flipset."""
 CROWD = 1500
-"""Points of each group behind the arrows."""
+"""Number of points of each group behind the arrows."""
 SOURCE, TARGET = "#b8860b", "#56B4E9"
 
 
 def hiring(inputs: Inputs, direction: str = w.FORWARD) -> AuditedMap:
-    """The paper's map of the hiring data."""
+    """Return the paper's map of the hiring data."""
     return AuditedMap(inputs, w.HIRING, w.HIRING, "given", w.WGAN, direction=direction)
 
 
@@ -60,7 +60,7 @@ def figure_1(inputs: Inputs) -> Picture:
     panels[0].set_ylabel(f"{FEATURES[1]}, standardised")
     finish(figure, panels, titles=("the map", "flipsets"))
     for axes in panels:
-        # Far values of a few people would leave the others a corner of the picture.
+        # Cut the axes at quantiles: a few outliers would compress all other points.
         both = np.vstack([first.features, first.target_features])[:, columns]
         axes.set_xlim(*np.quantile(both[:, 0], [0.002, 0.998]))
         axes.set_ylim(*np.quantile(both[:, 1], [0.002, 0.998]))
@@ -143,7 +143,7 @@ OF_NEGATIVES = (*SELECTED, "trend in activity")
 def flipsets_of(
     inputs: Inputs, condition: str, labels: Sequence[str] = (), flipsets: tuple[str, ...] = (w.POSITIVE,)
 ) -> Picture:
-    """Marginals of the features with these labels; of all, with their transparency reports, where none are named."""
+    """Draw the marginals of the labelled features, or of all features with transparency reports if none are named."""
     where = trials.only(inputs, dataset=w.SSL, transport=w.WGAN, given=condition, method="given")
     features = tuple(w.feature_named(label, where.first.names, w.SSL) for label in labels)
     shown = "The positive flipset" if labels else "All features and transparency reports"

@@ -1,4 +1,4 @@
-"""Figures of flipsets: histograms of features in a group and its flipsets above their transparency reports."""
+"""Figures of flipsets: histograms of features in a group and its flipsets, above transparency reports."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,7 +28,8 @@ MIXED = "mean of $x - G(x)$, standard deviations or shares"
 CATEGORIES = "Numbers are in standard deviations, 0/1 columns as they are: a difference of shares."
 ACROSS = 4
 MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1.9, 0.17, 0.75, 0.17
-"""Inches: a row of histograms, of several and alone; one line of a report, what is around them; a legend's line."""
+"""Heights in inches: a row of several histograms, a single row, a line of a report, the space around a report, and a
+line of a legend."""
 OF_BARS = (
     "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one. A shift that "
     "stands out may be the whole group's."
@@ -39,15 +40,15 @@ def drawn(
     place: AuditedMap, flipsets: Sequence[str], title: str, features: Sequence[str] = (), notes: Sequence[str] = (),
     reports: bool = True, own_axis: bool = False,
 ) -> Picture:  # fmt: skip
-    """Marginals of the features (of all where none are named) in the group and in its flipsets, then their transparency
-    reports where these are asked for. With ``own_axis`` flipsets are counted on an axis of their own.
+    """Draw the marginals of the features (all by default) in the group and in its flipsets, then the transparency
+    reports if ``reports``. With ``own_axis`` the flipsets have a separate vertical axis.
     """
     first = place.first
     source, groups = place.names[0], [Group(f"all {place.groups[0]}", first.features, FLIPSET_COLORS[""])]
     for flipset in flipsets:
         label = f"{w.FLIPSETS_DRAWN[flipset]}: {w.flipset_label(place.dataset, flipset, source)}"
         groups.append(Group(label, first.features[first.members(flipset)], FLIPSET_COLORS[flipset], flipset))
-    # A constant feature has no histogram worth drawing.
+    # Skip constant features.
     names = features or [n for n, x in zip(first.names, first.features.T, strict=True) if np.ptp(x) > 0]
     down = -(-len(names) // ACROSS)
     heights = [(MARGINAL_HEIGHT * down if down > 1 else SINGLE_HEIGHT) + LEGEND_LINE * len(groups) + 0.15]
@@ -75,7 +76,7 @@ def drawn(
 
 
 def shown(place: AuditedMap, flipsets: Sequence[str], reports: bool = False) -> tuple[str, ...]:
-    """The notes that say whose numbers are drawn, how they vary over the trials, and whether the map is sound."""
+    """Return the notes on the people drawn, the sizes over the trials, and the health of the map."""
     counted = place.estimate("n_source")
     several = counted.n > 1
     sizes = enumerated(_size(place, flipset) for flipset in flipsets)
@@ -89,15 +90,15 @@ def shown(place: AuditedMap, flipsets: Sequence[str], reports: bool = False) -> 
 
 
 def sound(place: AuditedMap) -> str:
-    """``9 of 10`` maps reach the other group; a dash for causal counterfactuals, which are not meant to."""
+    """Return how many maps reach the target group, ``9 of 10``; a dash for causal counterfactuals, which need not."""
     found = place.healthy
     return DASH if place.transport == w.COUNTERFACTUAL else f"{int(found.sum())} of {len(found)}"
 
 
 def health(places: Sequence[AuditedMap]) -> tuple[str, ...]:
-    """What is to be said of maps that miss the group that they map to; nothing where none does.
+    """Return a note on maps that miss the target group, or no note if all reach it.
 
-    Causal counterfactuals are not asked: they are not meant to reach the other group.
+    Causal counterfactuals are not checked, because they are not meant to reach the other group.
     """
     missed = []
     for place in places:
@@ -135,7 +136,7 @@ def _marginals(
     for axes in grid[:, 0]:
         axes.set_ylabel("people")
     figure.supxlabel("standard deviations from the mean", fontsize=8.5)
-    # Several names of flipsets do not fit on a line.
+    # The names of several flipsets do not fit on one line.
     figure.legend(handles=marginal_handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
 
 

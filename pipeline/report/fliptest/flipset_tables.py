@@ -1,4 +1,4 @@
-"""Tables of flipsets and transparency reports, of the SSL score, and of section 5.5: a search for subgroups."""
+"""Tables of flipsets, transparency reports, the SSL score, and the subgroup search of section 5.5."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ AUDIT, ROOT = "subgroups", "all rows"
 HELD_OUT = "held out"
 SEARCH = "FairTest's search"
 SHOWN = 7
-"""Contexts that are shown: those with the largest effects, and whatever else is reported."""
+"""Number of contexts shown, by size of the effect. Reported contexts are always shown."""
 IN_BRACKETS = (
     "Mean \u00b1 standard deviation over the trials, each with its own map. The file of the table has the interval of "
     "one trial, for other people (Clopper and Pearson's of a count, Tango's of the net size); means of the ends."
@@ -30,7 +30,7 @@ IN_BRACKETS = (
 
 
 def size_columns() -> list[Column]:
-    """Both flipsets' sizes with spread, their intervals, and the net size with its interval, of a place."""
+    """Return columns for the sizes of both flipsets and the net size, with spread and interval."""
     names = ((w.POSITIVE, "size", w.POSITIVE), (w.NEGATIVE, "size", w.NEGATIVE), ("net", "net", ""))
     columns = []
     for key, statistic, flipset in names:
@@ -41,7 +41,7 @@ def size_columns() -> list[Column]:
 
 
 def chance_columns() -> list[Column]:
-    """How large each flipset is between dealt halves of the group, where the map is exact."""
+    """Return columns for the sizes of flipsets between random halves of the group. Only exact maps have them."""
     return [
         Column(f"{f} by chance", "text", lambda place, f=f: place.by_chance(f), "By chance", 0, w.FLIPSETS[f])
         for f in BOTH
@@ -49,7 +49,7 @@ def chance_columns() -> list[Column]:
 
 
 def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
-    """What stands in the columns by chance: the size of the halves is read from the rows of these blocks."""
+    """Return the note on the chance columns. The rows of these blocks have the size of the halves."""
     rows = inputs.rows[(inputs.rows["statistic"] == "noise_people") & inputs.rows["block"].isin(set(blocks))]
     if rows.empty:
         return "By chance: no halves of a group were dealt."
@@ -144,7 +144,7 @@ def table_subgroups(inputs: Inputs) -> StampedTable:
         label, listed = w.dataset_label(dataset), contexts(inputs, dataset)
         shown = [line for k, line in enumerate(listed) if k < SHOWN or line["reported"] == 1]
         searched.append(f"{label} {len(shown)} of {len(listed)}")
-        # The codes of the two groups give r its sign.
+        # The sign of r depends on the codes of the two groups.
         ((low, high),) = inputs.datasets[dataset].levels.values()
         codes.append(f"{label}: {low} 0, {high} 1")
         root = {"audit": AUDIT, "dataset": dataset, "context": ROOT, "part": HELD_OUT}
@@ -189,9 +189,9 @@ def table_subgroups(inputs: Inputs) -> StampedTable:
 
 
 def contexts(inputs: Inputs, dataset: str) -> list[dict[str, Any]]:
-    """The contexts of the first trial that were tested on held-out rows, one mapping each: context and statistics.
+    """Return the contexts of the first trial that were tested on held-out rows, with their statistics.
 
-    All rows first, then what is reported, then the others; the largest effect first.
+    The context of all rows is first, then come reported contexts, then the others, each by decreasing effect.
     """
     rows = inputs.select(audit=AUDIT, dataset=dataset, part=HELD_OUT)
     rows = rows[(rows["repetition"] == rows["repetition"].min()) & rows["context"].notna()]

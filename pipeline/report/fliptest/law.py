@@ -1,4 +1,4 @@
-"""The law-school data: Figures 6, 7 and 12 of Black et al. (2020), causal counterfactuals beside transport."""
+"""Law school data: Figures 6, 7 and 12 of Black et al. (2020), with causal counterfactuals beside transport maps."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,7 +24,7 @@ LINE_HEIGHT, AROUND = 0.19, 0.85
 
 
 def places(inputs: Inputs, method: str) -> list[AuditedMap]:
-    """The maps with which a model of the law-school data was audited."""
+    """Return the audited maps of a model of the law school data."""
     return trials.places(inputs, dataset=w.LAW, method=method)
 
 
@@ -123,7 +123,7 @@ def figure_12(inputs: Inputs) -> Picture:
 
 
 def empty(place: AuditedMap) -> str:
-    """Why the positive flipset is no finding: how few people could be in it."""
+    """Return the note on why an empty positive flipset is no finding: few people could be in it."""
     return (
         f"The model predicts {parameter(round(place.estimate('positives_source').value, 1))} of "
         f"{parameter(place.people)} {place.groups[0]} above the median (means over the trials). Nobody "
@@ -136,14 +136,14 @@ def _stamp(found: Sequence[AuditedMap]) -> Stamp:
 
 
 def _published(found: Sequence[AuditedMap]) -> list[AuditedMap]:
-    """Those of the paper's maps. Raises ValueError where one of these was not audited."""
+    """Select the paper's maps. Raises ValueError if one of them was not audited."""
     if absent := [name for name in PUBLISHED_MAPS if name not in {place.transport for place in found}]:
         raise ValueError(f"the law-school figures need the maps {', '.join(PUBLISHED_MAPS)}: {absent} was not audited")
     return [place for place in found if place.transport in PUBLISHED_MAPS]
 
 
 def _moved(place: AuditedMap) -> str:
-    """Mean predictions for people, for their counterparts and for the target group, in the first trial."""
+    """Format the mean predictions for people, their counterparts and the target group in the first trial."""
     first, label = place.first, place.style.label
     before, after, target = map(np.nanmean, (first.score, first.score_image, first.target_score))
     return (

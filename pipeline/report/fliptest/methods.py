@@ -1,4 +1,4 @@
-"""What each mitigation of the first study does to flipsets and to transparency reports, by gender and race."""
+"""Effect of the mitigations of the first study on flipsets and transparency reports, by gender and race."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,12 @@ from pipeline.report.table import StampedTable, tabulated
 
 BLOCK = "methods"
 FEATURES = 6
-"""Features shown of each data set and attribute: those with the largest shift in any report."""
+"""Number of features shown per data set and attribute, by the largest shift in any report."""
 PANEL = 1.75
 
 
 def audited(inputs: Inputs) -> dict[tuple[str, str], list[AuditedMap]]:
-    """The audited methods, in their fixed order, by data set and attribute."""
+    """Return the audited methods in their fixed order, by data set and attribute."""
     found: dict[tuple[str, str], list[AuditedMap]] = {}
     for place in trials.places(inputs, block=BLOCK):
         found.setdefault((place.dataset, place.attribute), []).append(place)
@@ -86,9 +86,9 @@ def figure_methods(inputs: Inputs) -> Picture:
 
 
 def largest(reports: Sequence[Sequence[Line]], wanted: int) -> list[str]:
-    """The features with the largest absolute shift in any of the reports that stands out, the largest first.
+    """Return the features with the largest absolute shift that stands out in any report, in decreasing order.
 
-    Where fewer stand out, the noise follows.
+    If too few features stand out, features within the noise follow.
     """
     size: dict[str, tuple[bool, float]] = {}
     for line in (line for report in reports for line in report):

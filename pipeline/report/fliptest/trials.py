@@ -1,9 +1,8 @@
-"""Where the study's numbers and arrays lie: rows of every trial, arrays of the first one, and which maps failed.
+"""Access to the study's numbers: rows of every trial, arrays of the first trial, and the health of the maps.
 
-The lines of a transparency report are one for each feature, over all trials.
-
-A *trial* is a repetition: its own split (or draw) of the data and its own map. Arrays are kept of the first trial
-alone, so histograms show one map, as published; its numbers stand beside their spread over the trials.
+A *trial* is a repetition with its own split (or draw) of the data and its own map. Only the first trial keeps arrays,
+so histograms show one map, as published. Its numbers are shown with their spread over the trials. A transparency report
+has one line per feature over all trials.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ def _array(name: str) -> property:
 
 @dataclass(frozen=True)
 class FirstTrial:
-    """What the audit kept of the first trial: n members of the source group with their counterparts.
+    """Arrays of the first trial: n members of the source group with their counterparts.
 
-    ``features`` and ``images`` (n, d); ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` (n,);
-    ``target_features`` (m, d) and ``target_score`` (m,): ``arrays`` by these names, with ``suffix``. Of real people
-    read from a reference, features that belong together are not in one row: see :mod:`pipeline.report.reference`.
+    ``features`` and ``images`` (n, d), ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` (n,),
+    ``target_features`` (m, d) and ``target_score`` (m,) are the ``arrays`` with these names and the ``suffix``. In a
+    reference, a row does not hold the features of one real person, see :mod:`pipeline.report.reference`.
     """
 
     arrays: Mapping[str, Array]
@@ -54,11 +53,11 @@ class FirstTrial:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The features."""
+        """Return the names of the features."""
         return tuple(map(str, self.arrays["feature_names"]))
 
     def members(self, flipset: str) -> Array:
-        """Who is in a flipset, (n,) bool; the whole group for ``""``. All of the n have counterparts."""
+        """Return the members of a flipset as booleans (n,); for ``""`` the whole group. All n have counterparts."""
         if not flipset:
             return np.ones(len(self.decision), dtype=bool)
         both = (self.decision, self.decision_image)
@@ -66,20 +65,20 @@ class FirstTrial:
         return np.asarray(higher > lower)
 
     def column(self, name: str) -> int:
-        """The number of a feature's column."""
+        """Return the column index of a feature."""
         return self.names.index(name)
 
 
 def leading(report: Sequence[Line]) -> Line | None:
-    """The largest line that stands out, else the largest; None of an empty flipset."""
+    """Return the largest line that stands out, or else the largest line; None for an empty flipset."""
     return next((line for line in report if line.standing == STANDS_OUT), report[0] if report else None)
 
 
 @dataclass(frozen=True)
 class AuditedMap:
-    """One map in one direction, audited with one classifier's decisions, in all trials.
+    """One map in one direction, audited with the decisions of one classifier, over all trials.
 
-    ``attribute`` may be left out where a block has one.
+    ``attribute`` is optional if the block has only one.
     """
 
     inputs: Inputs = field(repr=False, compare=False)
@@ -92,33 +91,33 @@ class AuditedMap:
     direction: str = w.FORWARD
 
     def setting(self, **more: str | float) -> dict[str, str | float]:
-        """The setting of its rows."""
+        """Return the setting that selects the rows of this map."""
         return {**{key: getattr(self, key) for key in KEYS if getattr(self, key)}, "audit": FLIPTEST, **more}
 
     def values(self, **more: str) -> pd.Series:
-        """A statistic, by trial."""
+        """Return a statistic by trial."""
         return self.inputs.values(**self.setting(**more))
 
     @property
     def style(self) -> MethodStyle:
-        """How its map is called and drawn."""
+        """Return the label and plot style of the map."""
         return w.MAPS[self.transport]
 
     @property
     def names(self) -> tuple[str, str]:
-        """The names of the group that is mapped and of the group that it is mapped to."""
+        """Return the names of the source and the target group."""
         line = self.inputs.select(**self.setting(statistic="n_source")).iloc[0]
         return str(line["source"]), str(line["target"])
 
     @property
     def groups(self) -> tuple[str, str]:
-        """Both groups in words."""
+        """Return the printed names of the source and the target group."""
         source, target = self.names
         return w.group_label(source, self.dataset), w.group_label(target, self.dataset)
 
     @property
     def directions(self) -> list[AuditedMap]:
-        """The place in each direction that was audited."""
+        """Return this map in each audited direction."""
         setting = self.setting(statistic="n_source")
         del setting["direction"]
         found = set(self.inputs.select(**setting)["direction"])
@@ -126,14 +125,14 @@ class AuditedMap:
 
     @property
     def healthy(self) -> pd.Series:
-        """Whether each trial's map reaches the target group, by the rule of the audit of maps; by trial."""
+        """Return by trial whether the map reaches the target group, by the rule of the audit of maps."""
         return self.values(statistic="healthy").astype(bool)
 
     @cached_property
     def counts(self) -> dict[tuple[str, str], Array]:
-        """Every count by trial: (T,) under (flipset, statistic).
+        """Return the counts by trial (T,), by (flipset, statistic).
 
-        Raises ValueError where the place is not the only one that it names.
+        Raises ValueError if several audits have this setting.
         """
         rows = self.inputs.select(**self.setting())
         rows = rows[rows["feature"].isna()].sort_values("repetition")
@@ -144,33 +143,33 @@ class AuditedMap:
         return {(str(f), str(s)): own.to_numpy(float) for (f, s), own in rows.groupby(keys, observed=True)["value"]}
 
     def estimate(self, statistic: str, flipset: str = "") -> Estimate:
-        """Mean and spread over the trials; the ends are the means of all trials' intervals, NaN where one has none."""
+        """Return mean and spread over the trials. The interval averages those of the trials; NaN if one has none."""
         low, high = (self.counts.get((flipset, f"{statistic}_ci_{end}"), NONE) for end in ("low", "high"))
         return replace(Estimate.mean(self.counts[flipset, statistic]), low=float(low.mean()), high=float(high.mean()))
 
     @property
     def people(self) -> float:
-        """How many are mapped, on average."""
+        """Return the mean number of mapped people."""
         return self.estimate("n_source").value
 
     def by_chance(self, flipset: str) -> Estimate | None:
-        """The size between dealt halves of the group, ``high`` being the end of chance; None where none were dealt."""
+        """Return the size between random halves of the group, with ``high`` the upper end of chance, or None."""
         if (flipset, "noise_size") not in self.counts:
             return None
         size, end = (float(self.counts[flipset, name].mean()) for name in ("noise_size", "noise_size_upper"))
         return Estimate(size, high=end, text=f"{number(size, 0)}, to {number(end, 0)}")
 
     def share_positive(self, side: str) -> Estimate:
-        """The percentage of the ``source`` or ``target`` group that is decided positive."""
+        """Return the percentage of positive decisions in the ``source`` or ``target`` group."""
         return Estimate.mean(100 * (self.counts["", f"positives_{side}"] / self.counts["", f"n_{side}"]))
 
     @property
     def arrays(self) -> Mapping[str, Array]:
-        """Those of the audit. Raises ValueError where it is not at hand."""
+        """Return the arrays of the audit. Raises ValueError if the audit is not available."""
         for point in self.inputs.points:
             if point["audit"]["name"] == FLIPTEST:
                 dataset, method, transport = (str(point[part]["name"]) for part in ("dataset", "method", "transport"))
-                # A block with one attribute need not name it.
+                # The attribute is optional in blocks with a single attribute.
                 attribute = self.attribute and str(point["transport"]["attribute"])
                 names = (point["block"], dataset, method, transport, condition_of(point), attribute)
                 own = (self.block, self.dataset, self.method, self.transport, self.given, self.attribute)
@@ -180,7 +179,7 @@ class AuditedMap:
 
     @property
     def first(self) -> FirstTrial:
-        """The first trial. Raises ValueError where the audit is not there, or kept none."""
+        """Return the first trial. Raises ValueError if the audit is not available or has no such arrays."""
         suffix = "" if self.direction == w.FORWARD else "_reverse"
         if f"decision{suffix}" not in self.arrays:
             raise ValueError(f"the audit of {self} kept no decision{suffix}: found {sorted(self.arrays)}")
@@ -188,18 +187,18 @@ class AuditedMap:
 
     @property
     def units(self) -> dict[str, float]:
-        """The units in which mean shifts are ranked, drawn and told, by feature: those of the audit (``audit.units``).
+        """Return the units of mean shifts by feature, for ranks, figures and text (``audit.units``).
 
-        They are the model's own; of features that nobody scaled, standard deviations over both groups. A 0/1 column
-        stays what it is: its shift is a difference of shares.
+        The model defines the units. Features without scaling use standard deviations over both groups. A 0/1
+        column is not scaled, so its shift is a difference of shares.
         """
         names, units = (self.arrays[key].tolist() for key in ("feature_names", "units"))
         return dict(zip(map(str, names), map(float, units), strict=True))
 
     def report(self, flipset: str, ranking: str = MEAN) -> list[Line]:
-        """The lines of one ranking, the largest first; none where the flipset is empty in every trial.
+        """Return the lines of one ranking, the largest first; none if the flipset is empty in every trial.
 
-        Features that define the groups have no rank, and no line. An interval of a sign ends at -1 and 1.
+        Features that define the groups have no rank and no line. The interval of a mean sign is clipped to [-1, 1].
         """
         rows = self.inputs.select(**self.setting(flipset=flipset))
         alpha = float(pd.to_numeric(rows["alpha"]).dropna().iloc[0])
@@ -222,9 +221,9 @@ class AuditedMap:
 
 
 def places(inputs: Inputs, **setting: str) -> list[AuditedMap]:
-    """Every map and classifier that was audited, of the given block, dataset, ...; maps in their fixed order.
+    """Return the audited maps and classifiers with this setting; maps in their fixed order.
 
-    Raises ValueError where there is none.
+    Raises ValueError if there are none.
     """
     rows = inputs.select(audit=FLIPTEST, statistic="n_source", **setting)
     keys = [key for key in KEYS[:-1] if key in rows]
@@ -235,7 +234,7 @@ def places(inputs: Inputs, **setting: str) -> list[AuditedMap]:
 
 
 def only(inputs: Inputs, **setting: str) -> AuditedMap:
-    """The only one of these. Raises ValueError where there are more."""
+    """Return the only map with this setting. Raises ValueError if there are several."""
     found = places(inputs, **setting)
     if len(found) != 1:
         raise ValueError(f"expected one audit of {setting}, found {found}")
@@ -243,7 +242,7 @@ def only(inputs: Inputs, **setting: str) -> AuditedMap:
 
 
 def top(place: AuditedMap, flipset: str) -> str:
-    """The feature that :func:`leading` names with its mean shift, and what it is where it does not stand out."""
+    """Format the feature of :func:`leading` with its mean shift, and with its standing if it does not stand out."""
     line = leading(place.report(flipset))
     if line is None:
         return DASH

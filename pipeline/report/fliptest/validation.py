@@ -1,4 +1,4 @@
-"""Which maps reach the other group: Table 1 of Black et al. (2020), and the kinds of maps side by side."""
+"""Validation of maps: which maps reach the target group, Table 1 of Black et al. (2020), by kind of map."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,10 +21,10 @@ EXPERIMENTS = {
     (w.HIRING, w.EVERYONE): "Lipton: Dem Parity",
     (w.LAW, w.EVERYONE): "Law School",
 }
-"""As Table 1 names them; its third row block, of ground-truth positives, is not in the paper."""
+"""Names of the experiments in Table 1. The third, on ground-truth positives, is not in the paper."""
 
 
-# The features that Table 1 reports, by the names that it prints.
+# Features reported in Table 1, by their printed names.
 TABLE_1 = {
     (w.SSL, w.EVERYONE): ("Age", "Gang Aff", "Narc Arr"),
     (w.SSL, w.NEGATIVES): ("Age", "Gang Aff", "Narc Arr"),
@@ -45,12 +45,12 @@ HEALTHY = (
     "group; a map that is not has failed to be fitted."
 )
 NO_ERROR = 1e-12
-"""An error on real people below this is rounding."""
+"""Errors on real people below this value are rounding errors."""
 
 
 @dataclass(frozen=True)
 class Validated:
-    """The maps of one kind between two groups of a data set, from the source group to the target; measures by trial."""
+    """Measures by trial for one kind of map between two groups of a data set, from source to target."""
 
     inputs: Inputs = field(repr=False, compare=False)
     dataset: str
@@ -59,16 +59,16 @@ class Validated:
 
     @property
     def label(self) -> str:
-        """The experiment's name in Table 1."""
+        """Return the name of the experiment in Table 1."""
         return EXPERIMENTS.get((self.dataset, self.given), w.dataset_label(self.dataset))
 
     def rows(self, statistic: str) -> pd.DataFrame:
-        """The rows of one measure."""
+        """Return the rows of one measure."""
         place = {"dataset": self.dataset, "given": self.given, "transport": self.transport, "direction": w.FORWARD}
         return self.inputs.select(audit=trials.QUALITY, statistic=statistic, **place)
 
     def by_feature(self, statistic: str) -> dict[str, pd.Series]:
-        """A measure of each feature, in the features' own order."""
+        """Return a measure by feature, in the order of the features."""
         rows = self.rows(statistic)
         return {
             str(feature): part.set_index("repetition")["value"].sort_index()
@@ -76,19 +76,19 @@ class Validated:
         }
 
     def overall(self, statistic: str) -> pd.Series:
-        """A measure over all features."""
+        """Return a measure of all features together."""
         return self.rows(statistic).set_index("repetition")["value"].sort_index()
 
     @property
     def healthy(self) -> pd.Series:
-        """Which trials' maps reach the target group."""
+        """Return by trial whether the map reaches the target group."""
         return self.overall("healthy").astype(bool)
 
     @property
     def regression_error(self) -> pd.Series:
-        """|MSE difference| over the error on real people, mean over the features.
+        """Return |MSE difference| divided by the error on real people, averaged over the features.
 
-        What has no error on real people is NaN: one of two complementary dummies is regressed without error.
+        Features without error on real people are excluded, such as one of two complementary dummy variables.
         """
         difference, real = self.by_feature("mse_difference"), self.by_feature("mse_real")
         relative = {name: difference[name].abs() / real[name].where(real[name] > NO_ERROR) for name in difference}
@@ -96,13 +96,16 @@ class Validated:
 
     @property
     def cost_ratio(self) -> pd.Series:
-        """Mean squared L1 distance of the map over that of exact transport between as many of both groups."""
+        """Return the mean squared L1 distance of the map divided by that of exact transport.
+
+        Exact transport is between equally many people of both groups.
+        """
         exact = self.overall("exact_cost")
         return self.overall("map_cost") / exact.where(exact > NO_ERROR)
 
 
 def validated(inputs: Inputs) -> list[Validated]:
-    """Everything that was validated, in the order of Table 1 and of the maps."""
+    """Return all validated maps, in the order of Table 1 and of the kinds of maps."""
     rows = inputs.select(audit=trials.QUALITY, statistic="healthy", direction=w.FORWARD)
     found = rows[["dataset", "given", "transport"]].drop_duplicates().itertuples(index=False)
     listed = [Validated(inputs, str(d), str(given), str(kind)) for d, given, kind in found]
@@ -133,7 +136,7 @@ def table_1(inputs: Inputs) -> StampedTable:
         return Estimate.mean(values.to_numpy(float)) if len(values) else None
 
     def whole(statistic: str, place: tuple[Validated, str]) -> Cell:
-        """A measure of the whole map, beside its first feature."""
+        """Return a measure of the whole map, in the row of its first feature."""
         one, printed = place
         first = printed == TABLE_1[one.dataset, one.given][0]
         return Estimate.mean(one.overall(statistic).to_numpy(float)) if first else ""
@@ -170,5 +173,5 @@ def table_1(inputs: Inputs) -> StampedTable:
 
 
 def counted(held: pd.Series) -> str:
-    """``9 of 10``."""
+    """Format a count: ``9 of 10``."""
     return f"{int(held.sum()):,} of {len(held)}"

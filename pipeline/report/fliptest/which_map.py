@@ -1,6 +1,7 @@
-"""Which kind of map: how far each depends on the draw of the people that it was fitted on (section 3.2), and every kind
-by every measure: does it reach the target group, at which cost, and does it find the map where that is known, T(x) = x
-between equal distributions, on average and from draw to draw.
+"""Comparison of the kinds of maps: stability under new draws of the fitted people (section 3.2), and all measures.
+
+The measures are whether a map reaches the target group, its cost, and, between equal distributions, how far it is from
+the true map T(x) = x on average and from draw to draw.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,18 +26,18 @@ from pipeline.report.table import StampedTable, tabulated
 Labels = tuple[str, str]
 ONES, ZEROS = "ones", "zeros"
 POINTS = (ONES, ZEROS)
-"""The fixed people, by the value of all their features, which is that of their images under the true map."""
+"""Fixed points, named by the common value of their features. The true map leaves them in place."""
 WIDTH_OF_A_GROUP = 0.62
-"""Of the distance between two dimensions, for the maps beside each other."""
+"""Width of the maps at one dimension, as a share of the distance between dimensions."""
 means: Callable[[Array], Any] = partial(np.nanmean, axis=0)
 variances: Callable[[Array], Any] = partial(np.nanvar, axis=0, ddof=1)
 """Mean and sample variance (n - 1) over the draws of each feature: (draws, d) -> (d,)."""
 
 
 def images(rows: pd.DataFrame, point: str) -> Array:
-    """Images (draws, features) of one fixed point under the maps of the given rows.
+    """Return the images (draws, features) of one fixed point under the map of these rows.
 
-    Raises ValueError where the rows hold more than one map, so that a draw has two images.
+    Raises ValueError if the rows hold several maps, so a draw has several images.
     """
     here = rows[rows["point"] == point]
     if here.duplicated(["repetition", "feature"]).any():
@@ -45,7 +46,7 @@ def images(rows: pd.DataFrame, point: str) -> Array:
 
 
 def stability_rows(inputs: Inputs) -> pd.DataFrame:
-    """Every image of the fixed points, with dimension and correlation as numbers."""
+    """Return the images of the fixed points, with dimension and correlation as numbers."""
     rows = inputs.select(audit=trials.STABILITY, statistic="image")
     numbers = {name: pd.to_numeric(rows[name]).astype(float) for name in ("dimension", "correlation")}
     return rows.assign(**numbers)
@@ -82,7 +83,7 @@ def stability_rows(inputs: Inputs) -> pd.DataFrame:
 def figure_of_images(
     inputs: Inputs, point: str, summary: Callable[[Array], Array], label: str, title: str, alternative: str, note: str
 ) -> Picture:
-    """A summary over the draws of the images of one person, by the number of features."""
+    """Plot a summary over the draws of the images of one point, by the number of features."""
     rows = stability_rows(inputs).astype({"feature": object})
     correlations, maps = sorted(set(rows["correlation"])), w.maps_in(rows["transport"])
     figure, (panels,) = new_panels(2.7, 1, len(correlations), sharey=True)
@@ -98,7 +99,7 @@ def figure_of_images(
                 of_one = part[part["dimension"] == dimension]
                 here_images = images(of_one, point) if len(of_one) else np.full((1, 1), np.nan)
                 values = summary(here_images)
-                # A mean of maps that keep and that mirror the feature is where neither sends anybody.
+                # Use the median: the mean of maps that keep and maps that mirror a feature represents neither.
                 middle = np.nanmedian(here_images) if point == ONES else np.nanmean(values)
                 line.append(float(middle) if len(of_one) else np.nan)
                 dots = here_images.ravel() if point == ONES else values
@@ -121,7 +122,7 @@ def figure_of_images(
 
 
 def of_validation(inputs: Inputs) -> Iterator[tuple[Labels, dict[str, Cell]]]:
-    """What was validated, by experiment and map."""
+    """Yield the measures of the validated maps, by experiment and map."""
     for one in validated(inputs):
         by_trial = {
             "largest KS": one.overall("ks_max"),
@@ -135,7 +136,7 @@ def of_validation(inputs: Inputs) -> Iterator[tuple[Labels, dict[str, Cell]]]:
 
 
 def of_draws(inputs: Inputs) -> Iterator[tuple[Labels, dict[str, Cell]]]:
-    """The stability of maps of a normal distribution to itself, by its features and map."""
+    """Yield the stability of maps of a normal distribution to itself, by number of features and map."""
     for (correlation, dimension), rows in stability_rows(inputs).groupby(["correlation", "dimension"]):
         correlated = f", r = {correlation:g}" if correlation else ""
         experiment = f"Normal, {dimension:g} feature{'s' * (dimension != 1)}{correlated}"

@@ -10,4 +10,4 @@ ARTEFACTS = (
     ("comparison", "table_settings comparison"),
     ("figures", "figure_1 figure_2 figure_3 figure_tolerance figure_sensitivity"),
 )
-"""The tables and figures in the order of the page, after the module that makes them."""
+"""Tables and figures in the order of the page, by the module that makes them."""

@@ -1,4 +1,4 @@
-"""The published numbers of Maity et al. (2021) beside ours, and the settings that they were made with."""
+"""The comparison with the published numbers of Maity et al. (2021), and the settings as configured here."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What the study's artefacts are made of: its quantities, and what its rows and its configuration say beyond them."""
+"""Quantities of the study's artefacts, and facts derived from its rows and its configuration."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.reduction import flat
 
 STATED_STEPS = 500
-"""The number of attack steps that the paper states for Adult."""
+"""Number of attack steps that the paper states for Adult."""
 RELEASED_STEPS = 200
-"""The number of steps of most audits in the authors' code."""
+"""Number of attack steps of most audits in the authors' code."""
 ENTROPY, ZERO_ONE = "Entropy loss", "0-1 loss"
 DECIMALS = {"mean": 3, "share": 1, "average": 1, "total": 0}
 BOUNDARY_SIDES = {"left": -1, "right": 1}
@@ -27,10 +27,11 @@ BOUNDARY_SIDES = {"left": -1, "right": 1}
 
 @dataclass(frozen=True)
 class Quantity:
-    """One statistic as a table shows it: ``key`` heads its column, ``statistic`` is its name in the rows.
+    """One statistic in a table: ``key`` is the head of its column, ``statistic`` its name in the rows.
 
-    ``attacked`` statistics exist at every recorded number of steps and for each ``split`` that the metric is learned
-    on. ``kind``: the mean with its spread, the share of repetitions, the mean alone, or the sum over the repetitions.
+    ``attacked`` statistics exist at every recorded number of steps and for each ``split`` on which the metric is
+    learned. ``kind`` selects the mean with its spread, the share of repetitions, the mean alone, or the sum over the
+    repetitions.
     """
 
     key: str
@@ -42,28 +43,28 @@ class Quantity:
 
     @property
     def name(self) -> str:
-        """The key without what tells it from others."""
+        """Return the key without the distinguishing part in brackets."""
         return self.key.split(" (")[0]
 
     def column(self, inputs: Inputs, kind: Kind = "spread") -> Column:
-        """The column of this quantity in a table with a row for each data set and method."""
+        """Return the column of this quantity in a table with a row per data set and method."""
         shown: Kind = kind if self.kind == "mean" else "number"
         return Column(
             self.key, shown, lambda place: self.measure(inputs, *place), self.group, DECIMALS[self.kind], self.name
         )
 
     def setting(self, dataset: str, method: str, steps: int) -> dict[str, str | float]:
-        """The setting whose rows hold this quantity."""
+        """Return the setting that selects the rows of this quantity."""
         place = {"block": "audit", "dataset": dataset, "method": method, "statistic": self.statistic}
         return {**place, "metric_split": self.split, "steps": float(steps)} if self.attacked else {**place}
 
     def values(self, inputs: Inputs, dataset: str, method: str, steps: int | None = None) -> np.ndarray:
-        """One value for each repetition, after the number of steps that the tables show where none is given."""
+        """Return one value per repetition, by default after the number of steps shown in the tables."""
         steps = shown_steps(inputs, dataset) if steps is None else steps
         return inputs.values(**self.setting(dataset, method, steps)).to_numpy(float)
 
     def measure(self, inputs: Inputs, dataset: str, method: str, steps: int | None = None) -> Any:
-        """Over the repetitions, by the quantity's kind."""
+        """Summarise the repetitions according to ``kind``."""
         values = self.values(inputs, dataset, method, steps)
         if self.kind == "total":
             return float(values.sum())
@@ -82,12 +83,12 @@ LOSS_RATIO, ERROR_RATIO = (T_N, REJECTED), (ERROR_T_N, ERROR_REJECTED)
 
 
 def learned_on(quantity: Quantity, split: str) -> Quantity:
-    """The same with the metric learned on the rows of a split."""
+    """Return the same quantity with the metric learned on the rows of a split."""
     return replace(quantity, key=f"{quantity.key} ({split})", group=f"Metric learned on {split} rows", split=split)
 
 
 def shown_steps(inputs: Inputs, dataset: str, wanted: int = STATED_STEPS) -> int:
-    """The recorded number of steps that stands for ``wanted``: the same, or the largest below in a shorter run."""
+    """Return the largest recorded number of steps up to ``wanted``, or the smallest recorded one if all are larger."""
     rows = inputs.select(block="audit", dataset=dataset, statistic="T_n", metric_split="test")
     recorded = np.unique(rows["steps"].dropna())
     below = recorded[recorded <= wanted]
@@ -95,7 +96,7 @@ def shown_steps(inputs: Inputs, dataset: str, wanted: int = STATED_STEPS) -> int
 
 
 def steps_note(inputs: Inputs, *datasets: str) -> str:
-    """The footnote that says after how many steps of the attack the statistics are taken, and what the paper states."""
+    """Return the note on the number of attack steps behind the statistics and on the number in the paper."""
     texts = []
     for dataset in datasets:
         steps = shown_steps(inputs, dataset)
@@ -106,7 +107,7 @@ def steps_note(inputs: Inputs, *datasets: str) -> str:
 
 
 def odds_note(inputs: Inputs, *datasets: str) -> str:
-    """The footnote that says which group's odds are subtracted from which, and that the paper prints both signs."""
+    """Return the note on the sign of the odds differences, for which the paper has both conventions."""
     texts = []
     for dataset in datasets:
         levels = inputs.datasets[dataset].levels
@@ -118,7 +119,7 @@ def odds_note(inputs: Inputs, *datasets: str) -> str:
 
 
 def principal_angles(inputs: Inputs, dataset: str) -> list[np.ndarray]:
-    """Principal angles between the subspaces of train and test rows, degrees, smallest first: one (R,) array each."""
+    """Return principal angles between the subspaces of train and test rows in degrees, ascending, (R,) each."""
     place = {"block": "audit", "dataset": dataset, "method": inputs.names("method", block="audit", dataset=dataset)[0]}
     statistics = inputs.select(**place)["statistic"].unique()
     names = sorted(name for name in statistics if str(name).startswith("principal_angle_"))
@@ -128,7 +129,7 @@ def principal_angles(inputs: Inputs, dataset: str) -> list[np.ndarray]:
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
-    """The audits' rows and the study's facts, in one frame: see :mod:`pipeline.report.facts`."""
+    """Return the rows of the audits and the facts of the study in one frame, see :mod:`pipeline.report.facts`."""
     configured = configured_facts(inputs.points, implied=_implied)
     place = {"block": "audit", "statistic": "shown_steps", "origin": "configuration"}
     shown = [{**place, "dataset": d, "value": float(shown_steps(inputs, d))} for d in (w.ADULT, w.COMPAS)]
@@ -136,9 +137,9 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
 
 
 def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[str, Any]:
-    """Every value of one point's configuration, by ``group.key``.
+    """Return the configured values of one point by ``group.key``.
 
-    Raises ValueError for a point that the study does not have.
+    Raises ValueError if the study has no such point.
     """
     for point in inputs.points:
         if (point["block"], point["dataset"]["name"], point["method"]["name"]) == (block, dataset, method):
@@ -149,9 +150,9 @@ def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[st
 
 
 def boundary(theta: np.ndarray, statistic: np.ndarray, threshold: float, side: int) -> float:
-    """Where T_n first exceeds ``threshold`` going from theta = 0 to one ``side`` (-1 or +1), interpolated linearly.
+    """Find where T_n first exceeds ``threshold`` from theta = 0 towards one ``side`` (-1 or +1), interpolated linearly.
 
-    NaN where it never does. ``theta`` (k,) ascending with ``statistic`` (k,).
+    NaN if it never does. ``theta`` (k,) is ascending, with ``statistic`` (k,).
     """
     order = np.argsort(side * theta)
     outward = side * theta[order]
@@ -168,7 +169,7 @@ def boundary(theta: np.ndarray, statistic: np.ndarray, threshold: float, side: i
 
 
 def _implied(values: Mapping[str, Any]) -> dict[str, float]:
-    """Numbers that follow from the configured ones, under the names that the paper prints them by."""
+    """Return the numbers that follow from the configuration, under the names in the paper."""
     implied = {}
     if "audit.alpha" in values:
         implied["critical_value"] = float(ndtri(1 - float(values["audit.alpha"])))
@@ -194,12 +195,13 @@ def _heatmap_readings(inputs: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def accepted_ranges(panel: pd.DataFrame, place: Mapping[str, Any], delta: float) -> Iterator[dict[str, Any]]:
-    """What each fair weight theta_2 does to the range of unfair weights theta_1 that are accepted, T_n <= delta.
+    """Yield the effect of each fair weight theta_2 on the accepted unfair weights theta_1, those with T_n <= delta.
 
-    ``accepted_low`` and ``accepted_high``: its ends less those at theta_2 = 0. ``trend``: Spearman's correlation of T_n
-    with |theta_1|. ``at_zero``: T_n at theta_1 = 0. ``separation``: the smallest T_n at
-    another theta_1 less the largest T_n at theta_1 = 0 of all theta_2; where it is above 0 a delta lies between.
-    ``tilt``: how far the middles of the ranges at theta_2 and -theta_2 are apart. ``repetition`` numbers the weights.
+    ``accepted_low`` and ``accepted_high`` are the ends of the accepted range minus those at theta_2 = 0. ``trend`` is
+    Spearman's correlation of T_n with |theta_1|. ``at_zero`` is T_n at theta_1 = 0. ``separation`` is the smallest T_n
+    at another theta_1 minus the largest T_n at theta_1 = 0 over all theta_2; if it is positive, some delta separates
+    the two. ``tilt`` is the distance between the middles of the ranges at theta_2 and -theta_2. ``repetition`` numbers
+    the weights theta_2.
     """
     wide = panel.pivot(index="theta_2", columns="theta_1", values="value")
     theta, values = wide.columns.to_numpy(float), wide.to_numpy(float)

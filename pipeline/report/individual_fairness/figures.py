@@ -1,4 +1,4 @@
-"""Figures 1 to 3 of Maity et al. (2021), and those beyond: tolerance, settings of the attack, subspaces."""
+"""Figures 1 to 3 of Maity et al. (2021), and further figures on tolerance, attack settings and subspaces."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ BLUE_TO_RED = "RdBu_r"
 GROUPS = (("o", "majority"), ("^", "minority"))
 BAND = (10, 90)
 STABILITY = 2.0
-"""The iteration x <- x - 2 lambda eta (x - x0) contracts for 2 lambda eta < 2 and diverges beyond."""
+"""Bound of stability: the iteration x <- x - 2 lambda eta (x - x0) contracts if 2 lambda eta < 2, diverges above 2."""
 
 
 @artefact("The attack grows stronger with the number of its steps; the paper takes 500.")
@@ -95,12 +95,12 @@ def figure_3(inputs: Inputs) -> Picture:
 
 
 def heatmap(panel: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """theta_1 (a,), theta_2 (b,), and the statistic (b, a) of one panel's rows.
+    """Return theta_1 (a,), theta_2 (b,) and the statistic (b, a) of one panel's rows.
 
-    Raises ValueError where the grid is not complete.
+    Raises ValueError if the grid is incomplete.
     """
     grid = panel.pivot(index="theta_2", columns="theta_1", values="value").sort_index().sort_index(axis=1)
-    # A statistic that is NaN in the rows is a hole in the picture, not an error; a missing row is one.
+    # A NaN in the rows leaves a hole in the picture. Only a missing row is an error.
     if len(panel) != grid.size:
         raise ValueError(f"expected a full grid of {grid.size} classifiers, found {len(panel)} rows: audit it again")
     return grid.columns.to_numpy(float), grid.index.to_numpy(float), grid.to_numpy(float)
@@ -111,7 +111,7 @@ HEAT_MAPS = {
     "intercept zero": {"block": "heatmaps", "intercept": "zero"},
     "labels as printed": {"block": "heatmaps_printed"},
 }
-"""The rows of panels."""
+"""Settings of the rows of panels."""
 
 
 @artefact(
@@ -129,7 +129,7 @@ def figure_1(inputs: Inputs) -> Picture:
     for r, (name, found) in enumerate(rows):
         values = found["value"].to_numpy(float)
         low, high = min(np.nanmin(values), delta - 0.05), max(np.nanmax(values), delta + 0.05)
-        # Both sides of the tolerance get their half of the colours, however far the statistic reaches.
+        # Each side of the tolerance has half of the colours, whatever the range of the statistic.
         norm = TwoSlopeNorm(delta, vmin=low, vmax=high)
         for c, angle in enumerate(angles):
             _panel(grid[r, c], found[found["angle"] == angle], norm, delta)
@@ -167,7 +167,7 @@ def _panel(axes: Axes, panel: pd.DataFrame, norm: TwoSlopeNorm, delta: float) ->
 
 
 def _color_bar(figure: Figure, axes: Any, norm: TwoSlopeNorm, of: Callable[[float], float], **more: Any) -> Colorbar:
-    """A bar whose ticks are labelled with what ``of`` makes of them."""
+    """Draw a colour bar whose tick labels are transformed by ``of``."""
     bar = figure.colorbar(ScalarMappable(norm=norm, cmap=BLUE_TO_RED), ax=list(axes), pad=0.015, **more)
     low, center, high = (float(end) for end in (norm.vmin, norm.vcenter, norm.vmax) if end is not None)
     ticks = [low, center, (center + high) / 2, high]
@@ -221,7 +221,7 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
         for method in inputs.names("method", block="sensitivity", dataset=dataset)
     ]
     means = rows.groupby(["dataset", "method", "regularization", "step_size"], observed=True)["value"].mean()
-    # By penalty (rows) and step size (columns), NaN where the iteration has no result.
+    # Rows are penalties, columns are step sizes. NaN means that the iteration has no result.
     tables = [means.loc[place].unstack("step_size").sort_index() for place in places]
     delta = float(configured(inputs, "sensitivity", *places[0])["audit.delta"])
     logs = np.log(np.concatenate([table.to_numpy(float).ravel() for table in tables]))
@@ -250,9 +250,9 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
 
 
 def rejection_curve(statistic: np.ndarray, right: float) -> tuple[np.ndarray, np.ndarray]:
-    """The share of repetitions with T_n > delta as a right-continuous step function of delta on [1, right].
+    """Return the share of repetitions with T_n > delta as a right-continuous step function of delta on [1, right].
 
-    Returns the corners (k,) and the share from each corner on (k,).
+    The function is given by its corners (k,) and the share from each corner on (k,).
     """
     values = np.sort(statistic[np.isfinite(statistic)])
     corners = np.concatenate([[1.0], values[(values > 1) & (values < right)], [right]])
@@ -292,5 +292,5 @@ def _cells(axes: Axes, table: pd.DataFrame, norm: TwoSlopeNorm) -> None:
 
 
 def axis_places(values: np.ndarray, marks: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Where values stand on an axis whose ``marks`` are evenly spaced, by their logarithms, continued at the ends."""
+    """Return the positions of values on an axis with evenly spaced ``marks``, log-interpolated and extrapolated."""
     return interp1d(np.log(marks), np.arange(len(marks)), fill_value="extrapolate")(np.log(values))

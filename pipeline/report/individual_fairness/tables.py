@@ -1,4 +1,4 @@
-"""Tables 1 to 4 of Maity et al. (2021), and those beyond: intervals, other tests and metrics, counts."""
+"""Tables 1 to 4 of Maity et al. (2021), and further tables of intervals, other tests and metrics, and counts."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -34,13 +34,13 @@ COUNTED = {
     "ratios not finite": "non_finite",
     "ratios below 1": "below_one",
 }
-"""What is counted at an audit: the printed name, and the name in the rows."""
+"""Counts of an audit: the printed name, and the name in the rows."""
 
 
 def _of_methods(
     inputs: Inputs, title: str, dataset: str, columns: Sequence[Column], notes: Sequence[str]
 ) -> StampedTable:
-    """A row for each method: of one data set or, where none is named, of all."""
+    """Make a table with a row per method, of one data set or of all if none is named."""
     datasets = [dataset] if dataset else inputs.names("dataset", block="audit")
     rows = [
         ((w.dataset_label(d), method_style(m).label)[bool(dataset) :], (d, m))
@@ -55,7 +55,7 @@ def _of_quantities(
     inputs: Inputs, title: str, stub: Sequence[str], kind: Kind, dataset: str,
     rows: Sequence[tuple[Sequence[str], Callable[..., Any], int | None]], notes: Sequence[str],
 ) -> StampedTable:  # fmt: skip
-    """A column for each method; a row has its labels, what it shows of a method, and its decimals."""
+    """Make a table with a column per method. A row has labels, a function of the method, and decimals."""
     methods = inputs.names("method", block="audit", **({"dataset": dataset} if dataset else {}))
     columns = (*labels(*stub), *(Column(method_style(method).label, kind) for method in methods))
     body = tuple(Row((*names, *map(of, methods)), decimals=decimals) for names, of, decimals in rows)

@@ -1,4 +1,4 @@
-"""Coverage and level of both tests by simulation: theorems 3.1 and C.1, corollaries 3.2, 3.3 and C.2."""
+"""Simulated coverage and level of both tests: theorems 3.1 and C.1, corollaries 3.2, 3.3 and C.2."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from pipeline.report.table import StampedTable, tabulated
 BLOCK = "validity"
 TESTS = {"loss": "loss ratio", "error": "error-rate ratio"}
 NEAR, MONTE_CARLO = 0.95, 0.95
-"""A share, and the level of the interval for the simulation's own error of it."""
+"""Share at which the simulation error is stated, and the confidence level of its interval."""
 
 
 @artefact(
@@ -67,7 +67,7 @@ def table_validity(inputs: Inputs) -> StampedTable:
 
 
 def _setting(inputs: Inputs) -> str:
-    """The one classifier, its attack, and the ratios that are true of the population."""
+    """Return the note on the classifier, its attack, and the true ratios of the population."""
     values = configured(inputs, BLOCK, w.SIMULATED, "logistic_grid")
     truths = inputs.select(block=BLOCK, statistic="truth").groupby("test")["value"].mean()
     theta = parameter(float(values["method.low"]))

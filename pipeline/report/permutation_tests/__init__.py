@@ -10,4 +10,4 @@ ARTEFACTS = (
     ("data", "figure_2 figure_3 figure_2_race figure_3_race"),
     ("simulations", "figure_levels figure_power"),
 )
-"""The tables and figures in the order of the page, after the module that makes them."""
+"""Tables and figures in the order of the page, by the module that makes them."""

@@ -1,4 +1,4 @@
-"""What the study says of its published numbers and its settings, those that the paper states and those that it lost."""
+"""The comparison with the published numbers, and the settings, including those lost in the paper."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +14,13 @@ from pipeline.report.table import StampedTable
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
-    """The audits' rows and the study's facts, in one frame."""
+    """Return the rows of the audits and the facts of the study in one frame."""
     facts = configured_facts(inputs.points, implied=_percentile)
     return with_facts(inputs, facts, [_of_everyone(inputs.rows)])
 
 
 def _of_everyone(rows: pd.DataFrame) -> pd.DataFrame:
-    """The AUC of all test rows under a name of its own: a setting cannot ask for rows without an attribute."""
+    """Return the AUC of all test rows under a separate name, because a setting cannot select a missing attribute."""
     if "attribute" not in rows:
         return rows.iloc[:0]
     everyone = rows[(rows["block"] == "auc") & (rows["statistic"] == "auc") & rows["attribute"].isna()]
@@ -28,7 +28,7 @@ def _of_everyone(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _percentile(values: Mapping[str, Any]) -> dict[str, float]:
-    """The percentile of the permutation distribution that a test of this level holds a statistic against."""
+    """Return the percentile of the permutation distribution that is the critical value at this level."""
     return {"percentile": 100 * (1 - float(values["audit.alpha"]))} if "audit.alpha" in values else {}
 
 

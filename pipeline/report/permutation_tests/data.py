@@ -1,4 +1,4 @@
-"""Real data: test AUCs, Figures 2 and 3 of DiCiccio et al. (2020) for gender and race, sample sizes of section 5.1."""
+"""Real data: test AUCs, Figures 2 and 3 of DiCiccio et al. (2020) by gender and race, sample sizes of section 5.1."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -20,7 +20,7 @@ from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, tabulated
 
 Of = tuple[tuple[float, float], tuple[float, float]]
-"""Of both groups: a rate, and the variance of its estimate times all rows."""
+"""The rates of both groups, and the variances of their estimates multiplied by the number of all rows."""
 RATES = ("tpr", "fpr")
 AT_THRESHOLD = 0.5
 DIFFERENCES = (0.01, 0.02, 0.05, 0.1)
@@ -110,7 +110,7 @@ def table_sample_size(inputs: Inputs) -> StampedTable:
 
 
 def _of_the_groups(inputs: Inputs, place: dict[str, str]) -> Of:
-    """The rate f in A and in B, and f (1 - f) / pi of each, pi being the share of all rows that the rate is of."""
+    """Return the rates f in A and B, and f (1 - f) / pi of each. pi is the share of all rows behind the rate."""
     test_rows = inputs.datasets[place["dataset"]].test_rows
 
     def mean(statistic: str) -> float:
@@ -122,7 +122,7 @@ def _of_the_groups(inputs: Inputs, place: dict[str, str]) -> Of:
 
 
 def _groups(inputs: Inputs, dataset: str) -> list[tuple[str, pd.DataFrame]]:
-    """The AUC's rows of everyone, then those of each group by attribute."""
+    """Return the AUC rows of everyone, then of each group by attribute."""
     rows = inputs.select(block="auc", dataset=dataset)
     groups = [("everyone", rows[rows["attribute"].isna()])]
     for attribute in w.attributes_in(list(rows["attribute"].dropna())):
@@ -136,7 +136,7 @@ def _values(rows: pd.DataFrame, statistic: str) -> np.ndarray:
 
 
 def difference_of(inputs: Inputs, dataset: str, attribute: str) -> str:
-    """Which group is taken from which: ``male \u2212 female``; by levels where the dataset does not name them."""
+    """Return the order of the difference, ``male \u2212 female``; by level number if the data set names no levels."""
     for prepared in inputs.datasets.values():
         if prepared.name == dataset and attribute in prepared.levels:
             low, high = prepared.levels[attribute]
@@ -145,16 +145,16 @@ def difference_of(inputs: Inputs, dataset: str, attribute: str) -> str:
 
 
 def by_setting(rows: pd.DataFrame, against: str) -> tuple[np.ndarray, np.ndarray]:
-    """Settings (k,) ascending and the values at each, one column for each split and sample: (k, m)."""
+    """Return the ascending settings (k,) and their values (k, m), one column per split and sample."""
     keys = [key for key in ("repetition", "sample") if key in rows and rows[key].notna().any()]
     table = rows.pivot(index=against, columns=keys, values="value").sort_index()
     return table.index.to_numpy(float), table.to_numpy(float)
 
 
 def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
-    """Quantiles (percent) of values (k, m) over m, where what was not detected (NaN) counts as larger than any.
+    """Compute quantiles (percent) of values (k, m) over m. An undetected difference (NaN) counts as largest.
 
-    Leaving it out would make small samples look better than they are. A quantile among the undetected is NaN.
+    Omitting undetected differences would make small samples look too good. A quantile that falls on one is NaN.
     """
     ordered = np.sort(np.where(np.isnan(values), np.inf, values), axis=1)
     last = ordered.shape[1] - 1
@@ -172,7 +172,7 @@ def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
 )
 @artefact("As Figure 2, with groups by race.", "figure_2_race", attribute="race")
 def thresholds(inputs: Inputs, attribute: str) -> Picture:
-    """Equalized-odds distance and 95th percentile of the permutations against the threshold."""
+    """Plot the equalized-odds distance and the 95th percentile of the permutations against the threshold."""
     place = {"block": "thresholds", "attribute": attribute}
     datasets = inputs.names("dataset", **place)
     height, ratios = 2.35 * len(datasets) + 0.3, [7, 1] * len(datasets)
@@ -220,7 +220,7 @@ def _distance(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
 def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
     for row, test in enumerate(STRIPS):
         threshold, p = by_setting(inputs.select(**setting, statistic="rejected", test=test), "threshold")
-        # A test that does not exist at a threshold does not reject there.
+        # A test that is undefined at a threshold counts as not rejecting.
         rejected = np.nan_to_num(p).mean(axis=1)
         edges = np.concatenate([[threshold[0]], (threshold[1:] + threshold[:-1]) / 2, [threshold[-1]]])
         for left, right, shade in zip(edges[:-1], edges[1:], rejected, strict=True):
@@ -243,7 +243,7 @@ def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
 )
 @artefact("As Figure 3, with groups by race.", "figure_3_race", attribute="race")
 def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
-    """The least difference that is detected, against the sample size."""
+    """Plot the smallest detected difference against the sample size."""
     place = {"block": "sample_size", "attribute": attribute}
     datasets = inputs.names("dataset", **place)
     figure, grid = new_panels(2.0 * len(datasets) + 0.4, len(datasets), len(RATES), sharex="row")

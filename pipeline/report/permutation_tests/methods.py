@@ -1,4 +1,4 @@
-"""Permutation tests of every method of the first study, by every metric, for gender and race: one table."""
+"""Table of permutation tests of every method of the first study, by every metric, for gender and race."""
 
 import math
 from collections.abc import Mapping
@@ -61,12 +61,13 @@ def table_methods(inputs: Inputs) -> StampedTable:
 
 
 def over_splits(p_values: np.ndarray) -> float:
-    """One p-value from those of m splits, however they depend on each other: (m / k) p_(k), k = ceil(m / 2), at most 1.
+    """Combine the p-values of m dependent splits: (m / k) p_(k), k = ceil(m / 2), at most 1.
 
-    p_(k) is the k-th smallest. If every hypothesis holds, the expected number of p-values at most t k / m is at most
-    t k, so by Markov's inequality k of them are with probability at most t (Rueger 1978). A split without a test
-    (NaN) counts as p = 1; NaN where no split has one. With p-values that Holm's method adjusted within each split the
-    same argument, applied to the smallest of the true hypotheses, bounds the family-wise error.
+    p_(k) is the k-th smallest p-value. If every hypothesis holds, the expected number of p-values of at most t k / m is
+    at most t k. By Markov's inequality, k of them are that small with probability at most t (Rueger 1978). The
+    dependence of the splits does not matter. A split without a test (NaN) counts as p = 1; the result is NaN if no
+    split has a test. For p-values adjusted by Holm's method within each split, the same argument, applied to the
+    smallest p-value of the true hypotheses, bounds the family-wise error.
     """
     p = np.asarray(p_values, float)
     if not np.isfinite(p).any():
@@ -90,7 +91,7 @@ def _cells(found: Mapping[str, np.ndarray], alpha: float) -> dict[str, Cell]:
 
 
 def _wide(statistics: dict[str, pd.DataFrame], name: str) -> pd.Series:
-    """The values of one statistic by dataset, attribute, metric and method, one array of the splits each."""
+    """Return one statistic by data set, attribute, metric and method, each an array over the splits."""
     keys = ["shown", "attribute", "metric", "method"]
     return statistics[name].sort_values("repetition").groupby(keys)["value"].agg(lambda values: values.to_numpy(float))
 

@@ -1,4 +1,4 @@
-"""What was simulated: Table 1 and Figure 1 of DiCiccio et al. (2020), levels where positives are few, and power."""
+"""Simulations: Table 1 and Figure 1 of DiCiccio et al. (2020), levels with few positives, and power."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, tabulated
 
 CONFIDENCE = 0.95
-"""Level of the intervals for the error of the simulation itself."""
+"""Confidence level of the intervals for the simulation error."""
 SETTINGS = {"fnr_levels": "proposed for section 4.2", "few_positives": "fewer and fewer positives"}
-"""Blocks of tests of false negative rates; tests of AUCs in groups of the same sizes stand beside them."""
+"""Blocks of tests of false negative rates. Tests of AUCs in groups of the same sizes are shown beside them."""
 AUCS, RARE = "auc_levels", "auc_few_positives"
 BLOCKS = (*SETTINGS, AUCS, RARE)
 AUC_TESTS = (w.UNSTUDENTIZED, w.STUDENTIZED)
@@ -33,7 +33,7 @@ SMOOTHING = (
 DELONG = "Studentised, of AUCs: by DeLong's variance."
 ACROSS = 3
 NEAR_THE_LEVEL = 3
-"""How many times the level the enlarged panel reaches."""
+"""Range of the enlarged panel, in multiples of the level."""
 HEADROOM = 1.25
 PUBLISHED_PANELS = (w.UNSTUDENTIZED, w.STUDENTIZED, w.BOOTSTRAP)
 
@@ -69,19 +69,19 @@ def table_1(inputs: Inputs) -> StampedTable:
 
 
 def rate(rows: pd.DataFrame) -> Estimate:
-    """The simulated share of rejections of one test in one setting, of one row, with its Wilson interval."""
+    """Return the simulated rejection rate of one test in one setting (one row) with its Wilson interval."""
     (line,) = rows.to_dict("records")
     share = Estimate(float(line["value"]), n=int(line["simulations"]))
     return Estimate(math.nan) if math.isnan(share.value) else with_wilson(share, CONFIDENCE)
 
 
 def count(rows: pd.DataFrame, column: str) -> str:
-    """The number in a column: ``10,000``, or ``500 to 4,000`` where settings differ."""
+    """Format the number in a column: ``10,000``, or ``500 to 4,000`` if the settings differ."""
     return " to ".join(f"{end:,}" for end in _ends(rows[column]))
 
 
 def share(rows: pd.DataFrame, column: str) -> str:
-    """The share in a column: ``80 %``, or ``20 % to 80 %`` where settings differ."""
+    """Format the share in a column: ``80 %``, or ``20 % to 80 %`` if the settings differ."""
     return " to ".join(f"{end} %" for end in _ends((100 * rows[column]).round()))
 
 
@@ -120,13 +120,13 @@ def table_levels(inputs: Inputs) -> StampedTable:
 
 
 def _sizes(setting: pd.DataFrame) -> tuple[str, str, str]:
-    """Rows of A and of B, and the expected positives of B."""
+    """Format the numbers of rows of A and B, and the expected number of positives of B."""
     n_a, n_b, positives = (float(setting[key].iloc[0]) for key in ("n_a", "n_b", "positives_b"))
     return f"{n_a:,.0f}", f"{n_b:,.0f}", f"{n_b * positives:,.0f}"
 
 
 def _columns(inputs: Inputs, side: int, group: str, prefix: str, tests: Sequence[str]) -> Iterator[Column]:
-    """The level of each test and the share of samples without one, of the rows at one side of a pair, if any."""
+    """Yield columns for the level of each test and the share of undefined samples, from one side of a pair of rows."""
     for test in tests:
         label = w.TESTS[test].label
 
@@ -142,7 +142,7 @@ def _columns(inputs: Inputs, side: int, group: str, prefix: str, tests: Sequence
 
 
 def _undefined(inputs: Inputs, setting: pd.DataFrame) -> float:
-    """The share of a setting's samples in which a test does not exist: the largest of the tests."""
+    """Return the share of samples in which a test is undefined, the largest over the tests of a setting."""
     keys = ("block", "n_a", "n_b", "rate", "auc")
     place = {key: setting[key].iloc[0] for key in keys if setting[key].notna().all()}
     return float(inputs.select(**place, statistic="undefined")["value"].max())
@@ -259,7 +259,7 @@ def figure_levels(inputs: Inputs) -> Picture:
 
 
 def _with_positives(rows: pd.DataFrame) -> pd.DataFrame:
-    """With the expected number of positives of group B."""
+    """Add the expected number of positives of group B."""
     return rows.assign(positives=rows["n_b"].astype(float) * rows["positives_b"].astype(float))
 
 
@@ -304,22 +304,21 @@ def figure_power(inputs: Inputs) -> Picture:
 
 
 def multinomial_band(width: float, simulations: int) -> tuple[float, float]:
-    """Where the height of one bar of a histogram of uniform p-values lies with probability ``CONFIDENCE``.
-
-    A bar of that ``width`` holds Binomial(simulations, width) of them; its height is their share over the width.
+    """Return the interval of the height of a histogram bar of uniform p-values with probability ``CONFIDENCE``.
+    A bar of this ``width`` holds Binomial(simulations, width) p-values. Its height is their share divided by the width.
     """
     low, high = binomial_band(width, simulations)
     return low / width, high / width
 
 
 def binomial_band(expected: float, simulations: int) -> tuple[float, float]:
-    """The central interval of Binomial(simulations, expected) / simulations with probability ``CONFIDENCE``."""
+    """Return the central interval of Binomial(simulations, expected) / simulations with probability ``CONFIDENCE``."""
     low, high = binom.interval(CONFIDENCE, simulations, expected)
     return float(low) / simulations, float(high) / simulations
 
 
 def _curves(axes: Axes, rows: pd.DataFrame, against: str, hollow: bool = False) -> None:
-    """A curve for each test."""
+    """Plot a curve for each test."""
     for test in w.tests_in(list(rows["test"])):
         look, points = w.TESTS[test], rows[rows["test"] == test].sort_values(against)
         curve(axes, points[against], points["value"], look, markerfacecolor="white" if hollow else look.color)

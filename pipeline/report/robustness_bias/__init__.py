@@ -21,4 +21,4 @@ ARTEFACTS = (
     ("regularizer", "figure_digits_regularizer"),
     ("curves", "figure_training"),
 )
-"""The tables and figures in the order of the page, after the module that makes them."""
+"""Tables and figures in the order of the page, by the module that makes them."""

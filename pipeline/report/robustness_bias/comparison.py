@@ -1,4 +1,4 @@
-"""The published numbers of Nanda et al. (2021) beside ours, and every setting as it is configured here."""
+"""The comparison with the published numbers of Nanda et al. (2021), and the settings as configured here."""
 
 from dataclasses import replace
 
@@ -16,13 +16,13 @@ from pipeline.report.settings_table import settings_table
 from pipeline.report.table import StampedTable
 
 SIZES = ("dataset.train_points", "dataset.test_points", "dataset.train_fraction")
-"""Settings that say how many images there are."""
+"""Settings that determine the number of images."""
 
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
-    """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
+    """Compare the published numbers with ours, see :mod:`pipeline.report.comparison`."""
     reduced = stamps.reductions(inputs)
-    # How much of a data set is used shows in its own numbers too.
+    # Reduced sizes also affect the facts about the data set.
     of_data = (replace(r, block=DATA, method=w.NO_METHOD) for r in reduced if r.key in SIZES)
     return rules.compared(inputs, published, measurements(inputs), (*reduced, *dict.fromkeys(of_data)))
 
@@ -49,7 +49,7 @@ def table_settings(inputs: Inputs) -> StampedTable:
 
 
 def left_out(inputs: Inputs) -> tuple[str, ...]:
-    """A footnote on the networks that the scale does not run; none where it runs all."""
+    """Return a note on the networks that the scale does not run, or no note if it runs all."""
     omitted: dict[str, list[str]] = {}
     for place in inputs.config.get("left_out", ()):
         block = study.block_of(place["block"])

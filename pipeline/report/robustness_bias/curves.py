@@ -1,6 +1,6 @@
-"""Figures 4 to 6 of Nanda et al. (2021), distances by group, and how the accuracy of each group comes about.
+"""Figures 4 to 6 of Nanda et al. (2021), distances by group, and the accuracy of each group during training.
 
-The curves I_P(tau) are drawn as the steps that they are, of the points that were attacked.
+The curves I_P(tau) are drawn as step functions of the attacked points.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,31 +26,31 @@ from pipeline.report.stamp import Picture
 from pipeline.training.sgd_config import accuracy_curve
 
 GRID = 400
-"""Budgets at which a curve is drawn: its steps are finer than its line."""
+"""Number of budgets per curve. Their spacing is finer than the line width."""
 NEARLY_ALL = 0.995
-"""Curves are drawn up to this quantile of the distances: one far point would leave the others a corner."""
+"""Quantile of the distances at which the axis ends. A single outlier would compress all other points."""
 MEAN: Any = {"color": "#C0392B", "linestyle": (0, (4, 1.2))}
 ONE_OF_MANY = "#0072B2"
 ABSCISSA = rf"$\tau$ ({w.UNITS})"
 Pair = tuple[str, str | None]
-"""A data set and one of its partitions; None is that into classes."""
+"""A data set and one of its partitions; None means the partition into classes."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """The m attacked points of one partition: their lengths, and the level of each."""
+    """The m attacked points of one partition: their lengths and levels."""
 
     lengths: Lengths
     partition: Partition
 
     def curves(self, level: int, tau: Array) -> tuple[Array, Array]:
-        """I_P of a level and that of all points of other levels, (t,) each at tau (t,); NaN without points."""
+        """Return I_P of a level and of all other levels together, (t,) each, at tau (t,); NaN without points."""
         inside, outside = self.partition.element(level)
         return survival(self.lengths, inside, tau), survival(self.lengths, outside, tau)
 
 
 def group(inputs: Inputs, one: Audited, attack: str, partition: str | None = None, denominator: str = w.PAPER) -> Group:
-    """The attacked points of a network, for one distance and one partition: by default that into classes."""
+    """Return the attacked points of a network for one distance and one partition, by default into classes."""
     points = study.at_points(inputs, one)
     tried = points.tried[attack]
     lengths = counted(points.distance[attack][tried], points.correct[tried], denominator)
@@ -58,13 +58,13 @@ def group(inputs: Inputs, one: Audited, attack: str, partition: str | None = Non
 
 
 def budgets(groups: Sequence[Group]) -> Array:
-    """``GRID`` budgets from 0 to nearly the largest length of any of the groups."""
+    """Return ``GRID`` budgets from 0 to nearly the largest length of the groups."""
     lengths = np.concatenate([one.lengths.length[one.lengths.length > 0] for one in groups])
     return np.linspace(0, float(np.quantile(lengths, NEARLY_ALL)) if len(lengths) else 1.0, GRID)
 
 
 def draw_levels(axes: Axes, one: Group, tau: Array) -> None:
-    """One line for each level, all distinct, and labels for a legend of them."""
+    """Draw a distinct line per level, with labels for a legend."""
     for level, name in enumerate(one.partition.levels):
         color, dashes = line_style(level)
         look: Any = {"color": color, "linestyle": dashes, "linewidth": 1.0, "label": w.plainly(name)}
@@ -73,7 +73,7 @@ def draw_levels(axes: Axes, one: Group, tau: Array) -> None:
 
 
 def draw_crowd(axes: Axes, one: Group, tau: Array) -> None:
-    """One thin line for each level, and their mean."""
+    """Draw a thin line per level, and their mean."""
     curves = np.array([one.curves(level, tau)[0] for level in range(len(one.partition))])
     width, alpha = (0.4, 0.35) if len(curves) > 20 else (0.7, 0.7)
     for curve in curves:
@@ -83,14 +83,14 @@ def draw_crowd(axes: Axes, one: Group, tau: Array) -> None:
 
 
 def finish(axes: Axes, tau: Array) -> None:
-    """Limits and ticks of a panel of curves."""
+    """Set the limits and ticks of a panel of curves."""
     axes.set_xlim(0, tau[-1])
     axes.set_ylim(0, 1.02)
     axes.set_yticks([0, 0.5, 1])
 
 
 def say(axes: Axes, text: str) -> None:
-    """A panel without numbers says why."""
+    """Print the reason into a panel without numbers."""
     axes.set_axis_off()
     style: Any = {"ha": "center", "va": "center", "transform": axes.transAxes, "fontsize": 7.5, "wrap": True}
     axes.text(0.5, 0.5, text, color=WARNING, **style)
@@ -99,7 +99,7 @@ def say(axes: Axes, text: str) -> None:
 def nothing(
     inputs: Inputs, found: Sequence[Audited], title: str, why: str = "", attacks: Sequence[str] = ()
 ) -> Picture:
-    """A figure of which there is nothing to draw, and in one line why."""
+    """Return a figure without a drawing, and the reason in one line."""
     why = why or study.why_nothing(inputs, found, attacks)
     figure = new_figure(1.0)
     say(figure.subplots(), why)
@@ -126,7 +126,7 @@ SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))
     title="Robustness by sensitive attribute under logistic regression.",
 )
 def exact(inputs: Inputs, pairs: Sequence[Pair], title: str) -> Picture:
-    """Curves of every level by the exact distance, one panel for each data set and partition."""
+    """Draw the curves of every level by the exact distance, one panel per data set and partition."""
     every = [one for one in study.audited(inputs, study.LINEAR) if one.dataset in dict(pairs)]
     shown = parted(every, pairs)
     if not shown:
@@ -159,19 +159,19 @@ def exact(inputs: Inputs, pairs: Sequence[Pair], title: str) -> Picture:
 
 
 def parted(found: Sequence[Audited], pairs: Sequence[Pair]) -> list[tuple[Audited, str | None]]:
-    """The networks that have learned, one for each data set, with each of its partitions."""
+    """Return these data sets and partitions with the network that has learned; data sets without one are omitted."""
     learned = {one.dataset: one for one in study.run(found)}
     return [(learned[dataset], partition) for dataset, partition in pairs if dataset in learned]
 
 
 def place(one: Audited, partition: str | None) -> str:
-    """``UTKFace, by race``."""
+    """Format a panel title: ``UTKFace, by race``."""
     return w.dataset_label(one.dataset) + (f", by {partition}" if partition else "")
 
 
 PANEL = 1.12
 ACROSS, ROW = 3, 1.65
-"""Panels in a row, and the height of one, inches."""
+"""Number of panels in a row, and the height of a row in inches."""
 TRAINED = (
     *((dataset, None) for dataset in (w.CIFAR10, w.CIFAR100, w.SUPER)),
     *((w.UTKFACE, partition) for partition in (None, w.GENDER, w.RACE)),
@@ -179,7 +179,7 @@ TRAINED = (
     (w.DIGITS, None),
 )
 FEW = 10
-"""Levels that are drawn one by one."""
+"""Largest number of levels that are drawn with distinct lines."""
 
 
 @artefact("How the test accuracy of each group comes about, epoch by epoch.")
@@ -217,7 +217,7 @@ def figure_training(inputs: Inputs) -> Picture:
 
 
 def draw_training(axes: Axes, epoch: Array, drawn: Mapping[str, Array]) -> None:
-    """A curve (t,) over the epochs (t,) for each level, with a legend beside them where they are few."""
+    """Draw a curve (t,) over the epochs (t,) per level, with a legend if there are few levels."""
     look: Any = {"marker": ".", "markersize": 2.5}
     if len(drawn) > FEW:
         for values in drawn.values():
@@ -231,7 +231,7 @@ def draw_training(axes: Axes, epoch: Array, drawn: Mapping[str, Array]) -> None:
 
 
 def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:
-    """A figure of lettered panels, up to three a row, no more of them than there is to draw."""
+    """Make a figure with ``count`` lettered panels, up to three in a row."""
     down, across = -(-count // ACROSS), min(count, ACROSS)
     figure = new_figure(ROW * down + 0.6, PAGE_WIDTH * max(across, 2) / ACROSS)
     grid = list(figure.subplots(down, across, squeeze=False).ravel())
@@ -259,7 +259,7 @@ def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:
     title="The digits partitioned by class.",
 )
 def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Picture:
-    """Curves of every level of a partition (None: the classes), one row for each network."""
+    """Draw the curves of every level of a partition (None: the classes), one row per network."""
     found = study.audited(inputs, study.NETWORKS, dataset)
     shown = study.run(found)
     if not shown:

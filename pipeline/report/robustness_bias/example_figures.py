@@ -1,4 +1,4 @@
-"""Figures 1 to 3 of Nanda et al. (2021): what robustness bias is and how it is measured, by examples."""
+"""Figures 1 to 3 of Nanda et al. (2021): examples of robustness bias and of its measurement."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.stamp import Picture, Stamp
 
 SIDES = ("#00875F", "#0072B2")
-"""Of the classes 0 and 1 in Figure 1."""
+"""Colours of the classes 0 and 1 in Figure 1."""
 MARKERS = {illustrations.ROUND: ("o", "round"), illustrations.CROSS: ("X", "cross")}
 NAMES = ("left class", "middle class", "right class")
 LOOKS = (("#0072B2", "o", "-"), ("#8C5A2B", "s", (0, (5, 1.5))), ("#D98E04", "^", (0, (1, 1.2))))
@@ -110,7 +110,7 @@ def _classes(axes: Axes, world: illustrations.ThreeClasses) -> None:
     x, y = np.meshgrid(np.linspace(low[0], high[0], MESH), np.linspace(low[1], high[1], MESH))
     logits = world.logits(np.column_stack([x.ravel(), y.ravel()]))
     for place, (color, marker, _) in enumerate(LOOKS):
-        # Above 0 where the class wins: its zero line is a boundary, and straight.
+        # The margin of a class is above 0 where the class wins. Its zero line is the boundary, which is straight.
         ahead = (logits[:, place] - np.delete(logits, place, axis=1).max(axis=1)).reshape(x.shape)
         axes.contourf(x, y, ahead, levels=[0, max(0.0, ahead.max()) + 1], colors=[color], alpha=0.12)
         axes.contour(x, y, ahead, levels=[0], colors=INK, linewidths=0.8)
@@ -124,7 +124,7 @@ def _classes(axes: Axes, world: illustrations.ThreeClasses) -> None:
 EXAMPLES = "example_images"
 OUTCOMES = ("fooled", "not fooled")
 STRETCH = 0.5
-"""The change is drawn so that its largest pixel is this far from grey."""
+"""Distance from grey at which the largest pixel of the change is drawn."""
 
 
 @artefact(
@@ -137,7 +137,7 @@ def figure_3(inputs: Inputs) -> Picture:
     of_things = [one for one in study.run(found) if one.dataset in w.OF_THINGS]
     having = [one for one in of_things if EXAMPLES in one.result.arrays]
     order = ordered((one.dataset for one in having), w.OF_THINGS)
-    # A data set's own network, or the first that has an example.
+    # Prefer the data set's own network; otherwise take the first with an example.
     one = min(having, key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)), default=None)
     if one is None:
         return nothing(inputs, found, title, "the rule of the audit found no pair" if of_things else "")
@@ -147,7 +147,7 @@ def figure_3(inputs: Inputs) -> Picture:
     for row, side in enumerate(OUTCOMES):
         before, after = (np.asarray(arrays[name][row], float) for name in (EXAMPLES, "example_perturbed"))
         change = after - before
-        # Both are classified correctly as they are.
+        # Both unperturbed images are classified correctly.
         said = [w.plainly(dataset.classes[int(arrays[name][row])]) for name in ("example_label", "example_prediction")]
         _show(grid[row, 0], before, f"predicted: {said[0]}")
         _show(grid[row, 1], 0.5 + STRETCH * change / max(float(np.abs(change).max()), 1e-12), "change, enlarged")
@@ -175,7 +175,7 @@ def figure_3(inputs: Inputs) -> Picture:
 
 
 def _show(axes: Axes, image: Array, words: str) -> None:
-    """An image (c, h, w) in [0, 1], grey or in colour."""
+    """Draw an image (c, h, w) in [0, 1], grey or in colour."""
     clipped = np.clip(image, 0, 1)
     picture = clipped[0] if len(clipped) == 1 else clipped.transpose(1, 2, 0)
     axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")

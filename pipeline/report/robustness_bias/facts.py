@@ -1,11 +1,10 @@
-"""What answers to the published numbers and claims, as tidy rows like an audit's: agreements, accuracies, medians,
-settings, data; and for each network or group whether, or how far, a conclusion of the paper holds.
+"""Facts of the study as tidy rows, the counterparts of the published numbers and claims.
 
-So a published number is found by the same kind of setting as a measured statistic. A network stands for a method.
-``origin`` is ``configuration`` for what no data enter; a number that is made of several data sets has the origin that
-is least official of theirs. ``simulations`` holds what a share is of; ``repetition`` numbers what a claim is taken
-over: networks, or penalised networks. ``error`` is a standard error over test points, which the networks of a data set
-share.
+They are sign agreements, accuracies, medians, settings and sizes of data, and per network or group whether, or how
+strongly, a conclusion of the paper holds. The column ``method`` names the network. Numbers that depend on no data have
+the ``origin`` ``configuration``; a number of several data sets has the least official of their origins.
+``simulations`` is the denominator of a share. ``repetition`` numbers the networks, penalised networks or groups that a
+claim is about. ``error`` is a standard error over test points, which the networks of a data set share.
 """
 
 import math
@@ -26,15 +25,15 @@ from pipeline.report.robustness_bias import regularizer, sign_agreement, stamps,
 from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
 
 COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error", "freedom")
-"""Of the facts, which a smaller study may lack."""
+"""Columns of the facts, present even if a smaller study has no such facts."""
 SIGNIFICANT = 0.05
 ENDS = 2 * 1.959964
-"""Standard errors between the ends of a 95 % interval."""
+"""Width of a 95 % interval in standard errors."""
 Fact = dict[str, Any]
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
-    """Every fact of the study in one frame."""
+    """Return all facts of the study in one frame."""
     found = study.audited(inputs)
     shown = [one for one in study.run(found) if one.block in (LINEAR, NETWORKS)]
     facts = [
@@ -57,19 +56,20 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
 
 
 def _place(of: Iterable[Audited], block: str, dataset: str = "all") -> Fact:
-    """Where a row stands that is made of several networks."""
+    """Return the block, data set and origin of a row that summarises several networks."""
     return {"block": block, "dataset": dataset, "origin": study.least_official(of)}
 
 
 def _share(place: Fact, counted: Estimate) -> Iterator[Fact]:
-    """The share of agreeing signs, where there are groups to compare."""
+    """Yield the share of agreeing signs, if there are groups to compare."""
     if counted.n:
         yield {**place, "value": counted.value, "simulations": counted.n}
 
 
 def _certified(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
-    """``certified_sign``: of each network the share of groups with one sign by smoothing and by an attack, whatever it
-    has learned under noise.
+    """Yield ``certified_sign``: the share of groups of each network with the same sign by smoothing and by an attack.
+
+    Networks that are poor classifiers under noise are included.
     """
     for denominator in w.DENOMINATORS:
         for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
@@ -89,7 +89,7 @@ def _certified(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _comparisons(inputs: Inputs) -> Iterator[Fact]:
-    """How many networks and comparisons there are, of all data sets of the paper."""
+    """Yield the numbers of networks and of comparisons over all data sets of the paper."""
     published = {one.name: one.levels for one in inputs.datasets.values() if one.name in w.PUBLISHED_IMAGES}
     place = {"block": DATA, "dataset": "all", "origin": "configuration"}
     yield {**place, "statistic": "networks.of_torchvision", "value": len(w.CONVOLUTIONAL)}
@@ -100,7 +100,7 @@ def _comparisons(inputs: Inputs) -> Iterator[Fact]:
 
 
 def _by_network(found: Sequence[Audited]) -> Iterator[Fact]:
-    """Median distances of linear models, and the accuracy of the networks, learned or not."""
+    """Yield the median distances of linear models and the accuracy of all networks, including those that failed."""
     for one in study.trained(found):
         place = {**_place([one], one.block, one.dataset), "method": one.network}
         for attack in one.attacks if one.block == LINEAR and one.learned else ():
@@ -111,7 +111,7 @@ def _by_network(found: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
-    """The share of agreeing signs, of the data sets of the paper that are here together and (Table 1) of each."""
+    """Yield the share of agreeing signs over all available data sets of the paper, and per data set (Table 1)."""
     shown = study.run(found)
     for denominator in w.DENOMINATORS:
         for comparison in sign_agreement.COMPARISONS:
@@ -130,8 +130,8 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
-    """``kept_sign``: of each network of torchvision the share of groups that have after the first epoch the sign of
-    the last, whatever it had learned by then; ``kept_sign_random`` of networks from random weights.
+    """Yield ``kept_sign``: the share of groups of each torchvision network with the same sign after the first and the
+    last epoch, even if it had not learned after the first. Randomly initialised networks have ``kept_sign_random``.
     """
     for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
         for number, one in enumerate(shown):
@@ -151,16 +151,16 @@ def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 NAMED = (("age", "0-14"), ("age", "40-59"), ("race", "Asian"), ("race", "Black"))
-"""Groups of UTKFace that the paper names as more and as less robust."""
+"""Groups of UTKFace that the paper names as more or less robust."""
 
 
 def _heterogeneity(shown: Sequence[Audited]) -> Iterator[Fact]:
-    r"""``heterogeneity`` of sigma of each named group of UTKFace between networks.
+    r"""Yield the ``heterogeneity`` between networks of sigma of each named group of UTKFace.
 
     .. math:: Q / (k - 1), \quad Q = \sum_i (\sigma_i - \bar\sigma)^2 / s_i^2,
 
-    with the errors s_i over test points and the weighted mean (Cochran 1954); 1 is expected where networks differ by
-    no more than test points alone would make them. They share the points, so that it is rather too small.
+    with the standard errors s_i over test points and the weighted mean (Cochran 1954). The expectation is 1 if networks
+    differ only by the sampling of test points. The networks share these points, so the value tends to be too small.
     """
     faces = [one for one in shown if one.block == NETWORKS and one.dataset == w.UTKFACE]
     for number, group in enumerate(NAMED):
@@ -178,7 +178,7 @@ def _heterogeneity(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
-    """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
+    """Yield sigma by the exact distance minus sigma by each estimate: a row per group, and the variance."""
     place = _place(having(found, LINEAR), LINEAR)
     for comparison in (one for one in sign_agreement.COMPARISONS if one.block == LINEAR):
         for denominator in w.DENOMINATORS:
@@ -192,8 +192,9 @@ def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _attack_less_certificate(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
-    """Of each group with sigma by all three: whether that by Carlini-Wagner has the sign of the exact one, less whether
-    that by smoothing has.
+    """Yield whether sigma by Carlini-Wagner has the sign of the exact sigma, minus whether sigma by smoothing has it.
+
+    There is a row per group that has sigma by all three distances.
     """
     sides = [
         one for one in sign_agreement.COMPARISONS if one.other in ((w.CARLINI_WAGNER, w.LAST), (w.SMOOTHING, w.LAST))
@@ -212,12 +213,12 @@ def _attack_less_certificate(inputs: Inputs, found: Sequence[Audited]) -> Iterat
 
 
 def having(found: Iterable[Audited], block: str) -> list[Audited]:
-    """The networks of a block on data of the paper, of what data there are."""
+    """Return the networks of a block that have learned, on available data sets of the paper."""
     return [one for one in study.run(found) if one.block == block and one.dataset in w.PUBLISHED_IMAGES]
 
 
 def _less_robust(shown: Sequence[Audited]) -> Iterator[Fact]:
-    """The share of networks under which a group of UTKFace is less robust than the others, at the last epoch."""
+    """Yield the share of networks under which a group of UTKFace is less robust than the others at the last epoch."""
     faces = [one for one in shown if one.block == NETWORKS and one.dataset == w.UTKFACE]
     for attack in (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING):
         values = [sigmas for one in faces if not (sigmas := one.sigmas(attack)).empty]
@@ -231,7 +232,7 @@ def _less_robust(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
-    """``biased``: whether a group of a network on the paper's data is significantly less robust (DeepFool)."""
+    """Yield ``biased``: whether some group is significantly less robust (DeepFool), per network on the paper's data."""
     published = [one for one in shown if one.dataset in w.PUBLISHED_IMAGES]
     for denominator in w.DENOMINATORS:
         tables = [(one, one.table(w.DEEPFOOL, denominator=denominator)) for one in published]
@@ -243,12 +244,14 @@ def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
-    """``same_sign``: of two networks of one data set the share of groups to which both give one sign, over all pairs.
+    """Yield ``same_sign`` and ``opposed``, which compare the networks of one data set.
 
-    A row for each network, its pseudo-value of the jackknife (:func:`pseudo_values`), since pairs share networks.
-    ``opposed``: whether a group is significantly less robust under one network and more under another, at level .05 for
-    all n networks together: a group with one sign under all of them is opposed only where one network shows the other
-    sign, which at a two-sided p of .1 / n each does once in 20 n times. Of data sets where some p is so small.
+    ``same_sign`` is the share of groups with the same sign under two networks, over all pairs. Pairs share networks, so
+    each network has a row with its jackknife pseudo-value (:func:`pseudo_values`). ``opposed`` is whether a group is
+    significantly less robust under one network and more robust under another, at level .05 for all n networks together.
+    If the true sign is the same under all networks, a group is opposed only if a network shows the wrong sign. At a
+    two-sided p of .1 / n this happens with probability 1 / (20 n) per network. Data sets without such a small p are
+    excluded.
     """
     networks = [one for one in shown if one.block == NETWORKS]
     for denominator in w.DENOMINATORS:
@@ -271,8 +274,8 @@ def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _signs(networks: Sequence[Audited], denominator: str, level: float) -> tuple[Array, Array]:
-    """The sign of sigma (networks, groups) in each comparison of one data set, NaN where there is none; and the same
-    with 0 for what is not significant at this level.
+    """Return the signs of sigma (networks, groups) in the comparisons of one data set, NaN if undefined, and a copy
+    with 0 for signs that are not significant at this level.
     """
     groups = networks[0].groups
     tables = [one.table(w.DEEPFOOL, denominator=denominator).reindex(groups) for one in networks]
@@ -282,13 +285,13 @@ def _signs(networks: Sequence[Audited], denominator: str, level: float) -> tuple
 
 
 def pseudo_values(of_pairs: Mapping[tuple[int, int], float]) -> list[float]:
-    r"""Pseudo-values of the mean over pairs of things, one for each thing.
+    r"""Compute the jackknife pseudo-values of a mean over pairs of items, one per item.
 
     .. math:: J_i = K \bar U - (K - 1) \bar U_{(-i)},
 
-    with the mean over all pairs of K things and that over the pairs without the i-th (Arvesen 1969). Their mean is near
-    the first and their standard error its own, though pairs share things. Where the pairs are all of one thing, which
-    leaves no other, there is the mean alone.
+    with the mean over all pairs of K items and the mean over the pairs without item i (Arvesen 1969). The mean of the
+    pseudo-values approximates the mean over pairs, and their standard error is valid although pairs share items. If
+    some item is in all pairs, only the mean is returned.
     """
     things = sorted({i for pair in of_pairs for i in pair})
     if not of_pairs:
@@ -301,11 +304,11 @@ def pseudo_values(of_pairs: Mapping[tuple[int, int], float]) -> list[float]:
 
 
 def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
-    """``sigma`` of every group of UTKFace, of the logistic regression with its error over points.
+    """Yield ``sigma`` of every group of UTKFace, and ``first_bias``.
 
-    Of networks what counts is how they differ from each other: theirs has none.
-    ``first_bias``: the mean of |sigma| after the first epoch of a pretrained network, whatever it had learned by then,
-    less that of those from random weights.
+    The logistic regression has an ``error`` over points. Networks have none, because claims are about the variation
+    between networks. ``first_bias`` is the mean |sigma| after the first epoch of a pretrained network minus that of
+    randomly initialised networks, even if they had not learned by then.
     """
     faces = [one for one in shown if one.dataset == w.UTKFACE]
     for number, one in enumerate(faces):
@@ -330,12 +333,12 @@ def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _penalties(inputs: Inputs) -> Iterator[Fact]:
-    """``penalised_bias``: whether the group that is penalised is significantly biased against without the penalty.
+    """Yield the effects of the penalty, on the published data and with the penalty as published.
 
-    ``penalty_gain``: sigma of the group less that without the penalty, whatever that was, since a sigma that is chosen
-    for being low is higher next time. It is above 0 if the penalty helps. ``penalty_cost``: of accuracy. Of the
-    published data, with the penalty as published. What counts is how these differ between networks, each with
-    trainings of its own.
+    ``penalised_bias`` is whether the penalised group is significantly less robust without the penalty.
+    ``penalty_gain`` is sigma of the group minus sigma without the penalty, above 0 if the penalty helps. It includes
+    all groups: groups selected for a low sigma would improve by regression to the mean. ``penalty_cost`` is the loss of
+    accuracy. The networks are trained independently, and claims use the variation between them.
     """
     found = regularizer.penalised(inputs)
     number = 0

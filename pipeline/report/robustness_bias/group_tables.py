@@ -1,4 +1,4 @@
-"""Tables by group: the partitions, sigma with its interval and test, and what changes from training to training."""
+"""Tables by group: the partitions, sigma with interval and test, and the variation between trainings."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,20 +26,20 @@ OVER_NETWORKS: tuple[tuple[str, Kind, str], ...] = (
     ("below", "text", "less robust"),
     ("outcome", "text", "closer / farther"),
 )
-"""What is printed of all networks by each distance."""
+"""Columns that summarise all networks by each distance."""
 
 
 def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -> dict[Any, dict[str, Any]]:
-    """What the networks of one data set say of each group at their last epoch: by distance, such as ``deepfool mean``,
+    """Summarise each group over the networks of one data set at the last epoch, by distance (``deepfool mean``).
 
-    - ``mean`` of sigma of all members over the networks where it is defined;
-    - ``below``, ``3 of 7``: networks under which the group is less robust than the others;
-    - ``outcome``, ``3 / 0 of 7``: networks in which it is significantly closer, and farther, than the others, among
-      correctly classified points, and of the networks in which it has such.
+    - ``mean``: mean of sigma of all members, over the networks with a defined sigma;
+    - ``below``, ``3 of 7``: number of networks under which the group is less robust than the others;
+    - ``outcome``, ``3 / 0 of 7``: numbers of networks in which the correctly classified members are significantly
+      closer, and farther, than the others, and the number of networks with such members.
     """
 
     def texts(text: str, *of: pd.Series) -> list[str]:
-        """One for each group, a dash where the last number is 0."""
+        """Format the text of each group, or a dash if the last number is 0."""
         return [text.format(*numbers) if numbers[-1] else DASH for numbers in zip(*of, strict=True)]
 
     index = pd.MultiIndex.from_tuples(groups)

@@ -1,4 +1,4 @@
-"""Figures 7 to 16 of Nanda et al. (2021): sigma of every group under every network, first and last epoch."""
+"""Figures 7 to 16 of Nanda et al. (2021): sigma of every group under every network, at the first and last epoch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,25 +25,25 @@ from pipeline.report.stamp import Picture
 ATTACKS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN)
 CERTIFICATES = (w.SMOOTHING,)
 COLORS = colormaps["RdBu"]
-"""Red where a group is less robust than the others, blue where it is more; told apart with any colour vision."""
+"""Colour map: red for less robust groups, blue for more robust ones. It is safe for colour-blind readers."""
 MOST = 50
-"""Groups in one strip; more go on in a second one below."""
+"""Largest number of groups in one strip. Further groups go into a second strip below."""
 ANNOTATED = 12
-"""Groups up to which numbers are printed into the cells."""
+"""Largest number of groups with numbers printed in the cells."""
 LONG = 11
-"""Letters of a name beyond which names are turned."""
+"""Length of a name beyond which the names are rotated."""
 EXTREME = 0.98
 """Quantile of |log(1 + sigma)| at which the colours end, if it is between ``LITTLE`` and ``MOST_COLOURED``."""
 LITTLE, MOST_COLOURED = 0.25, float(np.log(5.0))
-"""The colours end no earlier: what is small looks small; and at sigma = 4 and -.8 at the latest."""
+"""Bounds of the colour scale in |log(1 + sigma)|: small values look small, and the scale ends at sigma = 4 and -.8."""
 SCALE = (-0.8, -0.5, -0.2, 0.0, 0.25, 1.0, 2.0, 4.0)
-"""sigma that the scale of colours is marked at."""
+"""Values of sigma at the ticks of the colour bar."""
 CELL, TITLE = (0.36, 0.145, 0.1), (0.3, 0.3, 0.24)
-"""Heights, inches, of a network's row and of a panel's title: with numbers, in one strip, in two."""
+"""Heights in inches of a network's row and of a panel title: with numbers, without, and with two strips."""
 LABELS = 0.55
-"""Height of the names of the groups."""
+"""Height of the names of the groups in inches."""
 TALL = 2.3
-"""Height, inches, from which the colours' ends can be named beside them."""
+"""Height in inches beyond which the colour bar names its ends."""
 LEVEL = 0.05
 MOMENTS = {w.FIRST: "first epoch", w.LAST: "last epoch"}
 UNDEFINED, FEW = "#bdbdbd", "#ececec"
@@ -51,9 +51,9 @@ UNDEFINED, FEW = "#bdbdbd", "#ececec"
 
 @dataclass(frozen=True)
 class Strip:
-    """One panel: sigma of a distance at a moment with its interval, (networks, groups) each.
+    """One panel: sigma of a distance at a checkpoint with its interval, (networks, groups) each.
 
-    ``significant`` says where it is, ``few`` where a group has too few points for one.
+    ``significant`` marks significant values, ``few`` marks groups with too few points.
     """
 
     title: str
@@ -67,9 +67,9 @@ class Strip:
 
 
 def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
-    """The panels of some networks of one data set: each distance at the first and the last epoch.
+    """Return the panels for networks of one data set: each distance at the first and the last epoch.
 
-    None where no network has an earlier checkpoint than its last, and none without any group of enough points.
+    A panel is omitted if no network has that checkpoint, or if no group has enough points.
     """
     made = []
     for attack in attacks:
@@ -141,7 +141,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
 
 
 def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
-    """A footnote on the networks whose first epoch is not drawn."""
+    """Return a note on the networks whose first epoch is not drawn."""
     names = [
         w.NETWORKS[one.network]
         for one in found
@@ -152,14 +152,14 @@ def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
 
 
 def shade(sigma: Array) -> Array:
-    """log(1 + sigma), which the colours show: twice as far from the boundary is as strong as half as far."""
+    """Return log(1 + sigma) for the colours: twice and half the distance have equally strong colours."""
     with np.errstate(divide="ignore"):
         found: Array = np.log1p(np.maximum(sigma, -1.0))
     return found
 
 
 def color_end(sigma: Array) -> float:
-    """Where the colours end on either side: a high quantile of |log(1 + sigma)|."""
+    """Return the end of the colour scale on either side, a high quantile of |log(1 + sigma)|."""
     size = np.abs(shade(sigma[np.isfinite(sigma)]))
     size = size[np.isfinite(size)]
     return float(np.clip(np.quantile(size, EXTREME), LITTLE, MOST_COLOURED)) if size.any() else MOST_COLOURED
@@ -192,7 +192,7 @@ def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], en
 
 
 def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
-    """Some of the columns: sigma with its interval where that is legible, or a dot where it stands out."""
+    """Draw some of the columns: sigma with its interval if legible, otherwise a dot if significant."""
     values = (strip.sigma, strip.low, strip.high, strip.significant, strip.few)
     sigma, low, high, significant, few = (of[:, columns] for of in values)
     legible = len(strip.groups) <= ANNOTATED
@@ -230,7 +230,7 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
 
 
 def _name_groups(axes: Axes, names: Sequence[str]) -> None:
-    """Names below the columns, turned where they would not fit."""
+    """Print the names below the columns, rotated if they would not fit."""
     places = np.arange(len(names)) + 0.5
     look: dict[str, Any] = {"fontsize": 6.5}
     if len(names) > 2 * ANNOTATED:

@@ -1,4 +1,4 @@
-"""Two small examples in the plane, computed and not drawn by hand: section 2 of Nanda et al. (2021)."""
+"""Two small computed examples in the plane: section 2 of Nanda et al. (2021)."""
 
 from dataclasses import dataclass
 
@@ -9,20 +9,20 @@ from fairness_audits.values import Array
 
 SEED = 2021
 MEMBERS = 10
-"""Points of each subclass in each class of Figure 1, as its shares of 70 and 30 % of 20 points need."""
+"""Points of each subclass in each class of Figure 1: 20 points per subclass allow shares of 70 and 30 %."""
 ROUND, CROSS = 0, 1
 SHARES = ((0.7, 0.3), (0.3, 0.3))
-"""Of the round and of the cross points, those within the budget of boundary A, and of boundary B."""
+"""Shares of the round and the cross points within the budget: of boundary A, then of boundary B."""
 ANGLES = np.deg2rad([-17.5, -2.0])
-"""Of the two boundaries with the horizontal: chosen so that the shares hang on no point at the edge of the budget."""
+"""Angles of the two boundaries with the horizontal, chosen to keep all points away from the edge of the budget."""
 BUDGET = 1.0
 CLASSES = 3
 POINTS_A_CLASS = 60
 CENTRES = np.array([(-2.3, 0.9), (0.0, 0.0), (2.3, 0.9)])
-"""Of the classes of Figure 2; the middle one lies between the others."""
+"""Centres of the classes of Figure 2. The middle class is between the others."""
 SPREADS = np.array([0.55, 0.5, 0.55])
 PENALTY = 1e-2
-"""lambda of the mean cross entropy + lambda / 2 ||W||^2."""
+"""lambda in the objective, the mean cross entropy + lambda / 2 ||W||^2."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +39,24 @@ class TwoBoundaries:
     budget: float
 
     def signed(self, boundary: Array) -> Array:
-        """Distances of the points (n,), positive on the side of the class 1."""
+        """Return the signed distances of the points (n,), positive on the side of class 1."""
         return np.asarray(self.points @ boundary)
 
     def accuracy(self, boundary: Array) -> float:
-        """The share of points on their own side."""
+        """Return the share of points on the correct side."""
         return float(((self.signed(boundary) > 0) == (self.label == 1)).mean())
 
     def attacked(self, boundary: Array) -> tuple[float, float]:
-        """The shares of round and of cross points that are no further than the budget from a boundary."""
+        """Return the shares of round and of cross points within the budget of a boundary."""
         near = np.abs(self.signed(boundary)) <= self.budget
         return float(near[self.subclass == ROUND].mean()), float(near[self.subclass == CROSS].mean())
 
 
 def two_boundaries() -> TwoBoundaries:
-    """Points, and two boundaries through the origin without an error whose shares are ``SHARES``.
+    """Make points and two error-free boundaries through the origin with the shares ``SHARES``.
 
-    The round points of a class face those of the other across the origin, further out than the crosses, which face
-    each other the other way: a boundary that is turned towards the round points comes closer to those of both classes.
+    The round points of the two classes face each other across the origin, further out than the crosses, which face each
+    other along the other diagonal. A boundary that turns towards the round points gets closer to those of both classes.
     """
     points, label, subclass = _facing_clouds(np.random.default_rng(SEED))
     first, second = np.column_stack([-np.sin(ANGLES), np.cos(ANGLES)])
@@ -64,7 +64,7 @@ def two_boundaries() -> TwoBoundaries:
 
 
 def _facing_clouds(rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """Class 1 above and class 0 below; the round points of class 1 on the left and of class 0 on the right."""
+    """Draw class 1 above and class 0 below. Round points are on the left in class 1 and on the right in class 0."""
     points, label, subclass = [], [], []
     for kind, across, sideways, up in ((ROUND, -1, (1.5, 2.6), (0.75, 2.0)), (CROSS, 1, (0.05, 0.9), (0.4, 2.5))):
         for side in (1, -1):
@@ -86,22 +86,22 @@ class ThreeClasses:
     bias: Array
 
     def logits(self, points: Array) -> Array:
-        """Those of points (m, 2), (m, 3)."""
+        """Return the logits (m, 3) of points (m, 2)."""
         return np.asarray(points @ self.weights.T + self.bias)
 
     @property
     def correct(self) -> Array:
-        """Whether each point is classified correctly, (n,)."""
+        """Return whether each point is classified correctly, (n,)."""
         return np.asarray(self.logits(self.points).argmax(axis=1) == self.label)
 
     @property
     def distance(self) -> Array:
-        """The exact distance of each point to the boundary; 0 of one that is classified wrongly."""
+        """Return the exact distance of each point to the boundary, 0 for misclassified points."""
         return linear_distance(self.weights, self.bias, self.points, self.label).distance
 
 
 def three_classes() -> ThreeClasses:
-    """Three normal clouds, one between the others, and a multinomial logistic regression fitted to them."""
+    """Draw three normal clouds, one between the others, and fit a multinomial logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(SEED)

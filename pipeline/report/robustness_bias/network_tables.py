@@ -1,4 +1,4 @@
-"""Tables of networks: Table 2 of Nanda et al. (2021), what each network cost, distances and how tight they are."""
+"""Tables of networks: Table 2 of Nanda et al. (2021), the cost of each network, and the tightness of the distances."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ TABLE_2 = {
     "Densenet": ("densenet121",),
     "Squeezenet": ("squeezenet1_0",),
 }
-"""Its columns; the first two stand for one network on CIFAR-10 and another on CIFAR-100."""
+"""Columns of Table 2. The first two are different networks on CIFAR-10 and on CIFAR-100."""
 SHORT = {"Deep CNN (CIFAR100)": "Deep CNN"}
 FROM_SCRATCH, NOT_LEARNED = "*", "\u00a7"
 
@@ -78,7 +78,7 @@ def table_2(inputs: Inputs) -> StampedTable:
 
 
 def engines(inputs: Inputs, found: Sequence[Audited]) -> tuple[str, ...]:
-    """A footnote on where and in which precision these networks were trained; none where their files do not say."""
+    """Return a note on the device and precision of the training, or no note if the files do not record them."""
     facts = [inputs.classifiers[one.model].facts for one in study.trained(found) if one.model in inputs.classifiers]
     descriptions = {
         f"{'a GPU' if of['on_gpu'][-1] else 'a processor'} in {'bfloat16' if of['bfloat16'][-1] else 'float32'}"
@@ -89,7 +89,7 @@ def engines(inputs: Inputs, found: Sequence[Audited]) -> tuple[str, ...]:
 
 
 BACKWARD = 3
-"""Forward passes that a step of training takes: its own, and a backward one twice as long."""
+"""Cost of a training step in forward passes: one forward pass, and a backward pass that costs two."""
 GIGA, TERA = 1e9, 1e12
 
 
@@ -152,7 +152,7 @@ def table_bounds(inputs: Inputs) -> StampedTable:
             here = common & np.isfinite(points.distance[attack])
             own, nearest = points.distance[attack][here], best[here]
             ratio = own[nearest > 0] / nearest[nearest > 0]
-            # A misclassified point is of the sample, and has no distance to look for.
+            # Misclassified points belong to the sample but need no attack.
             attacked = int((points.tried[attack] & points.correct).sum())
             cells: list[Cell] = [
                 100 * one.overall(attack, "accuracy"),
@@ -199,7 +199,7 @@ def table_bounds(inputs: Inputs) -> StampedTable:
 
 
 def rank_correlation(one: Array, other: Array) -> float:
-    """Spearman's; NaN for fewer than three points or constant ones."""
+    """Compute Spearman's rank correlation; NaN for fewer than three points or constant values."""
     if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return math.nan
     return float(spearmanr(one, other).statistic)

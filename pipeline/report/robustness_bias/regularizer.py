@@ -18,17 +18,18 @@ from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, labels
 
 VARIANTS = "regularizer_variants"
-"""The block of networks that differ in the penalty's distance; of them "logit, as coded" is in the others too."""
+"""Block of networks with different distances in the penalty. The form "logit, as coded" is also in other blocks."""
 UNITS = {"normalised": "in normalised units", "pixels": "in pixels"}
-"""Of tau: normalised, as coded, or pixels."""
+"""Printed units of tau: normalised, as in the authors' code, or pixels."""
 PANEL = 1.9
 INSIDE, OUTSIDE = "#D55E00", "#0072B2"
 
 
 def penalised(inputs: Inputs, dataset: str = "") -> list[Audited]:
-    """Every penalised network that was run, by data set, network, group (first without a penalty), form and weights.
+    """Return the penalised networks that have learned, sorted by data set, network, group, penalty, form and weights.
 
-    One of several blocks is there once, that of the block that has all weights, as curves are drawn of it.
+    Networks without a penalty come first within a group. A network in several blocks is taken from the block with all
+    weights, because the curves use that block.
     """
     forms = list(FORMS.values())
     every = study.run(study.audited(inputs, study.REGULARIZER, dataset))
@@ -43,14 +44,14 @@ def penalised(inputs: Inputs, dataset: str = "") -> list[Audited]:
 
 
 def without(one: Audited, among: Sequence[Audited]) -> Audited | None:
-    """The same network trained without a penalty, if there is one; of several the one for the same group."""
+    """Return the same network trained without a penalty, if any; preferably the one for the same group."""
     place = (one.dataset, one.network)
     same = [other for other in among if other.alpha == 0 and (other.dataset, other.network) == place]
     return next((other for other in same if other.penalised == one.penalised), same[0] if same else None)
 
 
 def by_weight(found: Sequence[Audited], network: str) -> dict[tuple[str, str], list[Audited]]:
-    """For each penalised group the networks of one architecture that differ in the weight alone, rising."""
+    """Return, per penalised group, the networks of one architecture that differ only in the weight, ascending."""
     sets: dict[tuple[str, str], list[Audited]] = {}
     for one in found:
         if one.network == network and not one.key.startswith(VARIANTS):
@@ -91,7 +92,7 @@ def table_regularizer(inputs: Inputs) -> StampedTable:
 
 
 def _penalty_row(one: Audited, among: Sequence[Audited]) -> Row:
-    """One network, beside that without the penalty."""
+    """Return the row of one network, compared with the network without the penalty."""
     line = one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
     before = without(one, among)
     return Row(
@@ -112,7 +113,7 @@ def _penalty_row(one: Audited, among: Sequence[Audited]) -> Row:
 
 
 def sigma(one: Audited, group: tuple[str, str]) -> float:
-    """sigma of a group under one network, by its upper bound, of correctly classified points."""
+    """Return sigma of the correctly classified points of a group under one network, by its upper bound."""
     return float(one.sigmas(one.bound, denominator=w.CORRECT)[group])
 
 
@@ -143,8 +144,8 @@ def sigma(one: Audited, group: tuple[str, str]) -> float:
 @artefact("The same for ResNet50.", "figure_21", dataset=w.UTKFACE, network="resnet50", partition=w.RACE)
 @artefact("The same for VGG19.", "figure_22", dataset=w.UTKFACE, network="vgg19", partition=w.RACE)
 def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> Picture:
-    """One row for each penalised group, one panel for each weight: the group beside all others, of a ``partition`` all
-    its groups.
+    """Draw a row per penalised group and a panel per weight: the group and all others, or all groups of a
+    ``partition``.
     """
     title = f"The penalty on {w.dataset_label(dataset)}{partition and f' by {partition}'}, {w.NETWORKS[network]}."
     sets = by_weight(penalised(inputs, dataset), network)
@@ -154,7 +155,7 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
     figure, grid = new_panels(PANEL * len(rows) + 0.6, len(rows), max(map(len, rows)), sharey=True)
     for several, panels in zip(rows, grid, strict=True):
         groups = [curves.group(inputs, one, one.bound, one.penalised[0], w.CORRECT) for one in several]
-        # Panels of one group share their axis: that is what the penalty is to change.
+        # The panels of a group share their axis to show the effect of the penalty.
         tau = curves.budgets(groups)
         for axes, one, group in zip(panels, several, groups, strict=False):
             if partition:

@@ -1,7 +1,7 @@
-"""How far two measures of the same groups agree in sign: Table 1 of Nanda et al. (2021), and all of sections 7 and 8.
+"""Sign agreement of two measures of the same groups: Table 1 and sections 7 and 8 of Nanda et al. (2021).
 
-Two distances are compared on the points that both were asked of and that neither failed on. Each has a sample of its
-own, the first so many test points; on different points signs differ for that reason alone.
+Two distances are compared on the points that both measured and on which neither failed. Each distance has its own
+sample, the first n test points with its own n. On different points, signs could differ because of the sample alone.
 """
 
 from collections.abc import Sequence
@@ -43,12 +43,12 @@ ACCURACY = (
 DEPENDENT = "Groups share their points and networks their data, so the comparisons are not independent."
 
 Side = tuple[str, str]
-"""A distance and a moment of the training."""
+"""A distance and a checkpoint of the training."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides whose signs are compared, over which block and networks (None: all of the data set)."""
+    """Two sides whose signs are compared, and the block and networks (None: all of the data set)."""
 
     block: str
     one: Side
@@ -57,18 +57,18 @@ class Comparison:
 
     @property
     def of_distances(self) -> bool:
-        """Whether two distances are compared, and not two moments."""
+        """Return whether two distances are compared, and not two checkpoints."""
         return self.one[0] != self.other[0]
 
     @property
     def name(self) -> str:
-        """What is compared, in words."""
+        """Describe the comparison in words."""
         first, second = (w.DISTANCES[attack].label for attack, _ in (self.one, self.other))
         words = f"{first} and {second}" if self.of_distances else f"{first}: {self.one[1]} and last epoch"
         return words[0].upper() + words[1:]
 
     def between(self, one: Audited) -> bool:
-        """Whether a network takes part."""
+        """Return whether a network is part of the comparison."""
         own = (*w.CONVOLUTIONAL, w.OWN.get(one.dataset))
         return one.block == self.block and one.network in (own if self.networks is None else self.networks)
 
@@ -83,11 +83,11 @@ COMPARISONS = (
         for name in w.ESTIMATES
     ),
 )
-"""What the paper compares, and the same of FMN and of smoothing."""
+"""Comparisons of the paper, extended to FMN and smoothing."""
 
 
 def smoothing_against(attack: str) -> Comparison:
-    """Table 1: smoothing against an attack, over the five networks of torchvision and the data set's own."""
+    """Return the comparison of Table 1: smoothing and an attack, on the torchvision networks and the data set's own."""
     return Comparison(study.NETWORKS, (w.SMOOTHING, w.LAST), (attack, w.LAST))
 
 
@@ -98,10 +98,10 @@ def counted(
     datasets: Sequence[str],
     denominator: str = w.PAPER,
 ) -> Estimate:
-    """The share of equal signs over all n groups of these data sets and the comparison's networks that have both.
+    """Estimate the share of equal signs over the n groups of these data sets and networks that have both sides.
 
-    Its interval is Wilson's, as if the groups were drawn independently. They are not, so it is rather too short. NaN
-    without groups.
+    Wilson's interval assumes independent groups. They are dependent, so the interval tends to be too short. NaN without
+    groups.
     """
     one, other = pairs(inputs, found, comparison, datasets, denominator)
     equal = Estimate.share((np.sign(one) == np.sign(other))[np.isfinite(one - other)])
@@ -111,7 +111,7 @@ def counted(
 def differences(
     inputs: Inputs, found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], denominator: str
 ) -> Array:
-    """sigma of the one side less sigma of the other (k,), of the groups that have both."""
+    """Return sigma of one side minus sigma of the other (k,), for the groups that have both."""
     one, other = pairs(inputs, found, comparison, datasets, denominator)
     return (one - other)[np.isfinite(one - other)]
 
@@ -123,7 +123,7 @@ def pairs(
     datasets: Sequence[str],
     denominator: str = w.PAPER,
 ) -> Array:
-    """sigma of both sides, (2, p): a group of a network in each place, one for a partition into two."""
+    """Return sigma of both sides (2, p), a column per network and group. A partition into two counts once."""
     both = [np.zeros((2, 0))]
     for audited in having(found, comparison, datasets):
         if comparison.of_distances:
@@ -136,7 +136,7 @@ def pairs(
 
 
 def having(found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str]) -> list[Audited]:
-    """The networks of these data sets of which both sides of a comparison were measured."""
+    """Return the networks of these data sets that have both sides of a comparison."""
     return [
         audited
         for audited in study.run(found)
@@ -147,7 +147,7 @@ def having(found: Sequence[Audited], comparison: Comparison, datasets: Sequence[
 
 
 def on_shared_points(inputs: Inputs, audited: Audited, comparison: Comparison, denominator: str) -> Array:
-    """sigma by each of two distances at the last epoch, (2, groups), on the points that both have."""
+    """Compute sigma by two distances at the last epoch, (2, groups), on the points that both have."""
     points = study.at_points(inputs, audited)
     names = comparison.one[0], comparison.other[0]
     rows, sides = shared(points, *names), []
@@ -165,7 +165,7 @@ def on_shared_points(inputs: Inputs, audited: Audited, comparison: Comparison, d
 
 
 def shared(points: Points, one: str, other: str) -> Array:
-    """The points that both distances were asked of, less those that either failed on, as numbers (m,)."""
+    """Return the indices (m,) of the points that both distances measured, without those on which either failed."""
     found = np.isfinite(points.distance[one]) & np.isfinite(points.distance[other])
     return np.flatnonzero(points.tried[one] & points.tried[other] & (found | ~points.correct))
 
@@ -173,7 +173,7 @@ def shared(points: Points, one: str, other: str) -> Array:
 def sample_note(
     inputs: Inputs, found: Sequence[Audited], compared: Sequence[tuple[Comparison, Sequence[str]]]
 ) -> tuple[str, ...]:
-    """A footnote on which points two distances are compared: from how many to how many of a network; none for none."""
+    """Return a note on the numbers of points per network on which two distances are compared, if there are any."""
     sizes = [
         len(shared(study.at_points(inputs, audited), comparison.one[0], comparison.other[0]))
         for comparison, datasets in compared
@@ -188,7 +188,7 @@ def sample_note(
 
 
 def once(groups: Sequence[tuple[str, str]]) -> Array:
-    """Which (partition, level) are a comparison each (groups,): of two levels of a partition the second alone."""
+    """Return the groups that count as a comparison (groups,): of a partition into two, only the second level."""
     names = [partition for partition, _ in groups]
     return np.array([names.count(name) != 2 or name in names[:place] for place, name in enumerate(names)], dtype=bool)
 
@@ -310,5 +310,5 @@ def table_sigma_differences(inputs: Inputs) -> StampedTable:
 
 
 def of(share: Estimate) -> str:
-    """``45 of 60``; nothing without groups."""
+    """Format a share: ``45 of 60``, or an empty text without groups."""
     return f"{number(share.value * share.n, 0)} of {number(share.n, 0)}" if share.n else ""

@@ -1,4 +1,4 @@
-"""What the study's networks and audits were set to, and where a run departs from the published one."""
+"""Stamps of the study's artefacts, and differences between a run and the published configuration."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ from pipeline.report.stamp import Stamp
 
 
 def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] = ()) -> Stamp:
-    """The stamp of what is made from blocks and data sets (all of them by default): from what was run.
+    """Return the stamp of an artefact made from blocks and data sets (all by default) that were run.
 
-    Of what was not run there is nothing to say but the scale.
+    If none was run, the stamp has the scale, but no repetitions.
     """
     wanted = [blocks] if isinstance(blocks, str) else list(blocks)
     rows = inputs.rows[inputs.rows["block"].map(study.block_of).isin(wanted)]
@@ -32,18 +32,18 @@ def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] =
 
 
 def blocks(inputs: Inputs) -> list[str]:
-    """The blocks of the grid, run or not."""
+    """Return the blocks of the grid, whether they were run or not."""
     return sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})
 
 
 def reductions(inputs: Inputs) -> tuple[Reduction, ...]:
-    """Where the run departs from the published one, by network; weights from scratch for pretrained ones among it."""
+    """Return the differences from the published configuration by network, including missing pretrained weights."""
     sides = (as_networks(inputs.points), as_networks(points(inputs.config["published"])))
     return (*reduction.reductions(*sides), *_from_scratch(inputs))
 
 
 def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Points with the network for a method, and the study's blocks."""
+    """Return the points with the network as the method name and the study's blocks."""
     named = []
     for point in found:
         method = point["method"]
@@ -54,13 +54,13 @@ def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def pretrained(inputs: Inputs, one: Audited) -> bool | None:
-    """Whether a network began from ImageNet weights; None where its classifier is not at hand."""
+    """Return whether a network started from ImageNet weights; None if its classifier is not available."""
     classifier = inputs.classifiers.get(one.model)
     return None if classifier is None else bool(classifier.facts["pretrained"][-1])
 
 
 def _from_scratch(inputs: Inputs) -> Iterator[Reduction]:
-    """Yield the networks of torchvision that did not begin from all ImageNet weights, as they did in the paper."""
+    """Yield the torchvision networks that did not start from the complete ImageNet weights, as in the paper."""
     for one in study.trained(study.audited(inputs, study.NETWORKS)):
         classifier = inputs.classifiers.get(one.model)
         if one.network in w.CONVOLUTIONAL and classifier is not None:

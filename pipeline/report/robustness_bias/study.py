@@ -1,15 +1,17 @@
-"""Where the study's numbers lie: every audit with its network, its rows as a wide table, its distances by point; and
-footnotes on what was not run.
+"""Access to the study's numbers: every audit with its network, its rows as wide tables and its distances by point, and
+notes on parts that were not run.
 
-What the grid has as several blocks is one here: ``networks`` are all networks trained as usual, ``regularizer`` all
-that were penalised. A network stands where other studies have a method.
+Several blocks of the grid are merged here: ``networks`` holds all networks trained as usual, ``regularizer`` all
+penalised ones. The network takes the place of the method in other studies.
 
-A network *has learned* where Wilson's 95 % interval of its test accuracy lies above the share of the largest class plus
-``MARGIN``, and not below the accuracy of the logistic regression on the same data less ``MARGIN``, if it is not that
-itself. One that has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says
-so. A checkpoint before the last has no sigma where it is no better than the largest class, or less than half as
-accurate as the last; nor has a group of fewer than ``TOO_FEW`` correctly classified points. Nor has one by randomized
-smoothing whose radii do not tell its groups apart (:attr:`Audited.blind`).
+A network *has learned* if Wilson's 95 % interval of its test accuracy lies above the share of the largest class plus
+``MARGIN``, and not below the accuracy of the logistic regression on the same data minus ``MARGIN``. The second
+condition does not apply to the logistic regression itself. A network that has not learned is in no figure, count,
+comparison or claim: :func:`run` excludes it and :func:`not_run` reports it. sigma is undefined
+
+* at an earlier checkpoint that is no better than the largest class, or less than half as accurate as the last;
+* for a group with fewer than ``TOO_FEW`` correctly classified points;
+* by randomized smoothing, at a checkpoint whose radii do not distinguish groups (:attr:`Audited.blind`).
 """
 
 import math
@@ -35,15 +37,15 @@ from pipeline.values import AuditResult
 LINEAR, NETWORKS, REGULARIZER, TRAININGS = "linear", "networks", "regularizer", "trainings"
 STANDARD = "standard"
 MARGIN = 0.05
-"""Of accuracy above the share of the largest class, and below a linear model."""
+"""Margin of the accuracy above the share of the largest class, and below a linear model."""
 TOO_FEW = 20
-"""Correctly classified points of a group: with fewer its sigma is mostly chance."""
+"""Smallest number of correctly classified points of a group. With fewer, sigma is mostly noise."""
 LEVEL = 0.95
 ABSENT = "absent"
 NOT_RUN = "not run: data"
 LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
 NOTHING = pd.DataFrame({"sigma": []}, index=pd.MultiIndex.from_arrays([[], []]))
-"""The table of what was not measured."""
+"""Empty table for distances and checkpoints without measurements."""
 FORMS = {
     ("logit", False): "logit, as coded",
     ("logit", True): "logit, second order",
@@ -54,12 +56,13 @@ FORMS = {
 
 @dataclass(frozen=True)
 class Audited:
-    """One network on one data set, audited: the block it belongs to, what it is configured to be, what was found.
+    """An audited network on one data set, with its block, its configuration and the result of the audit.
 
-    ``key`` is its own, ``data`` and ``model`` those of its data set and its classifier in :class:`Inputs`. ``accuracy``
-    of its last checkpoint on all test images, ``images`` in number; ``largest``, the share of the largest class;
-    ``linear``, the accuracy of the logistic regression on the same data. NaN where they are not known. ``curve``: the
-    accuracy after each epoch that was kept. ``tolerance``: that of :func:`fairness_audits.attacks.smoothing.certify`.
+    ``key``, ``data`` and ``model`` are the keys of the audit, the data set and the classifier in :class:`Inputs`.
+    ``accuracy`` is the accuracy of the last checkpoint on all test images, and ``images`` their number. ``largest`` is
+    the share of the largest class and ``linear`` the accuracy of the logistic regression on the same data. Unknown
+    values are NaN. ``curve`` is the accuracy after each saved epoch. ``tolerance`` is the tolerance of
+    :func:`fairness_audits.attacks.smoothing.certify`.
     """
 
     key: str
@@ -79,7 +82,7 @@ class Audited:
 
     @cached_property
     def learned(self) -> bool:
-        """Whether it has learned, see above; True where its accuracy is not known."""
+        """Return whether the network has learned, see the module; True if its accuracy is unknown."""
         if not math.isfinite(self.accuracy) or not self.images:
             return True
         _, high = wilson(Estimate(self.accuracy, n=self.images), LEVEL)
@@ -91,59 +94,59 @@ class Audited:
 
     @cached_property
     def absent(self) -> str:
-        """Why it could not be run; nothing where it was."""
+        """Return why the network could not be run, or an empty text if it was."""
         rows = self.result.rows
         return str(rows["reason"].iloc[0]) if (rows["statistic"] == ABSENT).any() else ""
 
     @cached_property
     def epochs(self) -> list[int]:
-        """The epochs of its checkpoints, rising."""
+        """Return the epochs of the checkpoints in ascending order."""
         return sorted({int(epoch) for epoch in self.result.rows["epoch"].dropna()})
 
     @cached_property
     def attacks(self) -> list[str]:
-        """The distances that were measured, in the study's order."""
+        """Return the measured distances in the order of the study."""
         return w.distances_in(name for name in self.result.rows["attack"] if isinstance(name, str) and name)
 
     @property
     def bound(self) -> str:
-        """The distance that it is judged by where one is enough: FMN, or the first that was measured."""
+        """Return the main distance of the network: FMN, or the first that was measured."""
         return w.FMN if w.FMN in self.attacks else self.attacks[0]
 
     @property
     def alpha(self) -> float:
-        """Of a network trained with the penalty on robustness bias, its weight."""
+        """Return the weight of the penalty on robustness bias."""
         return float(self.method["alpha"])
 
     @property
     def tau(self) -> float:
-        """The penalty's threshold, as set."""
+        """Return the configured threshold of the penalty."""
         return float(self.method["tau"])
 
     @property
     def form(self) -> str:
-        """The form of the distance in the penalty."""
+        """Return the form of the distance in the penalty."""
         return FORMS[self.method["distance"], bool(self.method["second_order"])]
 
     @cached_property
     def penalised(self) -> tuple[str, str]:
-        """The (partition, level) that the penalty is for."""
+        """Return the (partition, level) of the penalised group."""
         return str(self.method["penalised_partition"] or self.groups[0][0]), str(self.method["penalised_level"])
 
     def epoch(self, moment: str) -> int | None:
-        """The epoch of the ``first``, ``middle`` or ``last`` checkpoint; None for one that is the last as well."""
+        """Return the epoch of the ``first``, ``middle`` or ``last`` checkpoint; None if missing or also the last."""
         last = self.epochs[-1]
         wanted = {w.FIRST: 1, w.MIDDLE: (1 + last) // 2, w.LAST: last}[moment]
         return wanted if wanted in self.epochs and (wanted < last or moment == w.LAST) else None
 
     @cached_property
     def groups(self) -> list[tuple[str, str]]:
-        """Every (partition, level), in the order of the rows."""
+        """Return every (partition, level), in the order of the rows."""
         return list(next(iter(self._tables.values())).index)
 
     @cached_property
     def _tables(self) -> dict[tuple[str, float, str], pd.DataFrame]:
-        """By distance, epoch and denominator: one line for each group, one column for each statistic."""
+        """Return the tables by distance, epoch and denominator: a row per group, a column per statistic."""
         rows = self.result.rows
         named = rows[rows["partition"].fillna("") != ""]
         where, groups = pd.factorize(pd.MultiIndex.from_frame(named[["partition", "level"]]))
@@ -151,7 +154,7 @@ class Audited:
         values = named["value"].to_numpy(float)
         tables: dict[tuple[str, float, str], Array] = {}
         for (attack, epoch, denominator), places in named.groupby(["attack", "epoch", "denominator"]).indices.items():
-            # What is the same for both denominators is written once.
+            # Statistics that do not depend on the denominator are written once.
             for name in DENOMINATORS if denominator == "" else (denominator,):
                 key = (attack, float(epoch), name)
                 table = tables.setdefault(key, np.full((len(groups), len(statistics)), np.nan))
@@ -160,10 +163,10 @@ class Audited:
 
     @cached_property
     def blind(self) -> dict[int, str]:
-        """The checkpoints, by epoch, at which the radii of smoothing say nothing of the groups, each with why.
+        """Return the reasons why smoothing does not distinguish groups, by epoch of the checkpoint.
 
-        Of its correctly classified points most have radius 0: under the noise it is another classifier. Or fewer than
-        ``TOO_FEW`` have a radius below the largest that so many samples can certify, less ``tolerance`` of it.
+        Most correctly classified points have radius 0, because the noise changes the classifier. Or fewer than
+        ``TOO_FEW`` have a radius below the largest certifiable radius minus ``tolerance`` times that radius.
         """
         found: dict[int, str] = {}
         arrays = self.result.arrays
@@ -183,10 +186,10 @@ class Audited:
     def table(
         self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER, any_checkpoint: bool = False
     ) -> pd.DataFrame:
-        """One line for each group, one column for each statistic; without lines where it was not measured.
+        """Return a table with a row per group and a column per statistic, empty if the distance was not measured.
 
-        Of groups with too few points only the counts; nothing of a checkpoint that had not learned, unless it may be
-        ``any_checkpoint``, or not under noise.
+        Groups with too few points have only counts. The table is empty for a checkpoint that had not learned, unless
+        ``any_checkpoint``, and for smoothing at a checkpoint in :attr:`blind`.
         """
         epoch = None if self.absent else self.epoch(moment)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
@@ -202,11 +205,11 @@ class Audited:
         return found.assign(**{name: found[name].where(~few) for name in measures})
 
     def sigmas(self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER) -> pd.Series:
-        """sigma(P) by (partition, level); empty where it was not measured."""
+        """Return sigma(P) by (partition, level), empty if it was not measured."""
         return self.table(attack, moment, denominator)["sigma"]
 
     def overall(self, attack: str, statistic: str) -> float:
-        """A statistic of all points together at the last epoch; NaN where it was not measured."""
+        """Return a statistic of all points together at the last epoch, NaN if it was not measured."""
         rows = self.result.rows
         keep = (rows["statistic"] == statistic) & (rows["attack"] == attack) & (rows["partition"].fillna("") == "")
         found = rows[keep & (rows["epoch"] == self.epochs[-1])] if not self.absent else rows.iloc[:0]
@@ -215,10 +218,10 @@ class Audited:
 
 @dataclass(frozen=True)
 class Points:
-    """The audited points of one network at its last checkpoint, n in all.
+    """The n audited points of one network at its last checkpoint.
 
-    ``correct`` (n,) says which are classified correctly, ``distance`` (n,) is NaN where none was found, ``tried`` (n,)
-    which were attacked at all.
+    ``correct`` (n,) marks correctly classified points and ``tried`` (n,) attacked points. ``distance`` (n,) is NaN if
+    none was found.
     """
 
     correct: Array
@@ -227,12 +230,12 @@ class Points:
     partitions: Mapping[str, Partition]
 
     def parted(self, name: str, rows: Array) -> Partition:
-        """A partition of some of the points."""
+        """Return a partition of some of the points."""
         return replace(self.partitions[name], codes=self.partitions[name].codes[rows])
 
 
 def audited(inputs: Inputs, block: str = "", dataset: str = "", network: str = "") -> list[Audited]:
-    """Every audited network of a block, a data set and an architecture, in the study's order; empty: of all."""
+    """Return the audited networks of a block, data set and architecture (empty: all), in the order of the study."""
     every = inputs.once("audited networks", lambda: _audited(inputs), inputs.audits)
     wanted = {"block": block, "dataset": dataset, "network": network}
     chosen = [one for one in every if all(name in ("", getattr(one, key)) for key, name in wanted.items())]
@@ -262,32 +265,32 @@ def _audited(inputs: Inputs) -> list[Audited]:
 
 
 def upper_bounds(found: Iterable[Audited]) -> str:
-    """What the distances that all of these networks are judged by are called."""
+    """Return the printed names of the main distances of these networks."""
     return " or ".join(dict.fromkeys(w.DISTANCES[one.bound].label for one in found))
 
 
 def block_of(name: str) -> str:
-    """``networks_cifar10`` -> ``networks``."""
+    """Return the merged block: ``networks_cifar10`` -> ``networks``."""
     return name.partition("_")[0]
 
 
 def trained(found: Iterable[Audited]) -> list[Audited]:
-    """Those whose data were there."""
+    """Return the networks whose data were available."""
     return [one for one in found if not one.absent]
 
 
 def run(found: Iterable[Audited]) -> list[Audited]:
-    """Those whose data were there and that have learned."""
+    """Return the networks whose data were available and that have learned."""
     return [one for one in trained(found) if one.learned]
 
 
 def together(datasets: Iterable[str]) -> str:
-    """What the data sets of the paper are called together, when these are there."""
+    """Return the joint name of the paper's data sets, given the available ones."""
     return "all of the paper" if set(w.PUBLISHED_IMAGES) <= set(datasets) else "of the paper, those here"
 
 
 def at_points(inputs: Inputs, one: Audited) -> Points:
-    """The points of a network."""
+    """Return the points of a network at its last checkpoint."""
     arrays, levels = one.result.arrays, inputs.datasets[one.data].levels
     distances = w.distances_in(name.removeprefix("distance_") for name in arrays if name.startswith("distance_"))
     return Points(
@@ -299,18 +302,18 @@ def at_points(inputs: Inputs, one: Audited) -> Points:
 
 
 def least_official(found: Iterable[Audited]) -> str:
-    """The origin that stands for several data sets."""
+    """Return the least official origin of several data sets."""
     origins = {str(one.result.origin) for one in found}
     return next((origin for origin in LEAST_OFFICIAL if origin in origins), "official")
 
 
 def absences(found: Iterable[Audited]) -> dict[str, str]:
-    """The data sets that could not be had, with what each is made of and where that is found."""
+    """Return the unavailable data sets with the files they need and where to get them."""
     return {one.dataset: remedy(one.absent) for one in found if one.absent}
 
 
 def remedy(reason: str) -> str:
-    """What a data set is made of and where to get it, from the long reason for its absence; else that as one line."""
+    """Extract the needed files and their address from the reason for an absence, or return the reason in one line."""
     files, address = re.search(r"is made of (.+?)\.\s", f"{reason} "), re.search(r"get the file from (\S+)", reason)
     if not files:
         return " ".join(reason.split())
@@ -318,7 +321,7 @@ def remedy(reason: str) -> str:
 
 
 def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
-    """Footnotes on the data sets that could not be had, and on the networks that did not learn."""
+    """Return notes on unavailable data sets, on networks that did not learn, and on networks without smoothing."""
     missing, failed = absences(found), (one for one in trained(found) if not one.learned)
     texts = [f"{w.dataset_label(name)} ({missing[name]})" for name in w.datasets_in(missing)]
     notes = [f"Not run: data. {'; '.join(texts)}."] if texts else []
@@ -341,12 +344,12 @@ def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
 
 
 def penalty(one: Audited) -> str:
-    """Of a network trained with the penalty on robustness bias its weight; else nothing."""
+    """Format the weight of the penalty on robustness bias, or return an empty text without a penalty."""
     return f"with a penalty of weight {one.alpha:g}" if one.block == REGULARIZER else ""
 
 
 def why_nothing(inputs: Inputs, found: Sequence[Audited], attacks: Sequence[str] = ()) -> str:
-    """In one line why there is nothing of these networks to show, by these distances if not by any."""
+    """Return in one line why there is nothing to show for these networks, or for them by these distances."""
     if not found:
         return f"Not run at the {inputs.scale} scale."
     if attacks and (here := run(found)) and not any(name in one.attacks for one in here for name in attacks):
