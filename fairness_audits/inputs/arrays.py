@@ -135,7 +135,7 @@ def _of_another_make(argument: str, values: Any) -> tuple[Table, bool] | None:
 
 
 def _of_tensor(argument: str, tensor: Any) -> Any:
-    """Return the values of a torch tensor, on any device, with or without a gradient; bfloat16 and narrower as float32."""
+    """Return the values of a torch tensor, detached and on the CPU; bfloat16 and narrower as float32."""
     plain = tensor.detach()
     if plain.is_quantized:
         plain = plain.dequantize()

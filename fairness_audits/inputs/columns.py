@@ -106,7 +106,7 @@ class Columns:
         return array[:, [own.index(name) for name in names]]
 
     def audited(self, audit: str, source: str, model: Any, options: Mapping[str, Any], **others: Any) -> Result:
-        """Audit a model on these columns, called ``source`` in messages; ``others`` are further arguments of the audit."""
+        """Audit a model on these columns, called ``source`` in messages; ``others`` are passed to the audit."""
         home = import_module(f"fairness_audits.audits.{audit}.result")
         settings = home.Settings(**options)
         computing = Computing(settings.device, getattr(settings, "dtype", "float32"))

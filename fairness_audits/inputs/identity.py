@@ -524,7 +524,7 @@ class _Walk:
         return not self.may_use(name) and inherited <= PLAIN
 
     def instance(self, thing: Any, where: str) -> bytes:
-        """Return the digest of another object: its attributes if its class is Python code, otherwise its pickle state."""
+        """Return the digest of other objects: attributes if the class is Python code, otherwise the pickle state."""
         kind = type(thing)
         if _standard(kind.__module__):
             raise _unknown(thing, where)

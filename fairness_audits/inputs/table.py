@@ -80,7 +80,7 @@ class Source:
         return tuple(self.table.columns)
 
     def places(self, faulty: Faulty) -> list[Place]:
-        """Return the first faulty rows by the table's index, so that messages on part of a file have the file's rows."""
+        """Return the first faulty rows by the table's index, so that messages on part of a file name its rows."""
         column = self.table[faulty.column]
         if faulty.fault == "value":
             wrong = (column == faulty.value).to_numpy()

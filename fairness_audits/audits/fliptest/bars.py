@@ -103,7 +103,7 @@ def _interval(axes: Axes, line: Line, place: int, reach: float) -> None:
 
 
 def handles(lines: Iterable[Line]) -> list[Line2D | Patch]:
-    """Draw the legend of everything but colours: intervals, single trials and the standings that occur."""
+    """Return the legend of everything but colours: intervals, single trials and the standings that occur."""
     every = list(lines)
     several = any(len(line.trials) > 1 for line in every)
     over = "interval over maps and people" if several else "interval over people"
@@ -130,8 +130,8 @@ class Group:
 def draw_marginal(axes: Axes, groups: Sequence[Group], column: int, own_axis: bool) -> Axes | None:
     """Draw one feature of the whole group (filled) and of its flipsets (lines) with common bins.
 
-    With ``own_axis``, flipsets have their own axis on the right, for flipsets too small to be visible next to the
-    group. Return this axis. Values beyond the ends are left out.
+    With ``own_axis``, return an axis of the flipsets on the right. Use it for flipsets that are too small to be visible
+    next to the group. Values beyond the ends are left out.
     """
     values = [group.values[:, column] for group in groups]
     low, high = limits(values)
@@ -165,7 +165,7 @@ def limits(values: Sequence[Array]) -> tuple[float, float]:
 
 
 def marginal_handles(groups: Sequence[Group]) -> list[Patch]:
-    """Draw the legend: each group by its colour, with its size."""
+    """Return the legend: each group by its colour, with its size."""
     return [
         Patch(
             facecolor=group.color, alpha=0.9 if group.flipset else 0.55, label=f"{group.label} ({len(group.values):,})"

@@ -21,7 +21,7 @@ PANELS, ACROSS = 9, 3
 LINES = 12
 """Largest number of features in each ranking."""
 LETTERS = 24
-"""Length from which a name is broken into several lines."""
+"""Longest name, in letters, that stays on one line."""
 MEASURES = {MEAN: "person \u2212 counterpart, mean in sd (own unit)", SIGN: "mean sign of person \u2212 counterpart"}
 DASHES: Mapping[str, Any] = {"positive": "-", "negative": (0, (4, 1.2))}
 

@@ -17,8 +17,8 @@ audited data and model. With the sizes S_1, ..., S_B of B deals,
 .. math:: p = \frac{1 + \#\{b : S_b \ge S\}}{B + 1}, \qquad
           u = S_{(\lceil (1 - \alpha)(B + 1) \rceil)},
 
-p is the p-value of an observed size S. One more deal exceeds u with probability at most alpha; with 19 deals and alpha
-= .05, u is the largest size. With fewer than 1 / alpha - 1 deals, u does not exist.
+p is the p-value of an observed size S. One more deal exceeds u with probability at most alpha. With alpha = .05 and 19
+deals, u is the largest size. With fewer than 1 / alpha - 1 deals, u does not exist.
 
 Exact transport between two halves of one group is an assignment, which takes milliseconds for a few hundred people
 (:func:`sizes_between_halves`). A learned map would need training for each deal, so the audit has no such floor for

@@ -5,23 +5,23 @@ and the same classifier. :func:`over_trials` adds the variation between maps. A 
 vary with them too; these intervals do not include this variation.
 
 - A size is a count k among n people. Its interval is the one of Clopper and Pearson (1934), all shares p that the count
-  does not reject: low and high solve P(K >= k; p) = alpha / 2 and P(K <= k; p) = alpha / 2. Its coverage is at least 1
-  - alpha for all n and p. Even k = 0 has an upper end, n (1 - (alpha / 2)^{1/n}), near 3.7 at level .95.
+  does not reject: low and high solve P(K >= k; p) = alpha / 2 and P(K <= k; p) = alpha / 2. For all n and p its
+  coverage is at least 1 - alpha. Even k = 0 has an upper end, n (1 - (alpha / 2)^{1/n}), near 3.7 at level .95.
 - The net size is a difference of two counts among the same n people, b = |F+| and c = |F-|. Its interval is the score
   interval of Tango (1998): all differences delta of the two shares with
 
   .. math:: |b - c - n \delta| \le z_{1-\alpha/2} \sqrt{n (2 \tilde q + \delta (1 - \delta))}, \qquad
             \tilde q = \frac{\sqrt{B^2 - 4 A C} - B}{2 A},
 
-    where A = 2 n, B = -b - c + (2 n - b + c) delta, C = -c delta (1 - delta), and q~ is the maximum-likelihood share of
-    F- given delta. At delta = 0 this is McNemar's test. If nobody flips, the interval is n times +- z^2 / (n + z^2).
+  where A = 2 n, B = -b - c + (2 n - b + c) delta, C = -c delta (1 - delta), and q~ is the maximum-likelihood share of
+  F- given delta. At delta = 0 this is McNemar's test. If nobody flips, the interval is n times +- z^2 / (n + z^2).
 - A mean sign is such a difference too: of the members whose feature is larger, and smaller, than their counterpart's.
 - A mean shift is bootstrapped. Member i has the weight W_i ~ Poisson(1), the limit of the multinomial count of one row:
 
   .. math:: \frac{\sum_{i \in F} W_i v_i}{\sum_{i \in F} W_i}
 
-    Resamples without members are left out. The ends are quantiles at the level Phi(-t_{1-alpha/2, k-1} sqrt(k/(k-1))),
-    which makes the interval as wide as Student's for k members (Hesterberg 2015, "expanded percentiles").
+  Resamples without members are left out. The ends are quantiles at the level Phi(-t_{1-alpha/2, k-1} sqrt(k/(k-1))),
+  which makes the interval as wide as Student's for k members (Hesterberg 2015, "expanded percentiles").
 
 If there are few members, their agreement means little. If shifts were as often up as down, k members would all go one
 way with probability 2^{1-k}. Lines have no interval below the smallest k for which this is at most alpha

@@ -50,7 +50,7 @@ LINES = (
     f"{NOISE.capitalize()}: the interval covers 0, or there is none. A shift that stands out may be the whole "
     "group's."
 )
-"""What a line of a transparency report says."""
+"""Legend of a line in a transparency report."""
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
   is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.

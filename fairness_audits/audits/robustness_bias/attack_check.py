@@ -69,7 +69,7 @@ class Checked:
 
 
 def is_worse(distance: Array, second: Array) -> Array:
-    """Return where the attack is worse than the second bound. NaN, from a search that failed, is never worse."""
+    """Return where the attack is worse than the second bound. NaN, from a failed search, is never worse."""
     return distance > np.maximum(FACTOR * second, second + LEAST)
 
 

@@ -98,8 +98,8 @@ def distances_by_part(
     ----------
     attack : callable
         See :func:`attack_on`.
-    Returns the images (m, c, h, w) of the points with the numbers (m,).
-        Returns the images (m, c, h, w) of points by their numbers (m,).
+    pixels : callable
+        Returns the images (m, c, h, w) of the points with the numbers (m,).
     label, streams : ndarray of shape (n,)
         The class that each point must leave, and the number of its noise stream.
     parts : iterable of ndarray
