@@ -85,7 +85,6 @@ class Input:
 
         Numbers become the nearest whole numbers. Categories and pairs have the shares that they have in the ``target``
         (m, p).
-
         """
         if self.indicators:
             return np.eye(block.shape[1])[levels_in_shares(block, target.mean(axis=0))]

@@ -1,7 +1,6 @@
 """A user's images as pixels in [0, 1], loaded on demand.
 
 Images come from an array, or from a folder whose files are named in the rows of a table.
-
 """
 
 from __future__ import annotations
@@ -239,7 +238,7 @@ def _opened(file: Path) -> Image.Image:
 def named_files(source: Source, column: str, path: Path) -> list[Path]:
     """Return the file of each row, named by its path below the folder.
 
-    If a name does not exist exactly, use the only file that differs from it just in Unicode form, separators,
+    If no file has exactly this name, use the only file that differs from it only in Unicode form, separators,
     surrounding spaces or, if there is no such file, in case. Raises InvalidInput for names that are missing, match no
     file or several, or are repeated.
     """

@@ -225,7 +225,6 @@ def levels(found: Entry) -> Iterator[tuple[str, list[Entry]]]:
     """Yield the levels of each partition among correctly classified images, the closest to the boundary first.
 
     ``other`` has the measures of all images.
-
     """
     of_all = {(one["partition"], one["level"]): one for one in found["groups"] if one["denominator"] == "paper"}
     correct = (one for one in found["groups"] if one["denominator"] == "correct")
