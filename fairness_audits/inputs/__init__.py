@@ -1,1 +1,1 @@
-"""A user's model and table: loading, probing and checking."""
+"""Loading, probing and checking of a user's model and table."""

@@ -1,4 +1,4 @@
-"""What a caller hands over, of whatever make, as columns of pandas."""
+"""Conversion of a caller's arrays and data frames, of any library, to pandas columns."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from fairness_audits.messages import check_distinct, reason
 from fairness_audits.tables.rows import VALUES
 
 NUMPY_MISSING = ("nan", "None", "<NA>", "NaT")
-"""What NumPy writes for a missing value in an array of text."""
+"""NumPy's text for a missing value in an array of strings."""
 IN_ORDER = ("polars", "duckdb", "dask")
-"""The lazy frames whose rows have an order."""
+"""Lazy frames with ordered rows."""
 Table: TypeAlias = pd.Series | pd.DataFrame
 
 
 @dataclass(frozen=True)
 class Argument:
-    """The value of an ``argument`` as ``columns`` of pandas; a column that the caller did not name is called None.
+    """The value of an ``argument`` as pandas ``columns``; unnamed columns have the name None.
 
-    ``shape`` is (n,) or (n, k). ``labels`` are the caller's index, None for arrays. ``header`` are the column names of
-    a data frame, None for anything else.
+    ``shape`` is (n,) or (n, k). ``labels`` are the caller's index, None for arrays. ``header`` holds the column names
+    of a data frame, None for anything else.
     """
 
     argument: str
@@ -40,9 +40,9 @@ class Argument:
 
 
 def read_argument(argument: str, values: Any, expected: str = "to be one value a row") -> Argument:
-    """Read an argument, which is ``expected`` to be what an error then says.
+    """Read an argument; ``expected`` describes the expected value in errors.
 
-    Raises InvalidInput for what has not one or two axes, or no columns, and for columns of the same name.
+    Raises InvalidInput unless the value has one or two axes and at least one column, with distinct names.
     """
     labelled = framed = isinstance(values, pd.Series | pd.DataFrame)
     table: Table | None = values if labelled else None
@@ -66,9 +66,9 @@ def read_argument(argument: str, values: Any, expected: str = "to be one value a
 
 
 def array_of(argument: str, values: Any) -> Any:
-    """An array of any number of axes as NumPy has it; a sequence of values stays one.
+    """Return an array with any number of axes as a NumPy array; a sequence of values stays a sequence.
 
-    Raises InvalidInput for what is no array, and for a sparse one that is too large to be dense.
+    Raises InvalidInput if the value is not an array, or is a sparse array too large to be dense.
     """
     if hasattr(values, "detach"):
         return _of_tensor(argument, values)
@@ -88,7 +88,7 @@ def array_of(argument: str, values: Any) -> Any:
 
 
 def shown(values: Any) -> str:
-    """What was found in place of an array, in words."""
+    """Return a description of a value that is not an array."""
     axes = _axes(values)
     if axes is None:
         return f"a {type(values).__name__} of parts that differ in length"
@@ -97,7 +97,7 @@ def shown(values: Any) -> str:
 
 
 def _axes(values: Any) -> int | None:
-    """The number of axes, 0 of what is no array; None where parts differ in length."""
+    """Return the number of axes: 0 if the value is not an array, None if its parts differ in length."""
     if isinstance(values, type):
         return 0
     try:
@@ -107,7 +107,7 @@ def _axes(values: Any) -> int | None:
 
 
 def _of_another_make(argument: str, values: Any) -> tuple[Table, bool] | None:
-    """A frame or series of any make but pandas' as one of pandas, and whether it has an index; None for an array."""
+    """Convert a frame of another library to pandas; return it and whether it has an index, None for an array."""
     if isinstance(values, np.ndarray | list | tuple) or hasattr(values, "detach"):
         return None
     pyarrow = sys.modules.get("pyarrow")
@@ -135,7 +135,7 @@ def _of_another_make(argument: str, values: Any) -> tuple[Table, bool] | None:
 
 
 def _of_tensor(argument: str, tensor: Any) -> Any:
-    """The values of a torch tensor on whatever device, with a gradient or not; bfloat16 and narrower as float32."""
+    """Return the values of a torch tensor, detached and on the CPU; bfloat16 and narrower as float32."""
     plain = tensor.detach()
     if plain.is_quantized:
         plain = plain.dequantize()
@@ -150,7 +150,7 @@ def _of_tensor(argument: str, tensor: Any) -> Any:
 
 
 def _of_array(array: Any) -> Table:
-    """An array (n,) or (n, k) as a series or a frame, in which what is missing has no value."""
+    """Convert an array (n,) or (n, k) to a series or a frame, with missing values as such."""
     if isinstance(array, list):
         return pd.Series(array) if np.ndim(array) == 1 else pd.DataFrame([list(row) for row in array])
     kind = getattr(array, "dtype", np.dtype(object)).kind
@@ -164,7 +164,7 @@ def _of_array(array: Any) -> Table:
 
 
 def _plain(argument: str, column: pd.Series) -> pd.Series:
-    """A column that is neither sparse nor in another machine's order of bytes."""
+    """Return a dense column in native byte order."""
     if isinstance(column.dtype, pd.SparseDtype):
         return column.astype(column.dtype.subtype)
     if isinstance(column.dtype, np.dtype) and not column.dtype.isnative:
@@ -173,7 +173,7 @@ def _plain(argument: str, column: pd.Series) -> pd.Series:
 
 
 def _check_size(argument: str, shape: Sequence[int]) -> None:
-    """Raise InvalidInput for a sparse array of too many values, all of which an audit needs."""
+    """Raise InvalidInput for a sparse array with too many values, because an audit needs all of them."""
     count = int(np.prod([int(length) for length in shape], dtype=object))
     if count > VALUES:
         raise InvalidInput(

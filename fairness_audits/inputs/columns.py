@@ -1,4 +1,4 @@
-"""The arrays of a call as columns of one table: rows that belong together, names that differ."""
+"""The arrays of a call as columns of one table, with aligned rows and distinct names."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from fairness_audits.results.result import Result
 from fairness_audits.values import Array
 
 INPUTS = "X"
-"""The argument of the model's inputs."""
+"""Name of the argument with the model's inputs."""
 TABLE, SEVERAL, SINGLE = "of shape (rows, columns)", "to be a data frame or one value a row", "to be one value a row"
-"""What an argument is expected to be."""
+"""Descriptions of the expected arguments."""
 LABELS = 3
-"""How many index labels a message names."""
+"""Number of index labels in a message."""
 
 
 class Columns:
-    """The arguments of a call that have a value for each row, as one table.
+    """Table of all arguments of a call with one value per row.
 
-    ``X`` is a table of the model's inputs. Each of ``several`` is a table or one value a row, each of ``single`` one
-    value a row; None is left out. ``outside`` names arrays that have as many rows and stay outside the table.
+    ``X`` is a table of the model's inputs. Each of ``several`` is a table or one value per row, each of ``single`` is
+    one value per row. None values are skipped. ``outside`` are arrays with as many rows that stay outside the table.
 
-    Rows are :func:`aligned`, to X or else to the first that is ``single``. X and then ``several`` keep the names of
-    their columns; a name that is taken gets the argument behind it. A column that has the name and the values of one
-    of X is that one.
+    Rows are :func:`aligned` to X, or to the first of ``single``. X, and then ``several``, keep their column names. If a
+    name is taken, it gets the argument as a suffix. A column with the name and values of a column of X is that column.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Columns:
             self._names[argument] = tuple(self._added(argument, *column) for column in enumerate(columns))
 
     def _added(self, argument: str, place: int, column: pd.Series) -> str:
-        """The name that a column has in the table, which it is put into."""
+        """Add a column to the table and return its name there."""
         own = None if column.name in (None, "") else str(column.name)
         if self._header is not None and own in self._names.get(INPUTS, ()) and _alike(self._columns[own], column):
             return own
@@ -66,27 +65,27 @@ class Columns:
         return name
 
     def several(self, argument: str) -> tuple[str, ...]:
-        """The names of an argument's columns."""
+        """Return the names of an argument's columns."""
         return self._names[argument]
 
     def one(self, argument: str) -> str | None:
-        """The name of an argument's column; None where it was not given."""
+        """Return the name of an argument's column, None if it was not passed."""
         return next(iter(self._names[argument]), None)
 
     def input(self, argument: str, name: str) -> str:
-        """The name of a column of X. Raises InvalidInput where it has none of that name."""
+        """Return the name of a column of X. Raises InvalidInput if X has no such column."""
         check_columns(self.frame()[list(self._names[INPUTS])], [name], argument, INPUTS)
         return name
 
     def frame(self) -> pd.DataFrame:
-        """All columns, rows counted from 0."""
+        """Return all columns, with rows counted from 0."""
         return pd.DataFrame(self._columns)
 
     def directions(self, values: Any) -> Array | None:
-        """Directions (m, d) in the order of the columns of X: a frame's by its columns, a series' by its index.
+        """Return directions (m, d) in the order of the columns of X: by column for a frame, by index for a series.
 
-        An array goes by position, and so does what has numbers from 0 in place of names. Raises InvalidInput for names
-        that are not those of X.
+        Arrays, and frames or series with numbers from 0 instead of names, are matched by position. Raises InvalidInput
+        for names that are not the names of X.
         """
         if values is None:
             return None
@@ -107,7 +106,7 @@ class Columns:
         return array[:, [own.index(name) for name in names]]
 
     def audited(self, audit: str, source: str, model: Any, options: Mapping[str, Any], **others: Any) -> Result:
-        """The audit of a model on these columns, which messages call ``source``; ``others`` is what it takes beside."""
+        """Audit a model on these columns, called ``source`` in messages; ``others`` are passed to the audit."""
         home = import_module(f"fairness_audits.audits.{audit}.result")
         settings = home.Settings(**options)
         computing = Computing(settings.device, getattr(settings, "dtype", "float32"))
@@ -115,7 +114,7 @@ class Columns:
             return home.audited(settings, Source(source, self.frame()), self._named_as_given(loaded), **others)
 
     def _named_as_given(self, model: Model) -> Model:
-        """The model; a function of a frame gets one whose columns have the caller's own names, whatever their type."""
+        """Return the model; if it is a function of a frame, its frame has the caller's own column names of any type."""
         header = self._header
         if header is None or model.kind != "function" or all(isinstance(name, str) for name in header):
             return model
@@ -130,11 +129,12 @@ class Columns:
 
 
 def aligned(arguments: Sequence[Argument], outside: Sequence[str] = ()) -> list[Argument]:
-    """The arguments with their rows in one order, counted from 0.
+    """Return the arguments with their rows in one order, counted from 0.
 
-    Series and frames with the same index labels are aligned by label, to the order of the first of them. Arrays, and
-    the arrays ``outside``, go by position. Raises InvalidInput for another number of rows, for labels that are not
-    those of the first, and for an array beside labels in two orders, since it may follow the one or the other.
+    Series and frames with the same index labels are aligned by label, in the order of the first of them. Arrays, and
+    the arrays ``outside``, are matched by position. Raises InvalidInput if the numbers of rows differ or labels differ
+    from the first argument's. Also raises it for an array next to labels in two orders, because the array may follow
+    either order.
     """
     for one in arguments[1:]:
         if len(one) != len(arguments[0]):
@@ -149,7 +149,7 @@ def aligned(arguments: Sequence[Argument], outside: Sequence[str] = ()) -> list[
 
 
 def _places(first: Argument, other: Argument) -> Array | None:
-    """Where the rows of the first are among those of the other, by their labels; None where they are in one order."""
+    """Return the positions of the first argument's rows in the other's, by label; None if the order is the same."""
     labels, others = first.labels, other.labels
     assert labels is not None
     assert others is not None
@@ -216,7 +216,7 @@ def _in_order(one: Argument, places: Array | None) -> Argument:
 
 
 def _check_shape(one: Argument, expected: str) -> None:
-    """Raise InvalidInput where an argument has other columns than ``expected``; only data frames may have several."""
+    """Raise InvalidInput if an argument has other columns than ``expected``; only data frames may have several."""
     axes, framed = len(one.shape), one.header is not None
     fits = {TABLE: axes == 2, SEVERAL: framed or len(one.columns) == 1, SINGLE: len(one.columns) == 1}
     if not fits[expected] or not one.columns:
@@ -227,5 +227,5 @@ def _check_shape(one: Argument, expected: str) -> None:
 
 
 def _alike(known: pd.Series, column: pd.Series) -> bool:
-    """Whether two columns have the same values, whatever their types; what is missing is alike."""
+    """Return whether two columns have the same values, regardless of type; missing values are equal."""
     return known.equals(column) or known.astype(object).equals(column.astype(object))

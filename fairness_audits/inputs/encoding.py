@@ -1,4 +1,4 @@
-"""The inputs of a model as numbers: a category becomes an indicator of each of its levels, and a category again."""
+"""Encoding of a model's inputs as numbers: categories become indicators, and indicators become categories again."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from fairness_audits.tables.rows import Values
 from fairness_audits.values import Array
 
 MOST_LEVELS = 100
-"""A column of text with more levels than this is a name or an identifier, not a category."""
+"""Largest number of levels in a category. A text column with more levels is a name or an identifier."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """The ``columns`` of the model's input, and the d ``names`` of their features; ``groups`` are the places of each.
+    """The ``columns`` of the model's input and their d features: ``names``, and ``groups`` of positions by column.
 
-    A column of numbers is one feature. ``levels`` has those of each category: of two, its feature is 1 for the second;
-    of more, there is an indicator for each.
+    A column of numbers is one feature. ``levels`` has the levels of each category. A category with two levels is one
+    feature, 1 for the second level. A category with more levels has an indicator for each.
     """
 
     columns: tuple[str, ...]
@@ -34,13 +34,13 @@ class Encoding:
 
     @property
     def categories(self) -> tuple[tuple[int, ...], ...]:
-        """The features of each category of more than two levels."""
+        """Return the features of each category with more than two levels."""
         return tuple(group for group in self.groups if len(group) > 1)
 
     def encoded(self, source: Source) -> Source:
-        """Return the table with the features beside its other columns.
+        """Return the table with the features next to its other columns.
 
-        Raises InvalidInput for a category that has a gap, or a level that is not known.
+        Raises InvalidInput for a category with a missing value or an unknown level.
         """
         if not self.levels:
             return source
@@ -65,7 +65,7 @@ class Encoding:
         return replace(source, table=pd.concat([table, pd.DataFrame(coded, index=table.index)], axis="columns"))
 
     def decoded(self, points: Array) -> pd.DataFrame:
-        """Return points (n, d) as a data frame of the model's columns; a category has the level nearest to them."""
+        """Convert points (n, d) to a data frame of the model's columns; a category has the nearest level."""
         if not self.levels:
             return pd.DataFrame(np.array(points), columns=list(self.columns))
         found = {}
@@ -80,9 +80,9 @@ class Encoding:
 
 
 def encoding_of(source: Source, columns: Sequence[str], categories: bool) -> Encoding:
-    """Return how the model's ``columns`` are encoded: those of text are ``categories``, where these are wanted.
+    """Return the encoding of the model's ``columns``; with ``categories``, text columns are categories.
 
-    Raises InvalidInput for a category of more than 100 levels.
+    Raises InvalidInput for a category with more than 100 levels.
     """
     levels = {name: _levels(source, name) for name in columns if categories and is_category(source.table[name])}
     names: list[str] = []
@@ -99,12 +99,12 @@ def encoding_of(source: Source, columns: Sequence[str], categories: bool) -> Enc
 
 
 def is_category(column: pd.Series) -> bool:
-    """Whether a column holds text, or is a category of pandas."""
+    """Return whether a column holds text or is a pandas category."""
     return isinstance(column.dtype, pd.CategoricalDtype) or getattr(column.dtype, "kind", "O") in "OUS"
 
 
 def _levels(source: Source, name: str) -> pd.Series:
-    """The levels of a category that occur, in their order and in the column's own type."""
+    """Return the levels of a category that occur, in order and in the column's own type."""
     column = source.table[name]
     known = column.dropna()
     levels = sorted(Values.of(source, name, "feature", known.astype(object)).distinct, key=place_of)

@@ -1,11 +1,11 @@
-"""A key of what a model computes: two models with one key give the same outputs.
+"""Key of what a model computes: two models with the same key give the same outputs.
 
 The key covers parameters, buffers, attributes, hooks and the code that runs: bytecode with its constants, default
-arguments, closures, and the globals that the code names. A name, an address in memory or the order of a set never
-counts, so another process finds the same key. Code of the standard library and of LIBRARIES counts by its version.
+arguments, closures, and the globals that the code names. Names, memory addresses and the order of sets do not affect
+the key, so it is the same in another process. Code of the standard library and of LIBRARIES enters by its version.
 
-What a process cannot see has no key: code in C of another library, open files, connections, names that are made at run
-time. Such a model raises :class:`Opaque`.
+State that a process cannot see has no key: C code of other libraries, open files, connections, names made at run time.
+A model with such state raises :class:`Opaque`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LIBRARIES = (
     "torch", "torchvision", "torchaudio", "functorch", "numpy", "scipy", "sklearn", "pandas", "einops", "timm",
     "kornia", "opt_einsum", "xgboost", "lightgbm", "catboost",
 )  # fmt: skip
-"""Packages that compute from their arguments alone, but for READERS."""
+"""Packages that compute from their arguments alone, except for READERS."""
 PURE = (
     "__future__", "abc", "argparse", "array", "bisect", "builtins", "cmath", "collections", "contextlib", "copy",
     "copyreg", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "heapq", "itertools", "logging",
@@ -50,7 +50,7 @@ PURE = (
     "warnings", "weakref", "_abc", "_bisect", "_collections", "_collections_abc", "_decimal", "_functools", "_heapq",
     "_operator", "_random", "_sre", "_struct", "_weakref", "_weakrefset",
 )  # fmt: skip
-"""Modules of the standard library that do the same."""
+"""Modules of the standard library that compute from their arguments alone."""
 READERS = re.compile(
     r"builtins(\.(eval|exec|compile|__import__|open|input|globals|locals|breakpoint))?"
     r"|torch\.(load|serialization|hub|jit\.(load|_serialization)|distributed|_C\._distributed|export\.(load|pt2_archive)"
@@ -59,11 +59,11 @@ READERS = re.compile(
     r"|scipy\.(io|datasets).*|pandas\.(read_|io|HDFStore|ExcelFile).*|sklearn\.datasets.*"
     r"|(torchvision|torchaudio)\.(io|datasets|load|info|_backend).*"
 )
-"""What in LIBRARIES reads files, reaches other processes or does what no code shows."""
+"""Names in builtins and LIBRARIES that read files, reach other processes or do something that no code shows."""
 LOOKUPS = {"getattr", "vars", "attrgetter", "methodcaller", "__dict__", "__getattribute__"}
-"""What looks attributes up by names that are made at run time."""
+"""Functions and attributes that look up names made at run time."""
 OPERATORS = ("aten", "prim", "prims", "quantized", "torchvision", "torchaudio", "higher_order")
-"""Operators that come with torch and its family; any other is an extension."""
+"""Operators of torch and its family. All others are extensions."""
 ENTRIES = ("forward", "backward", "setup_context")
 """Methods that torch calls by itself."""
 LIFE = (
@@ -74,24 +74,24 @@ LIFE = (
     "__dataclass_params__", "__dataclass_fields__", "__match_args__", "__abstractmethods__", "_abc_impl",
     "__annotations_cache__", "__annotate_func__", "__annotate__",
 )  # fmt: skip
-"""Entries of a class that count where it makes objects, or never."""
+"""Class entries that enter the key only if code creates objects of the class, or never."""
 UNCOUNTED = (
     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
     "_non_persistent_buffers_set", "_is_full_backward_hook", "_compiled_call_impl", "call_super_init", "dump_patches",
     "_flat_weights", "_flat_weight_refs",
 )  # fmt: skip
-"""Attributes of a torch module that compute nothing, or are its parameters again."""
+"""Attributes of a torch module that compute nothing, or that repeat its parameters."""
 UNWRITTEN = (".debug_pkl", "/version", "/serialization_id", "/byteorder")
-"""Files of a TorchScript archive that say nothing of what it computes."""
+"""Files of a TorchScript archive that do not affect what it computes."""
 MANGLED = re.compile(rb"[./]?___torch_mangle_\d+")
 
 
 class Opaque(ValueError):
-    """Something has no key; the text says what, and where."""
+    """Error for an object without a key; the text names the object and its place."""
 
 
 def fingerprint(thing: Any) -> str:
-    """Return the key of what a model, a function or a value computes: 64 hexadecimal digits.
+    """Return the key of what a model, a function or a value computes, as 64 hexadecimal digits.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def fingerprint(thing: Any) -> str:
     Raises
     ------
     Opaque
-        Where a part of it cannot be known.
+        If a part of the object cannot be known.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def fingerprint(thing: Any) -> str:
     named: set[Any] = set()
     memo: dict[int, tuple[Any, bytes]] = {}
     while True:
-        # Methods count where code names them, and code is found on the way: until nothing new is named.
+        # Methods count if code names them, and we discover code on the way. Repeat until no new name appears.
         walk = _Walk(frozenset(named), memo)
         try:
             key = walk.key(thing, "the model")
@@ -126,10 +126,10 @@ def fingerprint(thing: Any) -> str:
 
 
 def referred(function: types.FunctionType, importing: bool = True) -> dict[str, tuple[str, Any]]:
-    """What the names in a function's code stand for: globals, and of modules their attributes, ``module.name``.
+    """Return the objects that a function's code names: globals, and attributes of modules as ``module.name``.
 
-    Beside each value stands its name in the module that it was taken from; empty for a global. What the function itself
-    imports is imported now; or is left out, unless it is there.
+    Each value comes with its name in the module that it was taken from, empty for a global. Imports inside the function
+    are executed, or, with ``importing`` false, only used if the module is already loaded.
     """
     found: dict[str, tuple[str, Any]] = {}
     for first, *rest in _chains(function.__code__, {}):
@@ -151,24 +151,24 @@ def referred(function: types.FunctionType, importing: bool = True) -> dict[str, 
 
 UNBOUND = "no such name"
 IMPORTING = ("IMPORT_FROM", "STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "SWAP", "ROT_TWO", "POP_TOP")
-"""Instructions that follow an import, until what it gives is bound."""
+"""Instructions that follow an import until its result is bound."""
 
 
 @dataclass(frozen=True)
 class Import:
-    """An import inside a function, of ``name`` after ``level`` dots; ``whole`` where ``import a.b`` binds ``a``."""
+    """Import of ``name`` inside a function, after ``level`` dots; ``whole`` if ``import a.b`` binds ``a``."""
 
     name: str
     level: int
     whole: bool
 
     def module(self, function: types.FunctionType) -> str:
-        """The full name of the module."""
+        """Return the full name of the module."""
         package = function.__globals__.get("__package__") or None
         return importlib.util.resolve_name("." * self.level + self.name, package)
 
     def value(self, function: types.FunctionType) -> types.ModuleType:
-        """The module or package that is bound. Raises Opaque where it cannot be imported."""
+        """Return the module or package that is bound. Raises Opaque if it cannot be imported."""
         name = self.module(function)
         try:
             module = importlib.import_module(name)
@@ -178,9 +178,9 @@ class Import:
 
 
 def _chains(code: types.CodeType, bound: dict[str, list[Any]]) -> Iterator[list[Any]]:
-    """The names that code loads, each with the attributes taken of it: ``["torch", "nn", "Linear"]``.
+    """Yield the names that code loads, each with the attributes that follow: ``["torch", "nn", "Linear"]``.
 
-    One that was imported inside begins with its :class:`Import`; ``bound`` are the variables that hold such.
+    A name imported inside the function begins with its :class:`Import`. ``bound`` has the variables with such imports.
     """
     chain: list[Any] = []
     imported: list[Any] = []
@@ -221,7 +221,7 @@ def _chains(code: types.CodeType, bound: dict[str, list[Any]]) -> Iterator[list[
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """All names and texts in code: what it may call, also by ``getattr``."""
+    """Yield all names and texts in code, which are what it may call, also by ``getattr``."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -231,9 +231,9 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 class _Walk:
-    """One pass over all that a thing refers to. ``named`` collects the names in code, and the classes that are called.
+    """One pass over everything that an object refers to. ``named`` collects names in code and called classes.
 
-    ``before`` are those of the pass before, ``memo`` the digests of arrays.
+    ``before`` is the ``named`` of the previous pass. ``memo`` has the digests of arrays.
     """
 
     def __init__(self, before: frozenset[Any], memo: dict[int, tuple[Any, bytes]]) -> None:
@@ -242,13 +242,13 @@ class _Walk:
         self.seen: dict[int, tuple[int, Any]] = {}
 
     def key(self, thing: Any, where: str) -> bytes:
-        """The digest of a thing; ``where`` it was found, in words."""
+        """Return the digest of an object; ``where`` describes its place."""
         if type(thing) in ATOMS or isinstance(thing, np.generic):
             return _digest(type(thing).__name__, _bytes(thing))
         if type(thing) is tuple:
             return _digest("tuple", *self.each(thing, where))
         if type(thing) in (set, frozenset):
-            # Each by itself: the order of a set is another in each process.
+            # Each element has its own walk, because the order of a set differs between processes.
             walks = [(_Walk(self.before, self.memo), one) for one in thing]
             alone = sorted(walk.key(one, where) for walk, one in walks)
             self.named = self.named.union(*(walk.named for walk, _ in walks))
@@ -261,21 +261,21 @@ class _Walk:
         return self.once(thing, where, self.object)
 
     def once(self, thing: Any, where: str, make: Callable[[Any, str], bytes]) -> bytes:
-        """The digest of what is met for the first time, else when it was."""
+        """Return the digest of an object at its first occurrence, later the number of that occurrence."""
         if id(thing) in self.seen:
             return _digest("again", str(self.seen[id(thing)][0]).encode())
         self.seen[id(thing)] = (len(self.seen), thing)
         return make(thing, where)
 
     def kind(self, kind: type, where: str) -> bytes:
-        """The digest of the class of an object: what it does once it is made."""
+        """Return the digest of an object's class, which is what the object does once it is made."""
         return self.once(kind, where, self.type)
 
     def each(self, things: Iterable[Any], where: str) -> list[bytes]:
         return [self.key(one, where) for one in things]
 
     def space(self, values: Mapping[str, Any], where: str) -> bytes:
-        """The digest of names with their values, in any order."""
+        """Return the digest of names with their values, independent of the order."""
         names = sorted(values)
         keys = [self.key(values[name], f"{name!r} of {where}") for name in names]
         return _digest("space", *(name.encode() for name in names), *keys)
@@ -314,7 +314,7 @@ class _Walk:
         if type(thing) is list:
             return _digest("list", *self.each(thing, where))
         if type(thing) is dict:
-            # Code may walk through a dictionary in its order.
+            # Code may depend on the order of a dictionary.
             return _digest("dict", *(self.key(one, where) for pair in thing.items() for one in pair))
         if typing.get_origin(thing) is not None or type(thing).__module__ == "typing":
             return _digest("annotation", repr(thing).encode())
@@ -359,7 +359,7 @@ class _Walk:
         return _digest("function", *parts)
 
     def library(self, name: str, where: str) -> bytes:
-        """A name of a library, by its version."""
+        """Return the digest of a library's name and version."""
         if not _library(name) or READERS.fullmatch(name):
             raise Opaque(f"{where} uses {name}, which may read what is not in the model")
         return _digest("library", name.encode(), _version(name.partition(".")[0]).encode())
@@ -412,11 +412,11 @@ class _Walk:
         return _digest("class", name.encode(), *parts)
 
     def may_use(self, name: str) -> bool:
-        """Whether code names an attribute, or looks some up whose names it makes."""
+        """Return whether code names this attribute, or looks up attributes by names made at run time."""
         return name in self.before or not LOOKUPS.isdisjoint(self.before)
 
     def perhaps(self, value: Any, where: str, sure: bool) -> bytes:
-        """The digest of a value, or of its type alone where it has no key and no code is ``sure`` to use it."""
+        """Return the digest of a value, or of its type if the value has no key and no code is ``sure`` to use it."""
         if sure:
             return self.key(value, where)
         seen, named = dict(self.seen), set(self.named)
@@ -436,13 +436,13 @@ class _Walk:
         return self.held(array, lambda: _digest("array", *parts, np.ascontiguousarray(array).tobytes()))
 
     def held(self, thing: Any, make: Callable[[], bytes]) -> bytes:
-        """A digest that is made once."""
+        """Return a memoised digest."""
         if id(thing) not in self.memo:
             self.memo[id(thing)] = (thing, make())
         return self.memo[id(thing)][1]
 
     def of_torch(self, torch: Any, thing: Any, where: str) -> bytes | None:
-        """The digest of what torch makes; None for anything else."""
+        """Return the digest of a torch object, None for anything else."""
         if isinstance(thing, torch.Tensor):
             return self.tensor(torch, thing, where)
         if isinstance(thing, torch.nn.Module):
@@ -491,7 +491,7 @@ class _Walk:
         if isinstance(network, torch.fx.GraphModule):
             hooks = [name for name in own if HOOKS.search(name)]
             own = {name: own.get(name) for name in ("_parameters", "_buffers", "_modules", "training", *hooks)}
-            # The guards of an exported program check inputs.
+            # The guards of an exported program only check inputs.
             own["_modules"] = {name: one for name, one in own["_modules"].items() if name != "_guards_fn"}
             parts.append(network.code.encode())
             parts += self.each((node.target for node in network.graph.nodes if callable(node.target)), where)
@@ -506,12 +506,12 @@ class _Walk:
         for name in sorted(own):
             value = own[name]
             if HOOKS.search(name) and isinstance(value, dict):
-                # Their keys count all hooks of a process.
+                # The keys number all hooks of the process.
                 parts += [name.encode(), *self.each(value.values(), f"a hook of {where}")]
             elif name in ("_parameters", "_buffers"):
                 parts += [name.encode(), self.space(value, where)]
             elif name == "_modules":
-                # Of a sequence, the order counts.
+                # The order matters in a sequence.
                 parts += [name.encode(), *(self.key(one, f"{child!r}") for child, one in value.items())]
                 parts += [child.encode() for child in value]
             else:
@@ -519,12 +519,12 @@ class _Walk:
         return _digest("network", *parts)
 
     def spared(self, thing: Any, name: str) -> bool:
-        """Whether no code uses this attribute of an object: none names it, nor inherits code that might."""
+        """Return whether no code uses this attribute: no code names it, and no inherited code might use it."""
         inherited = {kind.__qualname__ for kind in type(thing).__mro__ if _library(kind.__module__)}
         return not self.may_use(name) and inherited <= PLAIN
 
     def instance(self, thing: Any, where: str) -> bytes:
-        """The digest of any other object: its attributes where its class is Python code, else what pickle keeps."""
+        """Return the digest of other objects: attributes if the class is Python code, otherwise the pickle state."""
         kind = type(thing)
         if _standard(kind.__module__):
             raise _unknown(thing, where)
@@ -560,9 +560,9 @@ class _Walk:
 
 ATOMS = (type(None), type(Ellipsis), type(NotImplemented), bool, int, float, complex, str, bytes, bytearray, range)
 BASES = (list, dict, set, frozenset, tuple, int, float, str, bytes)
-"""Built-in classes whose content is a value by itself."""
+"""Built-in classes whose content is a value."""
 PLAIN = {"object", "Module", "Sequential", "ModuleList", "ModuleDict", "Generic", "Protocol", "ABC", "Enum"}
-"""Library classes that call no attribute of an object but its modules."""
+"""Library classes that call no attribute of an object except its modules."""
 HOOKS = re.compile(r"_hooks(_with_kwargs|_always_called)?$")
 BUILTIN = (
     types.BuiltinFunctionType,
@@ -576,7 +576,7 @@ BUILTIN = (
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 PACKAGES = ("site-packages", "dist-packages")
 HEAP = 1 << 9
-"""The flag of a class that a program made, not a compiled library."""
+"""Flag of a class created by Python code, not by a compiled library."""
 
 
 def _bytes(atom: Any) -> bytes:
@@ -592,7 +592,7 @@ def _bytes(atom: Any) -> bytes:
 
 
 def _digest(kind: str, *parts: bytes) -> bytes:
-    """SHA-256 of parts that cannot run into each other."""
+    """Return the SHA-256 of parts, with their lengths as separators."""
     found = hashlib.sha256(kind.encode())
     for part in parts:
         found.update(struct.pack("<Q", len(part)))
@@ -614,30 +614,30 @@ def _attribute(module: str, name: str) -> Any:
 
 
 def _library(module: str | None) -> bool:
-    """Whether a module, or what is in it, computes from its arguments alone and counts by its version."""
+    """Return whether a module computes from its arguments alone and enters by its version."""
     root = (module or "").partition(".")[0]
     return (root in PURE or root in LIBRARIES) and _installed(root)
 
 
 def _put_in(value: Any) -> bool:
-    """Whether what was found in a library is a function of a program, put there in place of another."""
+    """Return whether a value in a library is a user's function that replaces the original."""
     return isinstance(value, types.FunctionType) and not of_library(value.__globals__.get("__name__"))
 
 
 def _standard(module: str | None) -> bool:
-    """Whether a module of the standard library is none of PURE."""
+    """Return whether a module belongs to the standard library but not to PURE."""
     root = (module or "").partition(".")[0]
     return root in sys.stdlib_module_names and root not in PURE
 
 
 def of_library(module: str | None) -> bool:
-    """Whether a module is the standard library's, or one of LIBRARIES."""
+    """Return whether a module belongs to the standard library or to LIBRARIES."""
     return _library(module) or _standard(module)
 
 
 @functools.cache
 def _installed(root: str) -> bool:
-    """Whether a module lies among the installed ones, where no user edits it."""
+    """Return whether a module is among the installed packages, which users do not edit."""
     file = getattr(sys.modules.get(root), "__file__", None)
     paths = sysconfig.get_paths()
     places = {Path(paths[name]).resolve() for name in ("purelib", "platlib", "stdlib", "platstdlib")}
@@ -647,7 +647,7 @@ def _installed(root: str) -> bool:
 
 @functools.cache
 def _version(root: str) -> str:
-    """The version of a library; the standard library has Python's."""
+    """Return the version of a library; for the standard library, Python's version."""
     if root in sys.stdlib_module_names:
         return ".".join(map(str, sys.version_info[:3]))
     found = getattr(sys.modules.get(root), "__version__", None)
@@ -658,7 +658,7 @@ def _version(root: str) -> str:
 
 
 def _scripted(torch: Any, thing: Any) -> bytes:
-    """The digest of a TorchScript archive: code, constants and values, whatever its classes are called."""
+    """Return the digest of a TorchScript archive: code, constants and values, independent of class names."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -674,8 +674,8 @@ def _scripted(torch: Any, thing: Any) -> bytes:
 
 
 def _spelled(name: str, content: bytes) -> bytes:
-    """A file of a TorchScript archive without what depends on the process: numbers in names, the order of constants."""
-    if name.endswith(".pkl"):  # in words, where no length of a name is written
+    """Return a TorchScript archive's file without process-dependent details: numbers in names, order of constants."""
+    if name.endswith(".pkl"):  # as text, which does not contain the lengths of names
         words = (f"{code.name} {argument!r}" for code, argument, _ in pickletools.genops(content))
         return MANGLED.sub(b"", "\n".join(words).encode())
     if name.endswith(".py"):

@@ -1,4 +1,4 @@
-"""Convert options of the command line to keywords of a Python call: their values, and their names in messages."""
+"""Conversion between command-line options and keywords of a Python call: values, and names in messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairness_audits.results.result import Result
 
 SPOKEN = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?:=('[^']*'|[^\s']*[^\s',;:.)]))?")
-"""An option in a message, with its value where it has one."""
+"""An option in a message, with its value if it has one."""
 DATA = ("facts", "of")
 """Fields of a result's parts that hold data, not text."""
 
@@ -24,8 +24,8 @@ DATA = ("facts", "of")
 def settled(value: Any, hint: Any) -> Any:
     """Convert a keyword's value to the type of its option.
 
-    NumPy scalars become Python's, a scalar becomes the text of a level, and one value a list of one. A value that does
-    not fit is returned unchanged, so that the error can show it.
+    NumPy scalars become Python scalars. A scalar becomes the text of a level or a list with one value, if the option
+    needs it. A value that does not fit is returned unchanged, so that the error can show it.
     """
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()
@@ -52,7 +52,7 @@ def _level(value: Any) -> Any:
 
 
 def in_python(text: str, kind: type[Options]) -> str:
-    """Replace the options in a message, such as ``--step-size=0.1``, by keywords: ``step_size=0.1``."""
+    """Replace the options in a message, such as ``--step-size=0.1``, with keywords: ``step_size=0.1``."""
     known = {one.name: (one, hint) for _, one, hint in option_fields(kind)}
 
     def said(found: re.Match[str]) -> str:
@@ -79,7 +79,7 @@ def unquoted(value: str) -> str:
 
 
 def _as_code(text: str, hint: Any) -> str:
-    """Return an option's value as Python code; a placeholder such as H,W is kept."""
+    """Return an option's value as Python code; keep a placeholder such as H,W."""
     try:
         value = read(text, hint)
     except ValueError:

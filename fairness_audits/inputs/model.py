@@ -1,8 +1,8 @@
-"""A user's model, of any of the forms that people have: found, opened, and made a function of its inputs.
+"""Loading of a user's model in any supported form, as a function of its inputs.
 
-A torch network (on the audit's device, in its precision and in evaluation mode as long as the audit lasts), a fitted
-scikit-learn estimator or pipeline, an ONNX program, or any function: named by a file, by ``path/to/file.py:name`` or
-``package.module:name``, or handed over itself.
+A model is a torch network, a fitted scikit-learn estimator or pipeline, an ONNX program, or any function. During the
+audit, a torch network is on the audit's device, in its precision and in evaluation mode. You can pass the model itself,
+or name it by a file, by ``path/to/file.py:name`` or by ``package.module:name``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import torch
 
 MODULE_NAME = "user_code"
-"""What a Python file of the user's is called among the imported modules."""
+"""Name of a user's Python file among the imported modules."""
 NETWORKS = (".pt", ".pth", ".pt2")
 PICKLES = (".joblib", ".pkl", ".pickle")
 ARCHIVES = (*NETWORKS, *PICKLES, ".skops", ".onnx")
@@ -51,7 +51,7 @@ WHAT = {
 
 @dataclass(frozen=True)
 class Computing:
-    """Where and how precisely torch computes, by the names that users give; torch is imported when it is needed."""
+    """Device and precision of torch, by the names that users give; torch is imported only when needed."""
 
     device_name: str = "auto"
     dtype_name: str = "float64"
@@ -64,7 +64,7 @@ class Computing:
 
     @property
     def device(self) -> torch.device:
-        """The device; ``auto`` is a GPU where one is visible. Raises InvalidInput where it cannot be used."""
+        """Return the device; ``auto`` is a GPU if one is visible. Raises InvalidInput if the device cannot be used."""
         import torch
 
         from fairness_audits.models.device import visible_device
@@ -82,12 +82,12 @@ class Computing:
 
 @dataclass(frozen=True)
 class Model:
-    """``evaluate`` maps inputs to what the model returns; ``origin`` says in words what it is, ``given`` how it came.
+    """A model: ``evaluate`` maps inputs to its output, ``origin`` describes it, ``given`` says how it was passed.
 
-    ``file`` is the file that holds it, None for an importable module or an object. An estimator's ``classes`` are the
-    label's values in the order of its outputs, its ``columns`` the names of its inputs; both are empty where unknown.
-    ``cut`` is where it cuts its own scores, 0 for decision values; None where it has none, or they need no cut.
-    ``predict`` maps the same inputs to the classes that the model decides on by itself; None where only its scores say.
+    ``file`` is the file with the model, None for an importable module or an object. An estimator's ``classes`` are the
+    label's values in the order of its outputs. Its ``columns`` are the names of its inputs. Both are empty if unknown.
+    ``cut`` is the threshold on its scores, 0 for decision values, None if it has none or its scores need none.
+    ``predict`` maps the same inputs to the model's own class decisions, None if it has only scores.
     """
 
     evaluate: Callable[[Any], Any]
@@ -105,11 +105,10 @@ class Model:
 def load_model(
     model: Any, trust_pickle: bool, computing: Computing, option: str = "--model", wanted: str = "a model"
 ) -> Iterator[Model]:
-    """Lend the model that a text names (see TAKES), as given to ``option``, or that an object is.
+    """Lend a model: the text of ``option``, which names a model (see TAKES), or an object.
 
-    A torch network is converted and put into evaluation mode; a plain function is taken as it is. Afterwards every
-    network in it is as it was before. Raises InvalidInput for anything that is not to be found or opened, and for
-    anything else than what was ``wanted``.
+    A torch network is converted and set to evaluation mode; a plain function is used unchanged. On exit, every network
+    in the model is restored. Raises InvalidInput if the model cannot be found or opened, or is not what was ``wanted``.
     """
     file: Path | None = None
     if not isinstance(model, str):
@@ -138,10 +137,10 @@ def load_model(
 
 
 def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: Computing) -> Model:
-    torch = sys.modules.get("torch")  # whoever gives a network has imported it
+    torch = sys.modules.get("torch")  # a caller with a network has imported torch
     if torch is not None and isinstance(loaded, torch.nn.Module):
         quantised = [home for one in loaded.modules() if QUANTISED.match(home := type(one).__module__)]
-        if not hasattr(loaded, "_guards_fn"):  # an exported program is fixed in the mode that it was exported in
+        if not hasattr(loaded, "_guards_fn"):  # exported programs have a fixed mode
             loaded.eval()
         if quantised:
             alone = any("dynamic" in home for home in quantised)
@@ -158,9 +157,9 @@ def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: C
 
 
 def _of_quantised(network: torch.nn.Module, alone: bool) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The network in the precision that it computes in, float32 on the CPU.
+    """Return the quantised network in its own precision, float32 on the CPU.
 
-    One input at a time where it is ``alone``: dynamic quantisation takes its scale from the whole batch.
+    If ``alone`` is true, inputs are evaluated one at a time: dynamic quantisation derives its scale from the batch.
     """
     import torch
 
@@ -172,14 +171,14 @@ def _of_quantised(network: torch.nn.Module, alone: bool) -> Callable[[torch.Tens
 
 
 SCORES = ("predict_proba", "decision_function")
-"""The methods of an estimator that score its classes, the first that it has being asked."""
+"""Methods of an estimator that score its classes. The first available one is used."""
 
 
 def _of_estimator(model: Model, fitted: Any) -> Model:
-    """The model as functions of a data frame: its classes, and probabilities, else decision values, else the classes.
+    """Return the estimator as functions of a data frame: its classes, and probabilities, decision values or classes.
 
-    One that was fitted on a data frame gets one, of its own columns in its own order; one fitted on an array an array.
-    Raises InvalidInput for one that decides several outputs a row.
+    An estimator fitted on a data frame gets one with its own columns in its own order. An estimator fitted on an array
+    gets an array. Raises InvalidInput if it has several outputs per row.
     """
     columns, known = _columns(fitted), getattr(fitted, "classes_", None)
     known = () if known is None else known
@@ -191,7 +190,7 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
             remedy="Give a model of one output",
         )
     classes = tuple(np.asarray(known).tolist())
-    # LightGBM keeps the levels of the categories of its training frame, and recodes those of another frame by them.
+    # LightGBM stores the category levels of its training frame and recodes other frames with them.
     categories = getattr(getattr(fitted, "_Booster", fitted), "pandas_categorical", None)
     scores = [name for name in SCORES if hasattr(fitted, name)]
 
@@ -206,7 +205,7 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
     def evaluate(frame: Any) -> Array:
         for method in scores:
             output = called(method, frame)
-            # One decision value for each pair of classes says no class by itself.
+            # Decision values for pairs of classes do not determine a class.
             if not classes or output.ndim == 1 or output.shape[1] == len(classes):
                 return output
         predicted = called("predict", frame)
@@ -221,35 +220,35 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
         classes=classes,
         columns=columns,
         cut=0.0 if scores == ["decision_function"] else None,
-        # The numbers of a regression, or of a network, are scores.
+        # The predictions of a regression or of a network are scores.
         predict=partial(called, "predict") if classes or scores else None,
     )
 
 
 def _columns(fitted: Any) -> tuple[str, ...]:
-    """The columns that an estimator was fitted on; empty where it was fitted on an array."""
+    """Return the columns that an estimator was fitted on; empty if it was fitted on an array."""
     numbers = [str(place) for place in range(getattr(fitted, "n_features_in_", 0))]
     names: Any = getattr(fitted, "feature_names_in_", None)
     if names is None:
-        names = getattr(fitted, "feature_names_", ())  # CatBoost's; those of an array are their numbers
+        names = getattr(fitted, "feature_names_", ())  # CatBoost; for an array, the names are numbers
     return () if list(names) == numbers else tuple(map(str, names))
 
 
 def is_text(column: Any) -> bool:
-    """Whether a column of a frame holds text, which is no category of pandas yet."""
+    """Return whether a column of a frame holds text and is not a pandas category."""
     return str(column.dtype) in ("object", "str", "string")
 
 
 def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:
-    """The names that a table has for an estimator's columns: LightGBM writes a space in them as an underscore."""
+    """Return the table's names for an estimator's columns, because LightGBM replaces spaces with underscores."""
     known = {str(name).replace(" ", "_"): str(name) for name in there}
     return [name if name in known.values() else known.get(name, name) for name in columns]
 
 
 class Onnx:
-    """A function of rows or images by onnxruntime; its last output are the scores, as scikit-learn exports them.
+    """An onnxruntime function of rows or images. Its last output is the scores, as in scikit-learn's exports.
 
-    ``decides`` tells whether its first output are classes, of which :meth:`predict` gives one for each row.
+    ``decides`` tells whether its first output is classes; :meth:`predict` then returns one for each row.
     """
 
     def __init__(self, path: Path) -> None:
@@ -281,7 +280,7 @@ class Onnx:
         return sys.modules["torch"].from_numpy(np.asarray(found)) if tensor else np.asarray(found)
 
     def predict(self, inputs: Any) -> Array:
-        """The class of each row, (n,); its place where the scores name the classes."""
+        """Return the class of each row, (n,), or its index if the scores name the classes."""
         classes, *_, scores = self._outputs(np.asarray(inputs))
         if not _named(scores):
             return np.asarray(classes)
@@ -294,7 +293,7 @@ class Onnx:
 
 
 def _named(scores: Any) -> bool:
-    """Whether scores are a dictionary for each row, from classes to numbers."""
+    """Return whether scores are one dictionary per row, from classes to numbers."""
     return isinstance(scores, list) and bool(scores) and isinstance(scores[0], Mapping)
 
 
@@ -302,7 +301,7 @@ OTHER_AUDITS = "use an audit that needs none: fliptest, of its decisions, or per
 
 
 def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> InvalidInput:
-    """Return the error for a model without gradients, with what to use ``instead``."""
+    """Return the error for a model without gradients, with an alternative ``instead``."""
     return InvalidInput(
         f"{model.given} is {WHAT[model.kind]}, which gives no gradient, and this audit follows gradients",
         source=model.given,
@@ -370,7 +369,7 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
     import torch
 
     if path.suffix == ".pt2":
-        # Besides its pickles, torch evaluates the expressions and loads the libraries in it.
+        # Besides opening pickles, torch evaluates expressions and loads libraries from the archive.
         what = "an exported program, which torch opens as a pickle"
         _check_trusted(path, trust_pickle, what, "save it as TorchScript")
     try:
@@ -379,7 +378,7 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
             if path.suffix == ".pt2":
                 logging.getLogger("torch.export").setLevel(logging.CRITICAL)
                 return torch.export.load(path).module(), "exported program"
-            # A TorchScript archive is told from a pickle in an archive by its file of constants.
+            # The constants file distinguishes a TorchScript archive from a pickle in an archive.
             inside = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
             if any(name.endswith("/constants.pkl") for name in inside):
                 return torch.jit.load(path, map_location=device), "TorchScript network"
@@ -395,9 +394,9 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
 
 
 def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
-    """The object ``name`` of a module or a Python file, called if it is a factory; its origin in words, and its file.
+    """Return the object ``name`` of a module or a Python file, calling it if it is a factory; its origin, and its file.
 
-    Raises InvalidInput where there is none, and where a factory fails.
+    Raises InvalidInput if there is no such object or a factory fails.
     """
     found, name, file = named_object(option, model)
     where = model.rpartition(":")[0]
@@ -411,7 +410,7 @@ def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
 
 
 def _is_factory(found: Any) -> bool:
-    """A function (or class) that can be called without arguments returns the network; any other one is the network."""
+    """Return whether a function or class can be called without arguments. If so, it returns the network."""
     if not (inspect.isroutine(found) or inspect.isclass(found)):
         return False
     try:
@@ -422,9 +421,9 @@ def _is_factory(found: Any) -> bool:
 
 
 def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
-    """The object that ``text`` names, its name, and the file that was run for it, None for a module.
+    """Return the object that ``text`` names, its name, and the executed file, None for a module.
 
-    Raises InvalidInput, which begins with the ``option`` that the text was given to, where there is no such object.
+    Raises InvalidInput if there is no such object. The message begins with the ``option`` that has the text.
     """
     where, _, name = text.rpartition(":")
     file = Path(where) if where.endswith(".py") else None
@@ -449,15 +448,15 @@ def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
 
 
 def run_file(path: Path) -> ModuleType:
-    """Run a Python file as a module, which can import its neighbours as a script can.
+    """Run a Python file as a module. Like a script, it can import its neighbours.
 
-    Raises FileNotFoundError where there is none, and whatever the file raises.
+    Raises FileNotFoundError if there is no such file, and any error of the file.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     importable_from(path.resolve().parent)
-    # A name of its own, so that a file called numpy.py takes no other module's place; registered before it runs, since
-    # dataclasses look their module up.
+    # Use a fixed module name, so that a file called numpy.py replaces no other module. Register the module before
+    # running it, because dataclasses look it up.
     spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
     assert spec is not None
     assert spec.loader is not None
@@ -468,6 +467,6 @@ def run_file(path: Path) -> ModuleType:
 
 
 def importable_from(folder: Path) -> None:
-    """Let a user's code find the modules in this folder, after all others."""
+    """Let a user's code import the modules in this folder, after all others."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

@@ -1,6 +1,7 @@
-"""A trial of a user's model on what is audited: each way in which it cannot be audited has its message.
+"""Trial of a user's model on the audited inputs, with one message for each reason why it cannot be audited.
 
-The same for networks of rows, networks of images and functions of a data frame; a :class:`Form` says what differs.
+The trial is the same for networks of rows, networks of images and functions of a data frame; :class:`Form` has the
+differences.
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ if TYPE_CHECKING:
 Inputs = TypeVar("Inputs")
 BLOCK_ROWS = 8192
 CHANGE = 1e-3
-"""A relative change of an output beyond this is no rounding, not even in float32."""
+"""Largest relative change of an output due to rounding, even in float32."""
 ROUNDED = 4
-"""In half precision, an output may differ by so many units in its last place."""
+"""Largest change of an output in half precision, in units in the last place."""
 REMEDIES = (
     ("dtype", ("same dtype", "Double"), "The model computes in another precision: {precision}"),
     ("device", ("on the same device",), "The model keeps tensors on another device: try --device=cpu"),
 )
-"""The option to change and what to do, by words in torch's message."""
+"""Option to change and remedy, by words in torch's message."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What an audit gives to a model and takes from it, in the words of the messages.
+    """Words of the messages for the inputs and outputs of a model.
 
-    ``unit`` is what a model scores (row, image), ``given`` n of them in words. ``remedy`` is for a model that takes
-    other inputs, ``precision`` for one that computes in another; ``without_gradient`` says which way needs none.
+    ``unit`` is one input (row, image). ``given`` describes n of them. ``remedy`` is for a model that takes other
+    inputs, ``precision`` for a model that computes in another precision. ``without_gradient`` names an alternative that
+    needs no gradient.
     """
 
     unit: str
@@ -55,11 +57,11 @@ class Form:
 
 @dataclass(frozen=True)
 class Scores:
-    """``evaluate`` maps inputs in the network's own units to the logits (n, K) of K >= 2 classes.
+    """A network as a function: ``evaluate`` maps inputs in the network's own units to logits (n, K) of K >= 2 classes.
 
-    ``trial`` (n, K) are those of what is audited; ``columns`` is how many the network returned. ``detected`` tells
-    whether ``kind`` was read off the values; ``saturated`` counts inputs of which no two classes have a probability
-    above 0: neither a loss nor an attack has anything to follow there.
+    ``trial`` (n, K) are the logits of the audited inputs. ``columns`` is the network's number of output columns.
+    ``detected`` tells whether ``kind`` was detected from the values. ``saturated`` counts inputs for which only one
+    class has a probability above 0. Neither a loss nor an attack has a direction to follow there.
     """
 
     evaluate: Callable[[torch.Tensor], torch.Tensor]
@@ -71,27 +73,27 @@ class Scores:
 
     @property
     def prediction(self) -> Array:
-        """The class of the largest score of what is audited, (n,)."""
+        """Return the class with the largest score for each audited input, (n,)."""
         return np.asarray(self.trial.argmax(1))
 
 
 TRIED_ROWS = 2000
-"""Rows on which a model is tried for jumps."""
+"""Number of rows on which a model is tried for jumps."""
 NEAR, JUMP, JUMPING = 1e-6, 1e-4, 0.01
-"""Outputs jump where probabilities so near to each other differ by more than JUMP, in at least this share of rows."""
+"""Outputs jump if probabilities of points this near differ by more than JUMP in at least this share of rows."""
 FLAT_ROWS, FLAT = 200, 1e-3
-"""A model that changes in few rows over this distance, along no axis, is a step function."""
+"""A model is a step function if, along every axis, its outputs change in few rows over this distance."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model says of points (n, d), in the columns' own units, without any gradient.
+    """A model without a gradient, as functions of points (n, d) in the columns' own units.
 
-    ``outputs`` maps points to numbers (n, K) or (n,), which are of the ``kind``, read off the values where
-    ``detected``; ``itself`` maps them to the places of the classes that the model decides on by its own predict, None
-    where only its outputs say. ``trial`` (n, K) are the logarithms of the probabilities of what is audited, up to a
-    constant of the row, ``prediction`` (n,) its classes; ``columns``, ``saturated`` as in :class:`Scores`. ``single``
-    tells whether the outputs are in single precision.
+    ``outputs`` maps points to numbers (n, K) or (n,) of the ``kind``, which was detected from the values if
+    ``detected`` is true. ``itself`` maps points to the class indices of the model's own predict, None if it has only
+    outputs. ``trial`` (n, K) are the log-probabilities of the audited rows, up to a constant per row, and
+    ``prediction`` (n,) their classes. ``columns`` and ``saturated`` are as in :class:`Scores`. ``single`` tells whether
+    the outputs are in single precision.
     """
 
     outputs: Callable[[Array], Array]
@@ -105,30 +107,30 @@ class Answers:
     single: bool
 
     def scores(self, x: Array) -> Array:
-        """Logarithms of probabilities (n, K), up to a constant of the row."""
+        """Return log-probabilities (n, K), up to a constant per row."""
         return log_scores(self.outputs(x), self.kind)
 
     def probabilities(self, x: Array) -> Array:
-        """Probabilities of the classes (n, K)."""
+        """Return the probabilities of the classes (n, K)."""
         scores = self.scores(x)
         return np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
 
     def loss(self, x: Array, label: Array) -> Array:
-        """The cross-entropy (n,) of each point's own label, exact however small it is."""
+        """Return the cross-entropy (n,) of each point's own label, exact even if it is tiny."""
         scores = self.scores(x)
         own = np.eye(scores.shape[1], dtype=bool)[label]
         with np.errstate(invalid="ignore"):
             return np.logaddexp(0.0, logsumexp(np.where(own, -np.inf, scores), axis=1) - scores[own])
 
     def decisions(self, x: Array) -> Array:
-        """The classes (n,) that the model decides on: by itself where it can, else those of the largest scores."""
+        """Return the model's decisions (n,): from its predict if it has one, otherwise by the largest scores."""
         return self.scores(x).argmax(axis=1) if self.itself is None else self.itself(x)
 
 
 def log_scores(output: Array, kind: Kind) -> Array:
-    """Read finite outputs as the logarithms of probabilities (n, K), up to a constant of the row.
+    """Convert finite outputs to log-probabilities (n, K), up to a constant per row.
 
-    Outputs are (n, K), (n, 1) or (n,). One column is of class 1, as in
+    Outputs are (n, K), (n, 1) or (n,). A single column belongs to class 1, as in
     :func:`fairness_audits.models.outputs.class_scores`. The logarithm of 0 is -inf.
     """
     several = output.ndim == 2 and output.shape[1] > 1
@@ -144,7 +146,7 @@ def log_scores(output: Array, kind: Kind) -> Array:
 
 
 def kind_of(output: Array) -> Kind:
-    """Read the kind off outputs as :func:`fairness_audits.models.outputs.detected_kind` does."""
+    """Detect the kind of outputs, as :func:`fairness_audits.models.outputs.detected_kind` does."""
     rounding = max(ROUNDING, resolution(output))
     unit = bool(((output >= 0) & (output <= 1)).all())
     if output.ndim == 1 or output.shape[1] == 1:
@@ -157,10 +159,10 @@ def kind_of(output: Array) -> Kind:
 def given_as(
     model: Model, encoding: Encoding, some: Array, computing: Computing, tensors: bool
 ) -> Callable[[Array], Any]:
-    """Return what makes points (n, d) an input of the model.
+    """Return the function that converts points (n, d) to inputs of the model.
 
-    A network is given tensors, an ONNX program arrays, anything else a data frame. A function that fails on a data
-    frame of ``some`` points is given an array, and then, where ``tensors`` are wanted, a tensor.
+    Networks get tensors, ONNX programs arrays, and other models a data frame. A function that fails on a data frame of
+    ``some`` points gets an array and then, if ``tensors`` is true, a tensor.
     """
 
     def tensor(x: Array) -> Any:
@@ -185,10 +187,10 @@ def given_as(
 def answered(
     model: Model, encoding: Encoding, features: Array, kind: OutputKind, computing: Computing, tensors: bool = False
 ) -> Answers:
-    """Return the model as a map from points to its answers, after a trial on all rows ``features`` (n, d).
+    """Return the model as a function from points to answers, after a trial on all rows ``features`` (n, d).
 
-    It is asked as :func:`given_as` says. Raises InvalidInput where the model fails, returns another shape or values
-    that are not finite, and where rows influence each other or chance decides.
+    The inputs are those of :func:`given_as`. Raises InvalidInput if the model fails, returns another shape or values
+    that are not finite, or if its outputs are random or depend on other rows.
     """
     form, inputs = row_form(encoding.names), given_as(model, encoding, features[:2], computing, tensors)
 
@@ -215,7 +217,7 @@ def answered(
         outputs=outputs,
         itself=itself if own else None,
         kind=read_as,
-        detected=kind == "auto" and model.kind != "estimator",  # whose methods say what they return
+        detected=kind == "auto" and model.kind != "estimator",  # an estimator's methods determine the kind
         columns=output.shape[1] if output.ndim == 2 else 1,
         trial=trial,
         prediction=itself(features) if own else trial.argmax(axis=1),
@@ -230,18 +232,18 @@ def jumps(probabilities: Callable[[Array], Array], points: Array, directions: Ar
     Parameters
     ----------
     probabilities : callable
-        From points (m, d) to (m, K).
+        Maps points (m, d) to probabilities (m, K).
     points : array (n, d)
-        Some of the rows, in the units of the audit.
+        A sample of the rows, in the units of the audit.
     directions : array (k, d)
-        Of length 1: where the model is tried.
+        Unit vectors along which the model is tried.
 
     Returns
     -------
     float
-        The share at which points that are 1e-6 away on both sides along a direction differ by more than 1e-4. 1 for a
-        step function whose steps are rarely that near: probabilities differ between points, but around most of the
-        points they are the same along every axis.
+        Share of points for which probabilities at 1e-6 on either side along a direction differ by more than 1e-4. It is
+        1 for a step function whose steps are rarely that near: probabilities differ between points, but around most
+        points they are constant along every axis.
     """
     gap = np.zeros(len(points))
     for u in directions:
@@ -261,17 +263,17 @@ def jumps(probabilities: Callable[[Array], Array], points: Array, directions: Ar
 
 
 def row_form(names: Sequence[str], unit: str = "row") -> Form:
-    """Rows of the named columns."""
+    """Return the form of rows with these columns."""
     columns = listed(list(names))
     remedy = f"It was given the columns {columns}: if it takes others, or another order, choose them by --features"
     return Form(unit, f"{unit}s of {len(names)} features", remedy)
 
 
 def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: OutputKind) -> Scores:
-    """The network as a map from rows to class scores, after a trial on all rows ``features`` (n, d).
+    """Return the network as a function from rows to class scores, after a trial on all rows ``features`` (n, d).
 
-    Raises InvalidInput where it fails, returns something of another shape, non-finite values, or values against
-    ``kind``, where rows influence each other or chance decides, or where there is no gradient to follow.
+    Raises InvalidInput if the network fails, returns another shape, values that are not finite or values that
+    contradict ``kind``, if its outputs are random or depend on other rows, or if there is no gradient.
     """
     import torch
 
@@ -288,10 +290,10 @@ def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: Out
 
 
 def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Form) -> torch.Tensor:
-    """One evaluation of a network: floating-point scores of the form. Raises InvalidInput for anything else."""
+    """Evaluate a network once; return floating-point scores of this form. Raises InvalidInput for anything else."""
     import torch
 
-    output = _output(evaluate, x.clone(), form)  # which the model may change
+    output = _output(evaluate, x.clone(), form)  # the model may change its input
     if not isinstance(output, torch.Tensor):
         raise InvalidInput(
             f"expected the model to return a torch tensor, found an object of type {type(output).__name__}: return the "
@@ -308,9 +310,9 @@ def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Fo
 
 
 def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
-    """Evaluate a function or a network once. The result has the model's own precision, or float64.
+    """Evaluate a function or a network once; return outputs in the model's own precision, or in float64.
 
-    Raises InvalidInput for an output that is not numbers of this form.
+    Raises InvalidInput if the output is not numbers of this form.
     """
     output = _output(lambda given: np.asarray(_plain(evaluate(given))), inputs, form)
     _check_shape(output.shape, len(inputs), form)  # type: ignore[arg-type]
@@ -325,9 +327,9 @@ def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> A
 
 
 def classes_by(predict: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
-    """The classes (n,) that a model decides on by itself, as it calls them, or numbers (n, K) that are none.
+    """Return the model's own class decisions (n,), under its own names, or numbers (n, K) that are not classes.
 
-    Raises InvalidInput where it fails and where it decides several classes for each of the inputs.
+    Raises InvalidInput if the model fails or decides several classes for each input.
     """
     predicted: Array = _output(lambda given: np.asarray(_plain(predict(given))), inputs, form)
     _check_shape(predicted.shape, len(inputs), form)  # type: ignore[arg-type]
@@ -342,12 +344,12 @@ def classes_by(predict: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> 
 
 
 def fractional(values: Array) -> bool:
-    """Whether some of the values are numbers that are not whole, and so no classes."""
+    """Return whether some values are numbers that are not whole, and therefore not classes."""
     return values.dtype.kind == "f" and bool((values != np.round(values)).any())
 
 
 def check_finite(output: Array, names: Sequence[object], form: Form) -> None:
-    """Raise InvalidInput for outputs (n, ...) that are not finite, with the ``names`` (n,) of the first of them."""
+    """Raise InvalidInput for outputs (n, ...) that are not finite, with the first of their ``names`` (n,)."""
     bad = np.flatnonzero(~np.isfinite(output.reshape(len(output), -1)).all(axis=1)).tolist()
     if bad:
         counted = "" if isinstance(names[0], str) else " (counted from 0)"
@@ -360,9 +362,9 @@ def check_finite(output: Array, names: Sequence[object], form: Form) -> None:
 
 
 def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, form: Form) -> None:
-    """Raise InvalidInput unless an input's output is its own: the same in any company, and each time.
+    """Raise InvalidInput unless an input's output depends on this input only and is the same in each call.
 
-    A third of the ``inputs`` are tried again without the others, with which they gave ``together``.
+    A third of the ``inputs`` are evaluated again without the others; all inputs gave ``together``.
     """
     some = -(-len(inputs) // 3)
     alone, before = evaluate(inputs[:some]), together[:some]
@@ -380,9 +382,10 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
 def read(
     output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: OutputKind, finite: bool = False
 ) -> Scores:
-    """What finite outputs (n, K), (n, 1) or (n,) mean; ``finite`` as in :func:`class_scores`.
+    """Return the scores from finite outputs (n, K), (n, 1) or (n,); ``finite`` as in :func:`class_scores`.
 
-    The kind is ``told`` by the user or, ``auto``, read off the values. Raises InvalidInput for values against it.
+    The kind is ``told`` by the user, or detected from the values if it is ``auto``. Raises InvalidInput for
+    contradictory values.
     """
     kind = detected_kind(output) if told == "auto" else told
     check_kind(output, kind)
@@ -425,7 +428,7 @@ def check_gradient(
                 option="model",
             )
         count, finite = count + len(x), finite and bool(gradient.isfinite().all())
-        # A component that is infinite or NaN has no direction to follow.
+        # A component that is infinite or NaN is not a direction to follow.
         flat = flat and not bool((gradient.nan_to_num(0.0, 0.0, 0.0) != 0).any())
     if flat:
         what = "zero" if finite else "zero or not finite"
@@ -438,7 +441,7 @@ def check_gradient(
 
 
 def model_facts(model: Model, scores: Scores | Answers | None = None) -> dict[str, Any]:
-    """Which model was audited, and how its outputs were read, for the JSON."""
+    """Return the description of the model and of how its outputs were read, for the JSON."""
     facts = {"given": model.given, "origin": model.origin, "sha256": None if model.file is None else sha256(model.file)}
     if scores is None:
         return facts
@@ -447,7 +450,7 @@ def model_facts(model: Model, scores: Scores | Answers | None = None) -> dict[st
 
 
 def model_words(facts: Mapping[str, Any]) -> str:
-    """The model and how its outputs were read, in words."""
+    """Return a description of the model and of how its outputs were read."""
     shape = f"{facts['output_columns']} columns" if facts["output_columns"] > 1 else "one column, class 1"
     read = "read off the values" if facts["output_kind_detected"] else "as told"
     return f"{facts['origin']}; output: {shape}, {facts['output_kind']} ({read})"
@@ -462,7 +465,7 @@ saturated: One class has all the probability in {{count:,}} {{unit}}s: every oth
 
 
 def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> dict[str, Any]:
-    """For OUTPUT_CAVEATS: what a reader must know of how the outputs for each ``unit`` were read."""
+    """Return the conditions of OUTPUT_CAVEATS on how the outputs for each ``unit`` were read."""
     return {
         "read_as_probabilities": kind == "probability" and detected,
         "saturated": saturated and {"count": saturated, "unit": unit},
@@ -470,7 +473,7 @@ def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> 
 
 
 def check_kind(output: torch.Tensor | Array, kind: Kind) -> None:
-    """Raise InvalidInput where the values cannot be of the kind that the user says they are."""
+    """Raise InvalidInput if the values cannot be of the kind that the user gave."""
     low, high = float(output.min()), float(output.max())
     fits = high <= ROUNDING if kind == "log-probabilities" else kind == "logits" or 0 <= low <= high <= 1
     if not fits:
@@ -505,10 +508,10 @@ def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
 
 
 def _plain(output: Any) -> Any:
-    """A torch tensor as an array; anything else as it is."""
+    """Convert a torch tensor to an array; return anything else unchanged."""
     return _wide(output).detach().cpu().numpy() if hasattr(output, "detach") else output
 
 
 def _wide(output: torch.Tensor) -> torch.Tensor:
-    """Half precision, of autocast for one, as float32: what is computed from it is not rounded again."""
+    """Convert half precision, for example from autocast, to float32, so that later results are not rounded again."""
     return output.float() if output.is_floating_point() and output.itemsize < 4 else output

@@ -1,6 +1,6 @@
-"""What an audit borrows comes back as it was: the networks of the caller, and the state of the whole program.
+"""Restoring of what an audit borrows: the caller's networks and the state of the whole program.
 
-Both hold after an error and after Ctrl-C too.
+The state is also restored after an error and after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CONTAINERS = (dict, OrderedDict, list, set)
 
 @contextmanager
 def unchanged_program() -> Iterator[None]:
-    """Put back the random generators and, where torch is imported, its settings."""
-    # What a user's code draws from; our own numbers come from generators of their own.
+    """Restore the random generators and, if torch is imported, its settings."""
+    # A user's code may draw from the global generators. We use our own generators.
     legacy, own = np.random.get_state(), random.getstate()  # noqa: NPY002
     torch = sys.modules.get("torch")
     settings = [] if torch is None else [(set_to, get()) for get, set_to in _settings(torch)]
@@ -43,7 +43,7 @@ def unchanged_program() -> Iterator[None]:
 
 
 def _settings(torch: Any) -> list[tuple[Callable[[], Any], Callable[[Any], Any]]]:
-    """How each setting of torch is read and set."""
+    """Return the getter and setter of each torch setting."""
 
     def determinism() -> tuple[bool, bool]:
         return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
@@ -70,7 +70,7 @@ def _settings(torch: Any) -> list[tuple[Callable[[], Any], Callable[[Any], Any]]
 
 @contextmanager
 def plain_torch() -> Iterator[None]:
-    """Gradients as usual, no autocast and no shortcuts in float32, whatever the caller has around."""
+    """Enable gradients, and disable autocast and reduced float32 precision, whatever the caller's settings."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield
@@ -87,11 +87,11 @@ def plain_torch() -> Iterator[None]:
 
 @contextmanager
 def lent(networks: list[torch.nn.Module]) -> Iterator[None]:
-    """Put modules back as they were: values, gradients, modes and attributes, of all that is in them.
+    """Restore modules on exit: values, gradients, modes and attributes, with everything in them.
 
-    Meanwhile their tensors hold copies of the values, so that whatever is done to these is undone. The parameters stay
-    the same objects, which optimizers know.
-    Raises InvalidInput for a lazy module, whose parameters have no values yet.
+    Meanwhile, their tensors hold copies of the values, so any change to them is undone. The parameters stay the same
+    objects, because optimizers refer to them. Raises InvalidInput for a lazy module, whose parameters have no values
+    yet.
     """
     if not networks:
         yield
@@ -112,7 +112,7 @@ def lent(networks: list[torch.nn.Module]) -> Iterator[None]:
             for entries in (module._parameters, module._buffers):
                 for name, one in list(entries.items()):
                     if one is not None and one.is_inference():
-                        # Made in inference mode, where no gradient can be taken.
+                        # Tensors made in inference mode cannot have gradients.
                         copy = one.clone()
                         entries[name] = torch.nn.Parameter(copy, False) if entries is module._parameters else copy
         for one, values, _, gradient in saved:
@@ -132,7 +132,7 @@ def lent(networks: list[torch.nn.Module]) -> Iterator[None]:
 
 
 def _tensors(module: torch.nn.Module) -> list[torch.Tensor]:
-    """A module's own parameters and buffers."""
+    """Return a module's own parameters and buffers."""
     return [one for entries in (module._parameters, module._buffers) for one in entries.values() if one is not None]
 
 
@@ -141,16 +141,16 @@ def _gradient(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _copied(module: torch.nn.Module) -> dict[str, tuple[Any, Any]]:
-    """A module's attributes, each with a copy of what is in it where it is a list, a set or a dictionary."""
+    """Return a module's attributes, each with a copy of its content if it is a list, a set or a dictionary."""
     import torch
 
     if isinstance(module, torch.jit.ScriptModule):
-        return {}  # whose attributes are not its own
+        return {}  # its attributes are not its own
     return {name: (one, one.copy() if type(one) in CONTAINERS else None) for name, one in vars(module).items()}
 
 
 def _restore(module: torch.nn.Module, own: Mapping[str, tuple[Any, Any]]) -> None:
-    """Put attributes back, and what was in them."""
+    """Restore attributes and their content."""
     if not own:
         return
     there = vars(module)
@@ -164,7 +164,7 @@ def _restore(module: torch.nn.Module, own: Mapping[str, tuple[Any, Any]]) -> Non
 
 
 def networks_in(thing: Any) -> list[torch.nn.Module]:
-    """The torch modules that a model is, or holds: in its attributes, its closure, the globals that its code names."""
+    """Return the torch modules in a model: itself, its attributes, its closure and the globals that its code names."""
     if "torch" not in sys.modules:
         return []
     import torch
@@ -186,7 +186,7 @@ def networks_in(thing: Any) -> list[torch.nn.Module]:
 
 
 def _held(thing: Any) -> Iterator[Any]:
-    """What a thing refers to."""
+    """Yield the objects that an object refers to."""
     if isinstance(thing, types.FunctionType):
         cells = (cell.cell_contents for cell in thing.__closure__ or () if cell != types.CellType())
         yield from (*cells, *(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values())

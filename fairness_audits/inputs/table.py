@@ -1,4 +1,4 @@
-"""A user's table: read so that CSV and Parquet give the same numbers, its columns as checked arrays, their units."""
+"""A user's table: rows read identically from CSV and Parquet, columns as checked arrays, and their units."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     import torch
 
 FILL = "fill them in or remove these rows, as was done for the model's training"
-"""What to do about missing values."""
+"""Remedy for missing values."""
 LARGEST = 1e100
-"""Squares of larger numbers, which variances are made of, overflow."""
+"""Largest allowed number. The squares of larger numbers overflow in variances."""
 UNIT_SCALE = (0.2, 5.0)
-"""Standard deviations within these bounds count as a unit scale, where no decision is needed."""
+"""Bounds of a standard deviation that counts as unit scale and needs no decision."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Rows, counted from 0, with the ``name`` that messages call them by, and the checksum of their file.
+    """Rows, counted from 0, with the ``name`` that messages use and the checksum of their file.
 
-    Numbers are numbers, whatever the type of their column. ``notes`` on how rows were read are caveats,
+    Numbers are numeric whatever the type of their column. ``notes`` on how rows were read become caveats,
     :data:`fairness_audits.results.sentences.READING`.
     """
 
@@ -58,10 +58,10 @@ class Source:
         missing: Sequence[str] | None = None,
         separator: str | None = None,
     ) -> Source:
-        """The rows in a file, decimal numbers in a CSV to the last bit.
+        """Read the rows of a file; decimal numbers in a CSV are exact to the last bit.
 
-        Columns named in ``text`` stay text. In a CSV ``missing`` stands for a missing value, beside the empty cell, and
-        ``separator`` names what is between columns. Raises InvalidInput as :mod:`fairness_audits.tables` does, and for
+        Columns in ``text`` stay text. In a CSV, ``missing`` are the texts of a missing value besides the empty cell,
+        and ``separator`` is the delimiter of columns. Raises InvalidInput as in :mod:`fairness_audits.tables`, and for
         a file without rows.
         """
         if not path.is_file():
@@ -76,11 +76,11 @@ class Source:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns in their order."""
+        """Return the names of the columns in order."""
         return tuple(self.table.columns)
 
     def places(self, faulty: Faulty) -> list[Place]:
-        """The first faulty rows by the table's index, so that a part of a file speaks of the file's own rows."""
+        """Return the first faulty rows by the table's index, so that messages on part of a file name its rows."""
         column = self.table[faulty.column]
         if faulty.fault == "value":
             wrong = (column == faulty.value).to_numpy()
@@ -93,26 +93,26 @@ class Source:
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file, so that a verdict says which bytes it is about."""
+    """Return the checksum of a file, which ties a verdict to the bytes of the file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A sensitive attribute: a column with two levels, or one ``level`` of a column against all the others."""
+    """A sensitive attribute: a column with two levels, or one ``level`` of a column against all other levels."""
 
     column: str
     level: str | None = None
 
     @property
     def name(self) -> str:
-        """How the attribute is called in results: ``sex`` or ``race=White``."""
+        """Return the name of the attribute in results: ``sex`` or ``race=White``."""
         return self.column if self.level is None else f"{self.column}={self.level}"
 
 
 def attribute(text: str, columns: Sequence[str]) -> Attribute:
-    """``sex`` is a column, ``race=White`` a level of one, unless a column has the whole text as its name."""
+    """Parse ``sex`` as a column and ``race=White`` as a level, unless a column has the whole text as its name."""
     column, equals, level = text.partition("=")
     return Attribute(text) if text in columns or not equals else Attribute(column, level)
 
@@ -121,9 +121,9 @@ def attribute(text: str, columns: Sequence[str]) -> Attribute:
 class Rows:
     """Arrays of n rows: ``features`` (n, d) float64, ``label`` (n,) int64 from 0 (empty without a label).
 
-    ``sensitive[name]`` (n,) int64 in {0, 1}. ``label_levels`` and ``levels[name]`` say what the numbers stand for.
-    ``sensitive_inputs`` are the positions of the features that are themselves sensitive columns, or these by another
-    name or with other values.
+    ``sensitive[name]`` (n,) int64 in {0, 1}. ``label_levels`` and ``levels[name]`` are the values behind the numbers.
+    ``sensitive_inputs`` are the positions of features that are sensitive columns themselves, or copies of them with
+    another name or other values.
     """
 
     features: Array
@@ -135,17 +135,17 @@ class Rows:
     sensitive_inputs: tuple[int, ...] = ()
 
     def only(self, places: Array) -> Rows:
-        """The rows at these places (m,)."""
+        """Return the rows at these positions (m,)."""
         sensitive = {name: group[places] for name, group in self.sensitive.items()}
         return replace(self, features=self.features[places], label=self.label[places], sensitive=sensitive)
 
 
 def rows(source: Source, names: Sequence[str], sensitive: Sequence[Attribute]) -> Rows:
-    """The arrays of the named features and of sensitive attributes.
+    """Return the arrays of the named features and of the sensitive attributes.
 
     Raises InvalidInput, which names the column.
 
-    The label is left to :func:`classes_of`, which has to know how many classes the model tells apart.
+    The label is left to :func:`classes_of`, because it depends on the number of classes of the model.
     """
     coded = {one.name: two_levels(source, one) for one in sensitive}
     columns, features = {one.column for one in sensitive}, numeric(source, names)
@@ -163,7 +163,7 @@ def rows(source: Source, names: Sequence[str], sensitive: Sequence[Attribute]) -
 
 
 def _recoded(feature: Array, code: Array) -> bool:
-    """Whether a feature has the one value where the code is 0 and another where it is 1."""
+    """Return whether a feature has one value wherever the code is 0 and another wherever it is 1."""
     values = [np.unique(feature[code == level]) for level in (0, 1)]
     return all(len(one) == 1 for one in values) and values[0] != values[1]
 
@@ -171,9 +171,9 @@ def _recoded(feature: Array, code: Array) -> bool:
 def feature_names(
     source: Source, chosen: options.Rows, label: str | None, apart: Sequence[str], option: str, included: bool
 ) -> tuple[str, ...]:
-    """The model's input columns in their order: those asked for, or all columns that have no other part.
+    """Return the model's input columns in order: the requested columns, or all columns without another role.
 
-    The columns ``apart``, which the ``option`` names, are inputs only where they are asked for, or ``included``.
+    The columns ``apart``, named by the ``option``, are inputs only if they are requested or ``included``.
     """
     table, path = source.table, source.name
     labels = () if label is None else (label,)
@@ -218,10 +218,10 @@ def feature_names(
 
 
 def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: str = "numbers") -> Array:
-    """The named columns as (n, d) float64.
+    """Return the named columns as (n, d) float64.
 
-    Raises InvalidInput for text, infinite and, unless ``gaps``, missing values. ``wanted`` is what the message says of
-    all features.
+    Raises InvalidInput for text, infinite values and, unless ``gaps`` is true, missing values. ``wanted`` describes the
+    expected features in the message.
     """
     from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
@@ -249,7 +249,7 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
 
 
 def check_complete(source: Source, place: str, remedy: str) -> None:
-    """Raise InvalidInput where features have missing values; its text begins with the ``place``."""
+    """Raise InvalidInput if features have missing values; the message begins with ``place``."""
     counts = source.table.isna().sum()
     if not (names := [str(name) for name in source.table if counts[name]]):
         return
@@ -261,7 +261,7 @@ def check_complete(source: Source, place: str, remedy: str) -> None:
 
 
 def two_classes(source: Source, column: str, positive: str | None) -> tuple[Array, tuple[str, str]]:
-    """The label as 0 and 1, with the values that these stand for."""
+    """Return the label as 0 and 1, with their values in the file."""
     codes, classes = labelled(source, column, source.table[column], positive)
     names = {code: level_name(value) for value, code in classes.items()}
     if len(names) < 2:
@@ -276,9 +276,9 @@ def two_classes(source: Source, column: str, positive: str | None) -> tuple[Arra
 
 
 def class_numbers(source: Source, column: str, classes: Sequence[str] | None) -> Array:
-    """Labels (n,) int64 from 0: names among ``classes``, or whole numbers.
+    """Convert labels to (n,) int64 from 0; they are names among ``classes`` or whole numbers.
 
-    Raises InvalidInput for missing labels, names without ``classes``, and names that are not among them.
+    Raises InvalidInput for missing labels, for names without ``classes``, and for names that are not among them.
     """
     values = Values.of(source, column, "label", source.table[column])
     texts = [level_name(value) for value in values.distinct]
@@ -331,7 +331,7 @@ def check_classes(label: Array, count: int, classes: Sequence[str] | None, name:
 def classes_of(
     source: Source, column: str, count: int, classes: Sequence[str] | None, positive: str | None
 ) -> tuple[Array, tuple[str, ...]]:
-    """The label (n,) as numbers of the outputs of a model of ``count`` classes, and what these stand for."""
+    """Return the label (n,) as output indices of a model of ``count`` classes, with their values in the file."""
     if classes is None and (count == 2 or positive is not None):
         return two_classes(source, column, positive)
     label = class_numbers(source, column, classes)
@@ -349,7 +349,7 @@ def classes_of(
 
 
 def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, str]]:
-    """A sensitive attribute as 0 and 1, with the levels that these stand for."""
+    """Return a sensitive attribute as 0 and 1, with the levels behind them."""
     column = attribute.column
     codes, levels = grouped(source, column, source.table[column], attribute.level, "sensitive")
     if len(levels) != 2:
@@ -371,7 +371,7 @@ def _examples(column: pd.Series) -> str:
 
 
 def drawn(rows: Array, count: int | None, *what: str) -> Array:
-    """At most ``count`` of the rows, drawn without replacement by what they are for, in their own order."""
+    """Draw at most ``count`` rows without replacement, seeded by their purpose ``what``; keep the order of the rows."""
     if count is None or len(rows) <= count:
         return rows
     (rng,) = generators("audit", *what, repetitions=1)
@@ -380,9 +380,10 @@ def drawn(rows: Array, count: int | None, *what: str) -> Array:
 
 @dataclass(frozen=True)
 class Units:
-    """z = (x - shift) / scale: x in the columns' own units, z in those of the audit. ``shift`` and ``scale`` are (d,).
+    """z = (x - shift) / scale: x in the columns' own units, z in the audit's units. ``shift`` and ``scale`` are (d,).
 
-    ``standardized`` names the columns with scale other than 1: their mean and standard deviation on the audited rows.
+    ``standardized`` are the columns with a scale other than 1: shift and scale are their mean and standard deviation on
+    the audited rows.
     """
 
     shift: Array
@@ -390,25 +391,25 @@ class Units:
     standardized: tuple[str, ...] = ()
 
     def inward(self, x: Array) -> Array:
-        """Points in the units of the audit."""
+        """Convert points to the units of the audit."""
         return (x - self.shift) / self.scale
 
     def outward(self, z: Array) -> Array:
-        """Points in the columns' own units."""
+        """Convert points to the columns' own units."""
         return z * self.scale + self.shift
 
     def network_input(self, z: torch.Tensor) -> torch.Tensor:
-        """What the network sees for points in the units of the audit, differentiable."""
+        """Convert points in the units of the audit to inputs of the network, differentiably."""
         return z * z.new_tensor(self.scale) + z.new_tensor(self.shift)
 
 
 def units(features: Array, names: Sequence[str], standardize: options.Standardize | None) -> Units:
-    """The units of an audit of rows ``features`` (n, d), in which a missing number does not count.
+    """Return the units for an audit of rows ``features`` (n, d); missing numbers are ignored.
 
-    The penalty and the step size take one unit of each column alike, so an audit in wrong units moves some columns
-    hardly at all and finds nothing. ``standardize``: ``none`` keeps the units, ``continuous`` standardises each
-    column of more than two values. With None the units are kept where all such columns are near unit scale; elsewhere
-    InvalidInput asks for a decision.
+    The penalty and the step size treat one unit of each column alike. In unsuitable units, an audit hardly moves some
+    columns and finds nothing. ``standardize``: ``none`` keeps the units, ``continuous`` standardises each column with
+    more than two values. With None, the units are kept if all such columns are near unit scale; otherwise InvalidInput
+    asks for a decision.
     """
     d = len(names)
     mean, std = (np.nanmean, np.nanstd) if np.isnan(features).any() else (np.mean, np.std)

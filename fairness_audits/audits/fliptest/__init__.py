@@ -1,12 +1,13 @@
-"""Who is treated differently from their counterpart in the other group, and in which features the two differ.
+"""FlipTest: whose decision changes under a map to the other group, and in which features people and images differ.
 
-- Audits: ``fliptest``; ``map_quality`` and ``map_stability`` of the maps by themselves; ``subgroups``, FairTest's
-  search, for comparison.
-- ``flipsets.Flipsets`` compares two vectors of decisions (Definition 1), also between groups that are alike.
-  ``transparency.transparency_report`` says in which features a flipset's members differ from their counterparts
-  (Definition 2), with a word for how to read each line; ``intervals`` has the intervals, of one map and of several.
+- Audits: ``fliptest``; ``map_quality`` and ``map_stability`` of the maps alone; ``subgroups``, the FairTest search, as
+  a comparison.
+- ``flipsets.Flipsets`` compares two vectors of decisions (Definition 1). It also has the flipsets between groups that
+  are alike. ``transparency.transparency_report`` ranks the features in which the members of a flipset differ from their
+  counterparts (Definition 2) and says how to read each line. ``intervals`` computes the intervals for one map and for
+  several maps.
 
-Counterparts may come from any map, a causal model, or pairs of real people.
+Counterparts come from any map, from a causal model, or from pairs of real people.
 
 Source: Black, Yeom and Fredrikson 2020, "FlipTest: fairness testing via optimal transport".
 """

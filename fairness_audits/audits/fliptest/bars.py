@@ -1,4 +1,4 @@
-"""Drawings of flipsets: histograms of a group and its flipsets, and transparency reports as ranked bars."""
+"""Plots of flipsets: histograms of a group and its flipsets, and transparency reports as ranked bars."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,26 +16,25 @@ from fairness_audits.values import Array
 
 MEAN, SIGN = "mean_shift", "mean_sign"
 RANKS = {MEAN: "rank_mean", SIGN: "rank_sign"}
-"""The column of a transparency report that holds the rank by each statistic."""
+"""Column of a transparency report with the rank by each statistic."""
 FLIPSET_COLORS = {"positive": "#00875F", "negative": "#D55E00", "": "#9c8fc4"}
-"""The positive flipset, the negative one, and the whole group."""
+"""Colours of the positive flipset, the negative flipset and the whole group."""
 AXES = {MEAN: "mean of $x - G(x)$, standard deviations", SIGN: "mean of sign$(x - G(x))$"}
 STRONG = 0.8
 BINS = 32
 TAIL = 0.002
-"""Share of the group beyond either end of the axis: a few far values would leave the others a corner of it."""
+"""Share of the group cut off at either end of the axis, because a few extreme values would squeeze all others."""
 REACH = 1.6
-"""Intervals are drawn up to so many times the longest bar or the furthest trial; an arrow says that they go on."""
+"""Longest interval, in multiples of the longest bar or furthest trial. An arrow marks intervals that are cut."""
 SAID: Mapping[Standing, str] = {STANDS_OUT: STANDS_OUT, NOISE: f"{NOISE}: interval covers 0"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset and over the trials.
+    """One feature in one ranking: x - G(x) or its sign, averaged over a flipset and over the trials.
 
-    ``value`` with the interval of :mod:`fairness_audits.audits.fliptest.intervals` (over maps and people; over people
-    alone where there is one trial). ``trials`` (T,) are the values of the single trials, NaN where the flipset is
-    empty.
+    ``value`` has the interval of :mod:`fairness_audits.audits.fliptest.intervals` (over maps and people; over people
+    alone if there is one trial). ``trials`` (T,) are the values of the single trials, NaN if the flipset is empty.
 
     """
 
@@ -47,27 +46,27 @@ class Line:
 
     @property
     def standing(self) -> Standing:
-        """Noise, or stands out: see :mod:`fairness_audits.audits.fliptest.transparency`."""
+        """Return the standing, noise or stands out: see :mod:`fairness_audits.audits.fliptest.transparency`."""
         return standing(self.low, self.high)
 
 
 def look(standing: Standing, color: str) -> dict[str, Any]:
-    """How a bar is filled: noise is hatched and empty, what stands out full."""
+    """Return how to fill a bar: hatched without colour for noise, solid for what stands out."""
     if standing == NOISE:
         return {"facecolor": "white", "edgecolor": color, "hatch": "/////", "alpha": 0.45}
     return {"facecolor": (color, STRONG)}
 
 
 def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, label: Callable[[str], str] = str) -> None:
-    """Horizontal bars with intervals; dots are the single trials, where there are several. Names of noise are grey.
+    """Draw horizontal bars with intervals, grey names for noise, and dots for the trials if there are several.
 
-    ``label`` gives the printed name of a feature.
+    ``label`` maps a feature to its printed name.
     """
     if not lines:
         axes.text(0.5, 0.5, "no members", ha="center", va="center", transform=axes.transAxes, color=FAINT)
         axes.set_axis_off()
         return
-    # Intervals of few trials are so long that no bar could be seen beside them.
+    # With few trials the intervals are so long that the bars would be invisible.
     drawn = np.concatenate([line.trials for line in lines] + [[line.value for line in lines]])
     reach = 1.0 if ranking == SIGN else REACH * float(np.nanmax(np.abs(drawn)))
     for place, line in enumerate(lines):
@@ -93,7 +92,7 @@ def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, label: Cal
 
 
 def _interval(axes: Axes, line: Line, place: int, reach: float) -> None:
-    """The interval as a line, with an arrow where it goes on beyond the reach."""
+    """Draw the interval as a line, with an arrow if it extends beyond the reach."""
     if not np.isfinite([line.low, line.high]).all():
         return
     low, high = np.clip([line.low, line.high], -reach, reach)
@@ -104,7 +103,7 @@ def _interval(axes: Axes, line: Line, place: int, reach: float) -> None:
 
 
 def handles(lines: Iterable[Line]) -> list[Line2D | Patch]:
-    """The legend of what is not a colour: intervals, single trials, and the looks of the lines that are drawn."""
+    """Return the legend of everything but colours: intervals, single trials and the standings that occur."""
     every = list(lines)
     several = any(len(line.trials) > 1 for line in every)
     over = "interval over maps and people" if several else "interval over people"
@@ -119,7 +118,7 @@ def handles(lines: Iterable[Line]) -> list[Line2D | Patch]:
 
 @dataclass(frozen=True)
 class Group:
-    """People whose histogram is drawn: the whole group where ``flipset`` is empty. ``values`` (n, d)."""
+    """The people in a histogram: the whole group if ``flipset`` is empty. ``values`` (n, d)."""
 
     label: str
     values: Array
@@ -129,10 +128,10 @@ class Group:
 
 
 def draw_marginal(axes: Axes, groups: Sequence[Group], column: int, own_axis: bool) -> Axes | None:
-    """One feature of the whole group (filled) and of its flipsets (lines), counted in the same bins.
+    """Draw one feature of the whole group (filled) and of its flipsets (lines) with common bins.
 
-    With ``own_axis`` flipsets are counted on an axis at the right, where they are too small a part of the group to be
-    seen beside it; the axis is returned. What lies beyond the ends is left out.
+    With ``own_axis``, return an axis of the flipsets on the right. Use it for flipsets that are too small to be visible
+    next to the group. Values beyond the ends are left out.
     """
     values = [group.values[:, column] for group in groups]
     low, high = limits(values)
@@ -160,13 +159,13 @@ def draw_marginal(axes: Axes, groups: Sequence[Group], column: int, own_axis: bo
 
 
 def limits(values: Sequence[Array]) -> tuple[float, float]:
-    """The ends of an axis that leaves out at most ``TAIL`` of each group at either end; a distinct value is not cut."""
+    """Return axis limits that cut at most ``TAIL`` of each group at either end. The limits are values that occur."""
     ends = [np.quantile(v, [TAIL, 1 - TAIL], method="nearest") for v in values if len(v)]
     return float(min(low for low, _ in ends)), float(max(high for _, high in ends))
 
 
 def marginal_handles(groups: Sequence[Group]) -> list[Patch]:
-    """The legend: each group by its colour, with its size."""
+    """Return the legend: each group by its colour, with its size."""
     return [
         Patch(
             facecolor=group.color, alpha=0.9 if group.flipset else 0.55, label=f"{group.label} ({len(group.values):,})"

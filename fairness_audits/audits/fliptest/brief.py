@@ -1,4 +1,4 @@
-"""A FlipTest in plain words: the beginning of its page."""
+"""Plain-language summary of a FlipTest, for the top of its page."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ SURE = {
 
 
 def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
-    """Say what was found from the source group to the target group."""
+    """Return the finding from the source group to the target group in plain words."""
     found = facts["results"][0]
     source, target, n = found["source"], found["target"], found["n_source"]
     sets, refits, alone = found["flipsets"], found["refits"], found["attribute_alone"]

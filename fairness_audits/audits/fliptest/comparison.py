@@ -1,4 +1,4 @@
-"""People beside their counterparts: the sizes of flipsets with intervals, and in what their members differ."""
+"""Comparison of people with their counterparts: flipset sizes with intervals, and transparency reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,24 +31,24 @@ def compare(
     moving: Array,
     units: Array | None = None,
 ) -> Comparison:
-    """Compare people and their counterparts, in the audits of a user's model and of the studies alike.
+    """Compare people with their counterparts. Audits of a user's model and the studies share this function.
 
     Parameters
     ----------
     points, images : ndarray of shape (n, d)
         Finite features of the people and of their counterparts.
     flips : Flipsets
-        The decisions about both.
+        The decisions about people and counterparts.
     alpha : float
-        Intervals have level 1 - alpha.
+        The intervals have level 1 - alpha.
     bootstraps : int
-        Resamples behind the intervals of mean shifts.
+        Number of resamples for the intervals of mean shifts.
     rngs : sequence of numpy.random.Generator
-        One for each of FLIPSETS; the same one twice draws for one after the other.
+        One generator for each of FLIPSETS. If both are the same object, the flipsets draw from it in turn.
     moving : ndarray of shape (d,), bool
-        Features that a map moves. The others have no rank.
+        Features that a map moves. The other features have no rank.
     units : ndarray of shape (d,), optional
-        What mean shifts are ranked in; by default the features' own units.
+        Units in which mean shifts are ranked; by default the features' own units.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def compare(
     Raises
     ------
     InvalidInput
-        For unequal shapes, for values that are not finite, and for units that are not positive.
+        If shapes differ, values are not finite, or units are not positive.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""The measurement: counterparts, decisions about them, flipsets, reports, the noise floor, and the quality of the map.
+"""The measurements: counterparts, decisions about them, flipsets, reports, the noise floor, and the map's quality.
 
-The noise floor are the flipsets that the same map finds between groups that are alike: the people of both groups are
-dealt anew, at random, into groups of the same sizes, and the map is fitted again. The numbers made of that are those of
-``fairness_audits.audits.fliptest.flipsets``. Where the groups have one joint distribution of all the columns that the
-map moves, the observed groups are one more such deal, and the p-value is at most alpha with probability at most alpha,
-whatever the map. It is not where they differ in columns alone that the model does not look at: a map moves people along
-these too, so leave such columns out. Columns that name the group are held at the source group's value: what the model
-does with them is no noise.
+The noise floor consists of the flipsets that the same map finds between groups that are alike. We deal the people of
+both groups at random into new groups of the same sizes and fit the map again.
+``fairness_audits.audits.fliptest.flipsets`` defines the numbers. If the groups have the same joint distribution of all
+columns that the map moves, the observed groups are one more such deal. The p-value is then at most alpha with
+probability at most alpha, whatever the map. This fails if the groups differ only in columns that the model ignores,
+because a map moves people along these columns too. Leave such columns out. Columns that name the group stay at the
+source group's value, because the model's response to them is not noise.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from fairness_audits.transport.quality import WORST_HEALTHY_KS, chance_ks, healt
 from fairness_audits.values import Array
 
 HELD_OUT = 2000
-"""At most so many people of each group are held out from a map that is tried, which is fitted on as many others."""
+"""Largest number of people per group held out to check a map. The map is fitted on as many others."""
 NOISE_PEOPLE = 500
-"""At most so many people of each group are in a deal of the noise floor."""
+"""Largest number of people per group in a deal of the noise floor."""
 CHANCE = 0.05
-"""How often chance may exceed the distance that is trusted of a map that is right."""
+"""Probability that a correct map exceeds the trusted distance by chance."""
 SCORE = "the model's score"
 BOOTSTRAPS = 2_000
-"""Resamples behind the intervals of the transparency report."""
+"""Number of resamples for the intervals of the transparency report."""
 
 
 @dataclass(frozen=True)
 class Counterparts:
-    """The counterparts of n people as ``points`` (n, d) of the space and as rows of the model's inputs, ``frame``.
+    """The counterparts of n people, as ``points`` (n, d) of the space and as rows of the model's inputs, ``frame``.
 
-    ``person`` (n,) is the row number in the file of the person that a counterpart is, -1 where it is none of the file.
+    ``person`` (n,) is the file row of the real person that the counterpart is, or -1 if it is not a row of the file.
     """
 
     points: Array
@@ -58,11 +58,11 @@ class Counterparts:
 
 
 def counterparts(space: Space, images: Array, target: Group, target_points: Array) -> Counterparts:
-    """Finite images (n, k) of a map as counterparts in the target group, whose rows are ``target_points`` (m, d).
+    """Convert finite images (n, k) of a map to counterparts in the target group with rows ``target_points`` (m, d).
 
-    Where all images are rows of the target group, counterparts are these people, with their own values. Elsewhere
-    whole numbers are the nearest and categories have the target group's shares
-    (:mod:`fairness_audits.transport.plan`); columns that a map does not move are those of the target group.
+    If all images are rows of the target group, the counterparts are these people with their own values. Otherwise
+    numbers are rounded in whole-number columns, and categories have the target group's shares
+    (:mod:`fairness_audits.transport.plan`). Columns that the map does not move take the target group's values.
     """
     place = places(images, space.to_map(target_points))
     if (place >= 0).all():
@@ -72,7 +72,7 @@ def counterparts(space: Space, images: Array, target: Group, target_points: Arra
 
 
 def places(images: Array, candidates: Array) -> Array:
-    """The position of the first candidate (m, k) that each image (n, k) equals, -1 where none does."""
+    """Return the index of the first candidate (m, k) equal to each image (n, k), or -1 if none is equal."""
     known: dict[bytes, int] = {}
     for position, row in enumerate(np.ascontiguousarray(candidates)):
         known.setdefault(row.tobytes(), position)
@@ -80,7 +80,7 @@ def places(images: Array, candidates: Array) -> Array:
 
 
 def as_source(space: Space, source: pd.DataFrame, target: pd.DataFrame) -> pd.DataFrame:
-    """The people of both groups, the source group first, with its values of the inputs that no map moves."""
+    """Return the people of both groups, source first; unmoved columns have the source group's values."""
     inputs = pd.concat([source, target])
     for name in space.unmoved:
         inputs[name] = source[name].iloc[:1].repeat(len(inputs)).set_axis(inputs.index)
@@ -90,10 +90,10 @@ def as_source(space: Space, source: pd.DataFrame, target: pd.DataFrame) -> pd.Da
 def null_of(
     space: Space, model: Decider, everyone: pd.DataFrame, dealt: Sequence[Deal], images: Sequence[Array], people: int
 ) -> DealtSizes:
-    """The flipsets of each deal of ``everyone``, whose source people have the ``images`` (n, k); whoever has none is
-    left out.
+    """Return the flipsets of each deal of ``everyone``; the source people have the ``images`` (n, k).
 
-    Their sizes are those of ``people`` people, of shares of however many were dealt.
+    People without an image are left out. Sizes are the shares in a deal times ``people``, whatever the size of the
+    deal.
     """
     points, decision, flips = space.points(everyone), model.decisions(everyone), []
     for deal, image in zip(dealt, images, strict=True):
@@ -107,12 +107,13 @@ def null_of(
 
 @dataclass(frozen=True)
 class Quality:
-    """How near the counterparts are to the target group, and how far they are from the people.
+    """How close the counterparts are to the target group, and how far they are from the people.
 
-    ``ks``: Kolmogorov-Smirnov distance of each moving column, and of the model's score: under a perfect map it has the
-    target group's distribution, so this distance also sees how columns go together. ``distance``: mean L1 distance
-    between people and counterparts in the space of the map. ``unseen`` are columns whose differences are lost in the
-    rounding and the optimality gap of the costs, in which counterparts are arbitrary.
+    ``ks`` is the Kolmogorov-Smirnov distance of each moving column and of the model's score. Under a perfect map the
+    score has the target group's distribution, so its distance also reflects dependence between columns. ``distance`` is
+    the mean L1 distance between people and counterparts in the space of the map. ``unseen`` are columns whose
+    differences are lost in rounding and in the optimality gap of the costs. Counterparts are arbitrary in these
+    columns.
     """
 
     ks: Mapping[str, float]
@@ -121,13 +122,13 @@ class Quality:
 
     @property
     def healthy(self) -> bool:
-        """Whether the map sees every column, and its counterparts are distributed as the target group is."""
+        """Return whether the map sees every column and its counterparts match the distribution of the target group."""
         return healthy(np.array(list(self.ks.values()))) and not self.unseen
 
 
 @dataclass(frozen=True)
 class Direction:
-    """People of ``source``, their ``points`` (n, d), ``score`` and ``decision`` (n,), and those of ``target`` (m)."""
+    """People of ``source`` with ``points`` (n, d), ``score`` and ``decision`` (n,), and those of ``target`` (m)."""
 
     name: Literal["forward", "reverse"]
     source: Group
@@ -142,8 +143,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class AttributeAlone:
-    """Decisions (n,) about people with the target group's values in the ``columns`` that name the group, and no other
-    change.
+    """Decide (n,) about people with the target group's values in the group ``columns``, all else unchanged.
 
     Without such columns the model is blind to the group, and the decisions are those about the people themselves.
     """
@@ -154,11 +154,11 @@ class AttributeAlone:
 
 @dataclass(frozen=True)
 class DirectionResult:
-    """What was found in one direction.
+    """The findings in one direction.
 
-    ``people`` (n,) are the places of those who have a finite image, in the order of the ``counterparts``, their
-    ``score_image`` (n,) and the ``comparison``. ``facts`` are the map's own about its fit. ``refits`` and ``alone``
-    are of all people of the direction.
+    ``people`` (n,) are the indices of people with a finite image. ``counterparts``, their ``score_image`` (n,) and the
+    ``comparison`` have the same order. ``facts`` are the map's own report on its fit. ``refits`` and ``alone`` cover
+    all people of the direction.
     """
 
     direction: Direction
@@ -174,17 +174,17 @@ class DirectionResult:
 
     @property
     def real(self) -> bool:
-        """Whether every counterpart is a person of the target group."""
+        """Return whether every counterpart is a person of the target group."""
         return bool((self.counterparts.person >= 0).all())
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A kind of map beyond the people whom it is fitted on: half of each group, to which the other half is held.
+    """A kind of map checked on held-out people: it is fitted on half of each group and checked on the other half.
 
-    ``ks`` is the largest Kolmogorov-Smirnov distance between counterparts of the source group's other half and the
-    target group's, of a moving column or the model's score, in any direction; ``limit`` the most that is trusted:
-    WORST_HEALTHY_KS, or what chance exceeds one time in twenty where fewer people are held out.
+    ``ks`` is the largest Kolmogorov-Smirnov distance between the counterparts of the source group's other half and the
+    target group's other half, over moving columns, the model's score and directions. ``limit`` is the largest trusted
+    distance: WORST_HEALTHY_KS, or the distance that chance exceeds one time in twenty if fewer people are held out.
     """
 
     ks: float
@@ -194,10 +194,10 @@ class HeldOut:
 def gather_sound(
     groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int, int]], options: Settings
 ) -> tuple[list[DirectionResult], int, dict[str, HeldOut]]:
-    """By the first of the ``kinds`` of map, each with its deals and refits, that is sound; its place; all tried.
+    """Measure with the first sound map of the ``kinds``, each with deals and refits; return its index and all trials.
 
-    Sound is a map that is healthy on held-out people and, fitted to all, on these. Where none is, it is the one
-    that does best on held-out people. One kind alone is not tried.
+    A map is sound if it is healthy on held-out people and, fitted to all, on everyone. If none is sound, use the map
+    that does best on held-out people. A single kind is not tried.
     """
     tried: dict[str, HeldOut] = {}
     both, model = directions(groups, space, trial, options), trial.model
@@ -207,7 +207,7 @@ def gather_sound(
             if found.ks > found.limit:
                 continue
         results = gather(both, space, model, kind, options, *repeats)
-        # What one map cannot see by its scale, no other can.
+        # If the scale hides a column from one map, it hides it from all maps.
         if len(kinds) == 1 or all(one.quality.healthy or one.quality.unseen for one in results):
             return results, place, tried
     place = int(np.argmin([one.ks / one.limit for one in tried.values()]))
@@ -216,7 +216,7 @@ def gather_sound(
 
 
 def held_out(directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, options: Settings) -> HeldOut:
-    """Fit the map on a half of each group drawn at random, and ask it about the other; infinity where that fails."""
+    """Fit the map on a random half of each group and evaluate it on the other half; infinity if this fails."""
     worst, limit = 0.0, WORST_HEALTHY_KS
     for direction in directions:
         rng, fitting = (_rngs(options, what, direction.name)[0] for what in ("halves", "held_out"))
@@ -247,14 +247,14 @@ def held_out(directions: Sequence[Direction], space: Space, model: Decider, kind
 
 
 def _distances(space: Space, target: Array, target_score: Array, points: Array, score: Array) -> dict[str, float]:
-    """The Kolmogorov-Smirnov distance of each moving column, and of the score, from those of the target group."""
+    """Return the Kolmogorov-Smirnov distance of each moving column, and of the score, to the target group."""
     columns = ks(space.to_map(target), space.to_map(points))
     named = dict(zip((space.labels[place] for place in space.moving), columns.tolist(), strict=True))
     return {**named, unlike(SCORE, named, "output"): float(ks(target_score[:, None], score[:, None])[0])}
 
 
 def directions(groups: Groups, space: Space, trial: Trial, options: Settings) -> list[Direction]:
-    """The directions that are asked for; the ``trial`` is of the source group, then of the target group."""
+    """Return the requested directions; the ``trial`` covers the source group, then the target group."""
     source, target = groups.source, groups.target
     here, there = (space.points(group.features) for group in (source, target))
     (score, other), (decision, others) = (np.split(all_, [len(here)]) for all_ in (trial.scores, trial.decisions))
@@ -273,9 +273,9 @@ def gather(
     null_draws: int,
     refits: int,
 ) -> list[DirectionResult]:
-    """Fit the maps of all directions and deals in one job, then measure each direction, and refit its map.
+    """Fit the maps of all directions and deals in one job, measure each direction, and refit its map.
 
-    Raises InvalidInput where a map cannot be fitted and where the model fails on counterparts.
+    Raises InvalidInput if a map cannot be fitted or the model fails on counterparts.
     """
     pairs, rngs, dealt = [], [], []
     for direction in directions:
@@ -301,9 +301,9 @@ def gather(
 
 
 def refitted(direction: Direction, space: Space, model: Decider, kind: Kind, options: Settings, refits: int) -> Refits:
-    """Fit the map to people of both groups drawn with replacement, and decide about everybody's counterparts.
+    """Fit the map to people of both groups drawn with replacement, and decide about the counterparts of everybody.
 
-    Raises ValueError where a map cannot be fitted and where the model fails on counterparts.
+    Raises ValueError if a map cannot be fitted or the model fails on counterparts.
     """
     own, others = space.to_map(direction.points), space.to_map(direction.target_points)
     most = REFITTED.get(kind.name)
@@ -322,7 +322,7 @@ def refitted(direction: Direction, space: Space, model: Decider, kind: Kind, opt
 
 
 def attribute_alone(direction: Direction, space: Space, model: Decider) -> AttributeAlone:
-    """Ask the model about the people with the target group's values in the columns that name the group."""
+    """Evaluate the model on the people with the target group's values in the columns that name the group."""
     frame, target = direction.source.features, direction.target.features
     columns = tuple(name for name in space.unmoved if not _same(frame[name].iloc[0], target[name].iloc[0]))
     if not columns:
@@ -334,7 +334,7 @@ def attribute_alone(direction: Direction, space: Space, model: Decider) -> Attri
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are equal, or both missing."""
+    """Return whether two values are equal or both missing."""
     return bool(pd.isna(one) and pd.isna(other)) or one == other
 
 
@@ -349,7 +349,7 @@ def _measured(
     null: DealtSizes | None,
     refits: Refits | None,
 ) -> DirectionResult:
-    """Decisions about people and counterparts, and what follows from them."""
+    """Compute the decisions about people and counterparts, and everything derived from them."""
     people = np.flatnonzero(np.isfinite(images).all(axis=1))
     if not len(people):
         problem = f"the map has no finite image of any row of {direction.source.level}, so its fit failed"
@@ -363,7 +363,7 @@ def _measured(
     flips = Flipsets(direction.decision[people], model.decisions(images_of, score_image))
     (rng,) = _rngs(options, "intervals", direction.name)
     moving = np.isin(np.arange(points.shape[1]), space.moving)
-    # How good the map is, in the space that it was fitted in.
+    # Measure the map's quality in the space in which it was fitted.
     own, mapped = (space.to_map(side) for side in (points, found.points))
     distances = _distances(space, direction.target_points, direction.target_score, found.points, score_image)
     lost = unseen(
@@ -397,5 +397,5 @@ def _measured(
 
 
 def _rngs(options: Settings, what: str, direction: str, count: int = 1) -> tuple[np.random.Generator, ...]:
-    """By what they are for, so that no part of the result depends on which others are asked for."""
+    """Return generators keyed by purpose, so that no result depends on which other results are requested."""
     return generators("audit", "fliptest", str(options.seed), what, direction, repetitions=count)

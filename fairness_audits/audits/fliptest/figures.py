@@ -1,4 +1,4 @@
-"""The figures of a FlipTest: who flips, feature by feature, and in what they differ from their counterparts."""
+"""Figures of a FlipTest: who flips, feature by feature, and how they differ from their counterparts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,21 +17,21 @@ from fairness_audits.results.style import new_figure
 from fairness_audits.values import Array
 
 PANELS, ACROSS = 9, 3
-"""Columns in the figure of marginals, at most, and in a line of it."""
+"""Largest number of columns in the figure of marginals, and in one of its lines."""
 LINES = 12
-"""Features in each ranking, at most."""
+"""Largest number of features in each ranking."""
 LETTERS = 24
-"""Longer names are set in several lines."""
+"""Longest name, in letters, that stays on one line."""
 MEASURES = {MEAN: "person \u2212 counterpart, mean in sd (own unit)", SIGN: "mean sign of person \u2212 counterpart"}
 DASHES: Mapping[str, Any] = {"positive": "-", "negative": (0, (4, 1.2))}
 
 
 def marginals(side: DirectionResult, space: Space) -> Figure:
-    """Histograms of the columns that lead the reports, of the whole group and of its flipsets.
+    """Draw histograms of the columns that lead the reports, for the whole group and its flipsets.
 
-    To be drawn and saved within :func:`fairness_audits.results.style.paper`, as the other figure.
+    Draw and save this figure, like the other one, within :func:`fairness_audits.results.style.paper`.
     """
-    # In the units that people have.
+    # Use the units in which the data came.
     points = side.direction.points[side.people] * space.each("scale") + space.each("shift")
     groups = [bars.Group(f"all {side.direction.source.level}", points, FLIPSET_COLORS[""])]
     for name in _present(side):
@@ -52,7 +52,7 @@ def marginals(side: DirectionResult, space: Space) -> Figure:
 
 
 def transparency(side: DirectionResult, space: Space) -> Figure:
-    """The two rankings of each flipset's transparency report."""
+    """Draw the two rankings of each flipset's transparency report."""
     present = _present(side)
     count = min(LINES, len(space.moving))
     drawn = new_figure(0.35 + max(1, len(present)) * (0.75 + 0.18 * count))
@@ -79,7 +79,7 @@ def _present(side: DirectionResult) -> list[str]:
 
 
 def _lines(side: DirectionResult, space: Space, flipset: str, ranking: str) -> list[Line]:
-    """One ranking of a flipset's report, the first line first."""
+    """Return one ranking of a flipset's report, the first line first."""
     report = side.comparison.reports[flipset]
     rank = getattr(report, RANKS[ranking])
     value, low, high = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high"))
@@ -91,7 +91,7 @@ def _lines(side: DirectionResult, space: Space, flipset: str, ranking: str) -> l
 
 
 def _named(space: Space, shifts: Array, j: int, ranking: str) -> str:
-    """The name of a column, with the shift in its own unit where the bar has another."""
+    """Return the name of a column, with the shift in the column's own unit if the bar has another unit."""
     scale, label = space.each("scale")[j], space.labels[j]
     own = f" ({number(shifts[j] * scale, 1 if abs(shifts[j] * scale) < 100 else 0)})" if scale != 1 else ""
     return label_text(f"{label}{own if ranking == MEAN else ''}", LETTERS)

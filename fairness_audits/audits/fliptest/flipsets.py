@@ -2,28 +2,28 @@ r"""Flipsets: the people whose outcome changes when they are mapped to their cou
 
 .. math:: F^+ = \{x : h(x) > h(G(x))\}, \qquad F^- = \{x : h(x) < h(G(x))\}, \qquad F = F^+ \cup F^-
 
-Summing h(x) - h(G(x)) over the group shows that the net size is a difference of two counts of positive decisions:
+Summing h(x) - h(G(x)) over the group shows that the net size is a difference of two numbers of positive decisions:
 
 .. math:: |F^+| - |F^-| = |\{x : h(x) = 1\}| - |\{x : h(G(x)) = 1\}|
 
-If G maps one group onto the other one to one, the last count is that of the other group: the net size is 0 if and only
-if h has demographic parity on these rows (Proposition 2); if both groups are restricted to one true label, if and only
-if it has equal opportunity for that label.
+If G maps one group one-to-one onto the other, the last count is the other group's count. The net size is then 0 if and
+only if h has demographic parity on these rows (Proposition 2). If both groups are restricted to one true label, it is 0
+if and only if h has equal opportunity for that label.
 
-The noise floor are the flipsets that a map finds between groups that are alike, because people were dealt into them at
-random: every flip between them is made by the map and by chance, the null of section 5.1 for the data and the model
-that are audited. With the sizes S_1, ..., S_B of B deals,
+The noise floor consists of the flipsets that a map finds between groups that are alike because people were dealt into
+them at random. The map and chance cause every flip between them. This is the null hypothesis of section 5.1, for the
+audited data and model. With the sizes S_1, ..., S_B of B deals,
 
 .. math:: p = \frac{1 + \#\{b : S_b \ge S\}}{B + 1}, \qquad
           u = S_{(\lceil (1 - \alpha)(B + 1) \rceil)},
 
-p is that of an observed size S, and u is what one more deal goes beyond with probability at most alpha: of 19 deals and
-alpha = .05, the largest. Fewer deals than 1 / alpha - 1 have no such u.
+p is the p-value of an observed size S. One more deal exceeds u with probability at most alpha. With alpha = .05 and 19
+deals, u is the largest size. With fewer than 1 / alpha - 1 deals, u does not exist.
 
-Exact transport between two halves of one group is an assignment, for a few hundred people a matter of milliseconds
-(:func:`sizes_between_halves`); a learned map would have to be trained for each deal, so the audit has no such floor for
-learned maps. With fewer people counterparts lie further apart, and more people flip: where a half is smaller than the
-audited group, the floor is rather too high than too low.
+Exact transport between two halves of one group is an assignment, which takes milliseconds for a few hundred people
+(:func:`sizes_between_halves`). A learned map would need training for each deal, so the audit has no such floor for
+learned maps. With fewer people, counterparts are further apart and more people flip. If a half is smaller than the
+audited group, the floor is therefore too high rather than too low.
 
 Source: Black et al. 2020, Definition 1 and Proposition 2.
 """
@@ -50,8 +50,8 @@ FLIPSETS: tuple[Literal["positive", "negative"], ...] = ("positive", "negative")
 class Flipsets:
     """Decisions h(x) about n people and h(G(x)) about their counterparts, (n,) in {0, 1}.
 
-    ``positive``, ``negative`` and ``either`` are the members of F+, F- and F, (n,) bool. Raises InvalidInput for arrays
-    of unequal shape and for decisions that are neither 0 nor 1.
+    ``positive``, ``negative`` and ``either`` mark the members of F+, F- and F, (n,) bool. Raises InvalidInput if the
+    shapes differ or a decision is neither 0 nor 1.
     """
 
     decision: Array
@@ -70,64 +70,64 @@ class Flipsets:
 
     @property
     def positive(self) -> Array:
-        """F+: the person is decided for, the counterpart against."""
+        """Return F+: the decision is positive for the person and negative for the counterpart."""
         return self.decision > self.decision_image
 
     @property
     def negative(self) -> Array:
-        """F-: the person is decided against, the counterpart for."""
+        """Return F-: the decision is negative for the person and positive for the counterpart."""
         return self.decision < self.decision_image
 
     @property
     def either(self) -> Array:
-        """F: the two are decided otherwise."""
+        """Return F: the two decisions differ."""
         return self.decision != self.decision_image
 
     @property
     def net(self) -> int:
-        """|F+| - |F-|."""
+        """Return |F+| - |F-|."""
         return self.sizes["positive"] - self.sizes["negative"]
 
     @property
     def sizes(self) -> dict[str, int]:
-        """|F+| and |F-|, by name."""
+        """Return |F+| and |F-| by name."""
         return {name: int(getattr(self, name).sum()) for name in FLIPSETS}
 
     @property
     def eligible(self) -> dict[str, int]:
-        """How many people have the decision that members of each flipset have, by name."""
+        """Return, for each flipset, how many people have the decision that its members have."""
         favoured = int(self.decision.sum())
         return {"positive": favoured, "negative": len(self.decision) - favoured}
 
 
 def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None = None) -> tuple[Array, Array]:
-    """Compute scores and decisions h(x) of a classifier, whatever its architecture.
+    """Compute scores and decisions h(x) of a classifier of any architecture.
 
     Parameters
     ----------
     classifier : Classifier
         The classifiers of all repetitions.
     repetition : int
-        Which of them decides.
+        The repetition whose classifier decides.
     x : ndarray of shape (n, d)
         Rows of features.
     coin : ndarray of shape (n,), optional
-        Uniform in [0, 1). With it h(x) = 1 with probability P(y = 1 | x); without it h(x) is the classifier's own
-        decision.
+        Uniform in [0, 1). With a coin, h(x) = 1 with probability P(y = 1 | x). Without one, h(x) is the classifier's
+        own decision.
 
     Returns
     -------
     score : ndarray of shape (n,)
-        P(y = 1 | x) for an architecture with probabilities, and for the others what their decision compares with a
-        threshold: a predicted outcome, or the decision value of a support vector machine. One evaluation gives scores
-        and decisions where scores say decisions.
+        P(y = 1 | x) for an architecture with probabilities. For others, the number that the decision compares with a
+        threshold: a predicted outcome, or the decision value of a support vector machine. If the scores determine the
+        decisions, one evaluation gives both.
     decision : ndarray of shape (n,)
         In {0, 1}, int64.
 
     Raises
     ------
     InvalidInput
-        For coins where scores are no probabilities.
+        If coins are given and the scores are not probabilities.
 
     """
     model = architecture(classifier.architecture)
@@ -147,15 +147,15 @@ def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None
 
 
 COST = "squared_l1"
-"""The paper's, and that of the maps that the floor stands beside unless their settings say otherwise."""
+"""Cost of the paper, and default cost of the maps that are compared with the floor."""
 
 Judge = Callable[[Array, Array], tuple[Array, Array]]
-"""Features (n, d) and a coin for each person (n,) to scores and decisions, (n,) each."""
+"""Function from features (n, d) and a coin for each person (n,) to scores and decisions, (n,) each."""
 
 
 @dataclass(frozen=True)
 class Deal:
-    """People dealt into two groups: positions (n,) and (m,) among all of them."""
+    """People dealt into two groups: positions (n,) and (m,) among all people."""
 
     source: Array
     target: Array
@@ -163,49 +163,49 @@ class Deal:
 
 @dataclass(frozen=True)
 class DealtSizes:
-    """Sizes of the flipsets of B deals, (B,) each."""
+    """Flipset sizes of B deals, (B,) each."""
 
     positive: Array
     negative: Array
 
     @classmethod
     def of(cls, flips: Sequence[Flipsets]) -> DealtSizes:
-        """The sizes of each deal's flipsets."""
+        """Return the flipset sizes of each deal."""
         sizes = [[one.sizes[name] for name in FLIPSETS] for one in flips]
         return cls(*np.array(sizes, dtype=np.int64).reshape(-1, 2).T)
 
     @property
     def either(self) -> Array:
-        """How many people flip, either way."""
+        """Return how many people flip in either direction."""
         return self.positive + self.negative
 
     @property
     def net(self) -> Array:
-        """|F+| - |F-|."""
+        """Return |F+| - |F-|."""
         return self.positive - self.negative
 
     def p_value(self, sizes: Array, observed: int) -> float:
-        """The p-value of an observed size among those of the deals."""
+        """Return the p-value of an observed size against the sizes of the deals."""
         return float(monte_carlo_p(np.array([(sizes >= observed).sum()]), len(sizes))[0])
 
 
 def deals(n: int, m: int, draws: int, rng: np.random.Generator, most: int | None = None) -> list[Deal]:
-    """``draws`` ways to deal n + m people at random into n and m, of whom the first ``most`` of either are taken."""
+    """Deal n + m people at random into n and m, ``draws`` times, and keep the first ``most`` of each group."""
     dealt = [rng.permutation(n + m) for _ in range(draws)]
     return [Deal(order[:n][:most], order[n:][:most]) for order in dealt]
 
 
 def halves(people: int, most: int, draws: int, rng: np.random.Generator) -> list[Deal]:
-    """``draws`` ways to deal people at random into two groups of one size, of at most ``most`` each.
+    """Deal people at random into two groups of equal size, at most ``most`` each, ``draws`` times.
 
-    Whoever is left over is in neither.
+    People who are left over are in neither group.
     """
     side = min(people // 2, most)
     return [Deal(*np.split(rng.permutation(people)[: 2 * side], [side])) for _ in range(draws)]
 
 
 def upper(sizes: Array, alpha: float) -> float:
-    """Compute what the flipset of one more deal goes beyond with probability at most alpha.
+    """Compute the size that one more deal exceeds with probability at most alpha.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def upper(sizes: Array, alpha: float) -> float:
     Returns
     -------
     float
-        NaN where B deals are too few.
+        NaN if there are too few deals.
 
     Examples
     --------
@@ -231,9 +231,10 @@ def upper(sizes: Array, alpha: float) -> float:
 def sizes_between_halves(
     features: Array, coins: Array, transported: Array, judge: Judge, most: int, draws: int, rng: np.random.Generator
 ) -> tuple[DealtSizes, int]:
-    """Flipset sizes of each of ``draws`` deals of these people (n, d), and how many stand on each side.
+    """Return the flipset sizes of each of ``draws`` deals of these people (n, d), and the number of people on a side.
 
-    At most ``most`` on a side. Columns that are not ``transported`` (d,) stay as they are. Nobody on a side, no sizes.
+    A side has at most ``most`` people. Columns that are not ``transported`` (d,) keep their values. Without people on a
+    side there are no sizes.
     """
     dealt = halves(len(features), most, draws, rng)
     side = min(len(features) // 2, most)
@@ -249,7 +250,7 @@ def sizes_between_halves(
 
 
 def _matched(moving: Array, deal: Deal) -> Array:
-    """Exact transport: whom of the one half each person of the other gets, (side,), so that costs are least in all."""
+    """Solve exact transport: return the partner (side,) in the other half of each person, at the least total cost."""
     from scipy.optimize import linear_sum_assignment
 
     _, partner = linear_sum_assignment(cost_matrix(moving[deal.source], moving[deal.target], COST))

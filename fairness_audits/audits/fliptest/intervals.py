@@ -1,32 +1,31 @@
 r"""Intervals for the sizes of flipsets and for the lines of their transparency reports.
 
-Under one map they say how far a number would move with other people of the same population, under the same map and the
-same classifier. What other maps do to it is in :func:`over_trials`; a map that was fitted on the audited rows
-themselves would move with them, which is left out here.
+For one map, an interval says how much a number varies with other people from the same population, under the same map
+and the same classifier. :func:`over_trials` adds the variation between maps. A map fitted on the audited rows would
+vary with them too; these intervals do not include this variation.
 
-- A size is a count k among n people. Its interval is that of Clopper and Pearson (1934), all shares p that the count
-  does not refute: low and high solve P(K >= k; p) = alpha / 2 and P(K <= k; p) = alpha / 2. It covers with probability
-  1 - alpha at least, whatever n and p; nobody among n still has an upper end, n (1 - (alpha / 2)^{1/n}), near 3.7 at
-  level .95.
-- The net size is a difference of two counts of the same n people, b = |F+| and c = |F-|. Its interval is the score
+- A size is a count k among n people. Its interval is the one of Clopper and Pearson (1934), all shares p that the count
+  does not reject: low and high solve P(K >= k; p) = alpha / 2 and P(K <= k; p) = alpha / 2. For all n and p its
+  coverage is at least 1 - alpha. Even k = 0 has an upper end, n (1 - (alpha / 2)^{1/n}), near 3.7 at level .95.
+- The net size is a difference of two counts among the same n people, b = |F+| and c = |F-|. Its interval is the score
   interval of Tango (1998): all differences delta of the two shares with
 
   .. math:: |b - c - n \delta| \le z_{1-\alpha/2} \sqrt{n (2 \tilde q + \delta (1 - \delta))}, \qquad
             \tilde q = \frac{\sqrt{B^2 - 4 A C} - B}{2 A},
 
-  where A = 2 n, B = -b - c + (2 n - b + c) delta, C = -c delta (1 - delta), and q~ is the likeliest share of F- given
-  delta. At delta = 0 it is McNemar's test; where nobody flips it is n times +- z^2 / (n + z^2).
-- A mean sign is such a difference too, of the members whose feature is larger and smaller than their counterpart's.
-- A mean shift is resampled. Member i enters W_i ~ Poisson(1) times, the limit of the multinomial count of one row:
+  where A = 2 n, B = -b - c + (2 n - b + c) delta, C = -c delta (1 - delta), and q~ is the maximum-likelihood share of
+  F- given delta. At delta = 0 this is McNemar's test. If nobody flips, the interval is n times +- z^2 / (n + z^2).
+- A mean sign is such a difference too: of the members whose feature is larger, and smaller, than their counterpart's.
+- A mean shift is bootstrapped. Member i has the weight W_i ~ Poisson(1), the limit of the multinomial count of one row:
 
   .. math:: \frac{\sum_{i \in F} W_i v_i}{\sum_{i \in F} W_i}
 
-  Resamples without members are left out. The ends are quantiles, at the level Phi(-t_{1-alpha/2, k-1} sqrt(k/(k-1)))
-  that makes them as far apart as Student's for k members (Hesterberg 2015, "expanded percentiles").
+  Resamples without members are left out. The ends are quantiles at the level Phi(-t_{1-alpha/2, k-1} sqrt(k/(k-1))),
+  which makes the interval as wide as Student's for k members (Hesterberg 2015, "expanded percentiles").
 
-Members that all agree say little where there are few of them: if shifts were as often up as down, k members would all
-go one way with probability 2^{1-k}. Below the k with which that is at most alpha (:func:`fewest`) no line has an
-interval.
+If there are few members, their agreement means little. If shifts were as often up as down, k members would all go one
+way with probability 2^{1-k}. Lines have no interval below the smallest k for which this is at most alpha
+(:func:`fewest`).
 """
 
 import math
@@ -39,9 +38,9 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 WEIGHTS_AT_ONCE = 2**22
-"""Poisson weights held in memory at a time."""
+"""Number of Poisson weights held in memory at a time."""
 HALVINGS = 60
-"""Of the range of a difference of shares, [-1, 1]: to the last digit."""
+"""Number of bisection steps: enough for the last digit of a difference of shares in [-1, 1]."""
 
 Interval = tuple[float, float]
 NONE: Interval = (float("nan"), float("nan"))
@@ -49,7 +48,7 @@ NONE: Interval = (float("nan"), float("nan"))
 
 @dataclass(frozen=True)
 class SizeIntervals:
-    """Lower and upper end for |F+|, |F-| and |F+| - |F-|, in people; NaN among nobody."""
+    """Lower and upper ends for |F+|, |F-| and |F+| - |F-|, in people; NaN without people."""
 
     positive: Interval
     negative: Interval
@@ -57,9 +56,9 @@ class SizeIntervals:
 
 
 def size_intervals(positive: int, negative: int, n: int, alpha: float) -> SizeIntervals:
-    """Intervals of level 1 - alpha for flipsets of these sizes among n people.
+    """Return intervals of level 1 - alpha for flipsets of these sizes among n people.
 
-    Raises InvalidInput for sizes that are not counts of n people.
+    Raises InvalidInput if the sizes are not counts of n people.
     """
     if min(positive, negative) < 0 or positive + negative > n:
         problem = f"expected sizes of two disjoint flipsets of {n} people, found {positive} and {negative}"
@@ -73,26 +72,26 @@ def size_intervals(positive: int, negative: int, n: int, alpha: float) -> SizeIn
 
 
 def count_interval(count: int, n: int, alpha: float) -> Interval:
-    """The interval of Clopper and Pearson for the expected count k among n people."""
+    """Return the Clopper-Pearson interval for the expected count k among n people."""
     low = betaincinv(count, n - count + 1, alpha / 2) if count else 0.0
     high = betainccinv(count + 1, n - count, alpha / 2) if count < n else 1.0
     return n * float(low), n * float(high)
 
 
 def difference_intervals(more: Array, fewer: Array, n: int, alpha: float) -> tuple[Array, Array]:
-    """Tango's intervals for the difference of two shares of the same n people: counts (c,) to both ends, (c,) each."""
+    """Return Tango's intervals for the difference of two shares of n people, from counts (c,): both ends, (c,) each."""
     z = float(ndtri(1 - alpha / 2))
     low = _lower_end(more, fewer, n, z)
     return low, -_lower_end(fewer, more, n, z)
 
 
 def fewest(alpha: float) -> int:
-    r"""The members from which on a line has an interval of level 1 - alpha: the least k with 2^{1-k} <= alpha."""
+    r"""Return the fewest members k for an interval of level 1 - alpha: the least k with 2^{1-k} <= alpha."""
     return math.ceil(1 + math.log2(1 / alpha))
 
 
 def sign_intervals(signs: Array, alpha: float) -> tuple[Array, Array]:
-    """Intervals for the column means of a flipset's signs (k, c) in {-1, 0, 1}: lower and upper ends, (c,) each."""
+    """Return intervals for the column means of signs (k, c) in {-1, 0, 1}: lower and upper ends, (c,) each."""
     k, columns = signs.shape
     if k < fewest(alpha):
         return np.full(columns, np.nan), np.full(columns, np.nan)
@@ -100,7 +99,7 @@ def sign_intervals(signs: Array, alpha: float) -> tuple[Array, Array]:
 
 
 def mean_intervals(values: Array, draws: int, alpha: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Bootstrap intervals for the column means of a flipset's values (k, c): lower and upper ends, (c,) each."""
+    """Return bootstrap intervals for the column means of a flipset's values (k, c): lower and upper ends, (c,) each."""
     k, columns = values.shape
     unknown = np.full(columns, np.nan), np.full(columns, np.nan)
     if k < fewest(alpha):
@@ -120,12 +119,12 @@ def mean_intervals(values: Array, draws: int, alpha: float, rng: np.random.Gener
 
 
 def expanded(k: int, alpha: float) -> float:
-    """The level of the lower quantile that replaces alpha / 2 with k members."""
+    """Return the level of the lower quantile that replaces alpha / 2 for k members."""
     return float(ndtr(stdtrit(k - 1, alpha / 2) * math.sqrt(k / (k - 1))))
 
 
 def _lower_end(more: Array, fewer: Array, n: int, z: float) -> Array:
-    """The least difference of shares, (c,), that Tango's score does not refute, by bisection."""
+    """Return the least difference of shares, (c,), that Tango's score does not reject, by bisection."""
     b, c = more.astype(float), fewer.astype(float)
     low, high = np.full(b.shape, -1.0), (b - c) / n
     for _ in range(HALVINGS):
@@ -140,7 +139,7 @@ def _lower_end(more: Array, fewer: Array, n: int, z: float) -> Array:
 
 @dataclass(frozen=True)
 class OverTrials:
-    """``value``, the mean over the ``trials`` that have one, with the ends ``low`` and ``high``; NaN where none is."""
+    """Mean ``value`` over the ``trials`` that have one, with ends ``low`` and ``high``; NaN if there is none."""
 
     value: float
     low: float
@@ -149,30 +148,31 @@ class OverTrials:
 
 
 def over_trials(value: Array, low: Array, high: Array, shared: float, alpha: float) -> OverTrials:
-    r"""The mean of a line's values (T,) with its interval of level 1 - alpha, from the trials' own ends (T,).
+    r"""Return the mean of a line's values (T,) with its interval of level 1 - alpha, from the trials' own ends (T,).
 
-    Each trial has a map of its own. Its line is v_t = theta + m_t + e_t, where m_t is what its map (and its classifier)
-    adds and e_t what its people add. Their variances are sigma^2 and omega^2; the e_t of two trials have the
-    correlation rho, the share of people that the trials have in common: 0 where each draws its own, 1 where all audit
+    Each trial has its own map. Its value is v_t = theta + m_t + e_t, where m_t comes from its map (and its classifier)
+    and e_t from its people. Their variances are sigma^2 and omega^2. The e_t of two trials have the correlation rho,
+    the share of people that the trials have in common: 0 if each trial draws its own people, 1 if all trials audit
     everybody. The mean over the trials then has
 
     .. math:: \operatorname{Var} \bar v = \frac{\sigma^2 + (1 - \rho) \omega^2}{T} + \rho\, \omega^2,
 
-    and the first numerator is the expectation of the variance s^2 between the trials (with T - 1). With w, the mean
-    over the trials of the variances that their own intervals stand for, ((high - low) / 2 z)^2, the interval is
+    and the first numerator is the expectation of the variance s^2 between the trials (with T - 1). Each trial's
+    interval implies the variance ((high - low) / 2 z)^2. With w, the mean of these variances over the trials, the
+    interval is
 
     .. math:: \bar v \pm \sqrt{t_{1-\alpha/2, T-1}^2 A + z_{1-\alpha/2}^2 B}, \qquad
               A = \frac{\max(s^2, (1 - \rho) w)}{T}, \quad B = \rho\, w,
 
-    each variance with the quantile of its own degrees of freedom, which covers with probability 1 - alpha at least for
-    normal errors (Banerjee 1960). Degrees of freedom pooled after Satterthwaite do not: of two trials that agree by
-    luck they make many, and cover in 88 of 100 cases. The maximum keeps such trials from an interval shorter than that
-    of their people alone. Assumed: what maps and classifiers add is independent between the trials and 0 on average;
-    where trials train on rows in common, what these do to all of them alike is in no interval.
+    Each variance has the quantile of its own degrees of freedom, which gives a coverage of at least 1 - alpha for
+    normal errors (Banerjee 1960). Degrees of freedom pooled after Satterthwaite do not: they are many if two trials
+    agree by luck, and the coverage drops to 88 %. The maximum keeps such an interval from being shorter than the
+    interval over people alone. We assume that the contributions of maps and classifiers are independent between trials
+    with mean 0. If trials share training rows, no interval includes the common effect of these rows.
 
-    With T = 1 nothing is known of other maps: the interval is the trial's own, of people alone. NaN marks a trial
-    without members, or with too few for an interval; where no trial has an interval there is none. ``shared`` is rho.
-    Raises InvalidInput for arrays of unequal length and for a rho outside [0, 1].
+    With T = 1 nothing is known about other maps, and the interval is the trial's own, over people alone. NaN marks a
+    trial without members, or with too few for an interval. If no trial has an interval, there is none. ``shared`` is
+    rho. Raises InvalidInput if the arrays differ in length or rho is outside [0, 1].
     """
     if not value.shape == low.shape == high.shape or value.ndim != 1:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Which transport map finds the counterparts: named or chosen by the sample's size, with its settings, fitted."""
+"""The transport map that finds counterparts: chosen by name or by sample size, with its settings, and fitted."""
 
 import importlib
 import math
@@ -32,23 +32,23 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "batch_size": 64, "steps": 20001, "cost_weight": 1e-4, "selection": "best", "check_every": 1000, "threads": 1,
     },
 }  # fmt: skip
-"""The maps and their settings. They are the published ones, but the WGAN keeps its best measured map."""
+"""The maps and their published settings, except that the WGAN keeps its best checked map."""
 
 SMOOTH, EXACT = "entropic", "exact"
 AUTO = (SMOOTH, EXACT, "stochastic", "wgan")
-"""The maps that are tried unless one is named, from the cheapest on."""
+"""The maps tried by default, from the cheapest to the most expensive."""
 NETWORKS = ("stochastic",)
-"""Maps that need torch."""
+"""Maps that require torch."""
 MOST_PAIRS = 400_000_000
-"""An exact map of more pairs is refused: so many take a minute, and a fifth of a gigabyte."""
+"""Largest number of pairs for an exact map. At this size it takes a minute and a fifth of a gigabyte."""
 CHEAP = (SMOOTH, EXACT)
-"""Maps that are fitted to the people of a deal in half a second, so that there is a noise floor by default."""
+"""Maps that can be fitted to a deal in half a second. They have a noise floor by default."""
 MOST_DRAWS = 200
-"""So many deals at most by default."""
+"""Largest default number of deals."""
 REFITS = 10
-"""The fewest maps of which 0.9 is a share."""
+"""Default number of refits: the smallest number of maps of which 0.9 is a share."""
 REFITTED = {SMOOTH: 5000, EXACT: 1500}
-"""A cheap map is refitted on at most so many people of each group."""
+"""Largest number of people per group on which a cheap map is refitted by default."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class Kind:
     def fit(
         self, pairs: Sequence[tuple[Array, Array]], rngs: Sequence[np.random.Generator]
     ) -> tuple[list[Array], TransportMap]:
-        """A map for each pair of source (n, k) and target (m, k), fitted in one job: images (n, k), and the maps.
+        """Fit a map for each pair of source (n, k) and target (m, k) in one job; return images (n, k) and the maps.
 
-        Raises InvalidInput where a map cannot be fitted to these rows.
+        Raises InvalidInput if a map cannot be fitted to these rows.
         """
         sources, targets = (list(side) for side in zip(*pairs, strict=True))
         try:
-            # A map may know the images of the rows that it was fitted on.
+            # Some maps already have the images of the rows they were fitted on.
             if found := getattr(self.module, "fit_with_images", None):
                 maps, images = found(sources, targets, self.config, rngs)
                 return images, maps
@@ -79,10 +79,11 @@ class Kind:
         return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
 
     def extended(self, maps: TransportMap, source: Array, image: Array, rows: Array) -> Array:
-        """Images of further ``rows`` (p, k) under the one map of ``maps``, by which ``source`` (n, k) has ``image``.
+        """Return the images of further ``rows`` (p, k) under the only map in ``maps``.
 
-        A map that is defined on the fitted rows alone gives a row the image of the nearest of them, as the map of
-        Manole, Balakrishnan, Niles-Weed and Wasserman 2024, "Plugin estimation of smooth optimal transport maps", does.
+        The map sends ``source`` (n, k) to ``image``. If a map is defined only on the fitted rows, a row gets the image
+        of its nearest fitted row, as in Manole, Balakrishnan, Niles-Weed and Wasserman 2024, "Plugin estimation of
+        smooth optimal transport maps".
         """
         if getattr(self.module, "FITTED_ROWS_ONLY", False):
             return np.asarray(image[cost_matrix(rows, source, self.config.cost).argmin(axis=1)])
@@ -90,9 +91,9 @@ class Kind:
 
 
 def map_named(name: str, changes: Sequence[str]) -> Kind:
-    """Return the map of this name, with the settings ``changes`` as ``key=value`` laid over its own.
+    """Return the map of this name; ``changes``, as ``key=value``, override its settings.
 
-    Raises InvalidInput for an unknown map or setting, and for a value that the map does not take.
+    Raises InvalidInput for an unknown map or setting, and for an invalid value.
     """
     if name not in SETTINGS:
         problem = f"{advised('map', name)}: there is no such map{nearest(name, SETTINGS)}"
@@ -116,10 +117,9 @@ def map_named(name: str, changes: Sequence[str]) -> Kind:
 
 
 def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
-    """The map of ``--map``; or those of AUTO that there is room and a library for.
+    """Return the map of ``--map``, or the maps of AUTO that fit the sample size and the installed libraries.
 
-    Raises InvalidInput for a map or a setting that does not exist, and for an exact map of so many people that its fit
-    takes minutes.
+    Raises InvalidInput if a map or a setting does not exist, or if an exact map of this many people takes minutes.
     """
     name, pairs = options.map, sizes[0] * sizes[1]
     changes = options.map_setting
@@ -141,14 +141,14 @@ def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
 
 
 def null_draws(options: Settings, kind: Kind) -> int:
-    """The deals that ``--null-draws`` asks for; or enough for the level where the map is fitted so fast."""
+    """Return the number of deals: ``--null-draws``, or enough for the level if the map is fast to fit."""
     if options.null_draws is not None:
         return int(options.null_draws)
     return min(fewest_draws(options.alpha), MOST_DRAWS) if kind.name in CHEAP else 0
 
 
 def fewest_draws(alpha: float) -> int:
-    """The fewest deals B with which an adjusted p, of two tests, can be below alpha: 2 / (B + 1) < alpha.
+    """Return the fewest deals B for which an adjusted p of two tests can be below alpha: 2 / (B + 1) < alpha.
 
     >>> fewest_draws(0.05), fewest_draws(0.01)
     (40, 200)
@@ -157,7 +157,7 @@ def fewest_draws(alpha: float) -> int:
 
 
 def refits(options: Settings, kind: Kind) -> int:
-    """The maps that ``--refits`` asks for; or REFITS where the map is fitted so fast that they can be had."""
+    """Return the number of refits: ``--refits``, or REFITS if the map is fast to fit."""
     if options.refits is not None:
         return int(options.refits)
     return REFITS if kind.name in CHEAP else 0

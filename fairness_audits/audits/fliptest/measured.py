@@ -1,4 +1,4 @@
-"""What was found in one direction: numbers under the keys of the JSON, rows of the CSV files, and sentences."""
+"""The findings in one direction: numbers under the keys of the JSON, rows of the CSV files, and sentences."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ LINE = (
     *("mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "rank_mean"),
     *("mean_sign", "mean_sign_ci_low", "mean_sign_ci_high", "rank_sign"),
 )
-"""The numbers in a line of a transparency report, besides the feature's and its unit's."""
+"""The numbers in a line of a transparency report, besides the feature and its unit."""
 
 
 def result(side: DirectionResult, space: Space, alpha: float) -> dict[str, Any]:
@@ -66,10 +66,10 @@ def result(side: DirectionResult, space: Space, alpha: float) -> dict[str, Any]:
 
 
 def noise(null: DealtSizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
-    """The flipsets of dealt groups, and whether the observed ones are larger, in number or in net, at level alpha.
+    """Return the flipsets of dealt groups, and whether the observed flipsets are larger at level alpha.
 
-    The two p-values are corrected for being two (Bonferroni) in those that are called adjusted, by which ``beyond`` is
-    decided: None where so few deals could never show it.
+    There are two tests, of the number of people and of the net size. The adjusted p-values are Bonferroni-corrected for
+    the two tests. They decide ``beyond``, which is None if there are too few deals to reject.
     """
     n = len(flips.decision)
     p_either = null.p_value(null.either, sum(flips.sizes.values()))
@@ -90,7 +90,7 @@ def noise(null: DealtSizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
 
 
 def refitted(refits: Refits) -> dict[str, Any]:
-    """How many people flip in the stated share of the refitted maps at least, in any of them, and in each."""
+    """Return how many people flip in the stated share of the refitted maps or more, in any map, and in each map."""
     sizes = refits.sizes
     return {
         "maps": len(refits.image_decisions),
@@ -103,11 +103,11 @@ def refitted(refits: Refits) -> dict[str, Any]:
 
 
 def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
-    """The lines of a transparency report, from the largest mean shift down; features that do not move come last.
+    """Return the lines of a transparency report, by decreasing mean shift; features that do not move come last.
 
     ``mean_shift_standing`` and ``mean_sign_standing`` are
-    :func:`~fairness_audits.audits.fliptest.transparency.standing`, None for features that do not move and for the lines
-    of nobody.
+    :func:`~fairness_audits.audits.fliptest.transparency.standing`. They are None for features that do not move and for
+    empty flipsets.
     """
 
     def standing_of(kind: str, j: int) -> str | None:
@@ -150,7 +150,7 @@ def sentence(found: Mapping[str, Any]) -> str:
 
 
 def held_sentence(refits: Mapping[str, Any] | None) -> str:
-    """Whose flips hold when the map is fitted again; nothing where it was not."""
+    """Return whose flips hold when the map is refitted; empty if it was not refitted."""
     if refits is None:
         return ""
     held, ever = refits["held"], refits["ever"]
@@ -165,13 +165,13 @@ def held_sentence(refits: Mapping[str, Any] | None) -> str:
 
 
 def flipsets(sides: Sequence[DirectionResult]) -> pd.DataFrame:
-    """One row for each person who flips: who it is, the decisions about both, and the features of both.
+    """Return one row for each person who flips: who it is, the decisions about both, and the features of both.
 
-    The counterpart's features stand under their own names in their own units, so that a row can be given to the model
-    again; the person's follow as ``audit_own_NAME``. The audit's columns begin with ``audit_``, and a feature of the
-    same name has ``(input)`` behind it. ``audit_counterpart_row`` is empty where a counterpart is no person of the
-    file. ``audit_share`` is the share of the refitted maps in which the person flips, and ``audit_holds`` whether that
-    is the stated one.
+    The counterpart's features have their own names and units, so you can pass a row to the model again. The person's
+    features follow as ``audit_own_NAME``. The audit's columns begin with ``audit_``; a feature of the same name gets
+    the suffix ``(input)``. ``audit_counterpart_row`` is empty if the counterpart is not a person in the file.
+    ``audit_share`` is the share of the refitted maps in which the person flips, and ``audit_holds`` says whether it
+    reaches the stated share.
     """
     parts = []
     for side in sides:
@@ -207,10 +207,10 @@ def flipsets(sides: Sequence[DirectionResult]) -> pd.DataFrame:
 
 
 def everybody(sides: Sequence[DirectionResult]) -> pd.DataFrame:
-    """One row for each person of the source group: the decisions about them and their counterparts in all maps.
+    """Return one row for each person of the source group: the decisions about them and their counterparts in all maps.
 
-    ``counterparts_positive`` counts the refitted maps in which the counterpart is decided positively, ``share`` is that
-    of the maps in which the person flips.
+    ``counterparts_positive`` is the number of refitted maps in which the counterpart has a positive decision. ``share``
+    is the share of the maps in which the person flips.
     """
     parts = []
     for side in sides:
@@ -230,7 +230,7 @@ def everybody(sides: Sequence[DirectionResult]) -> pd.DataFrame:
 
 
 def transparency(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Every line of every report, those of the JSON, in the order of the ranks."""
+    """Return every line of every report in the JSON, in the order of the ranks."""
     return pd.DataFrame(
         [
             {

@@ -29,22 +29,22 @@ from fairness_audits.values import Array
 
 WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"
 HALF = 0.5
-"""Where probabilities are cut unless --threshold says otherwise."""
+"""Default threshold on probabilities."""
 TORCH = ("network", "quantised")
 DECISION, PROBABILITY, SCORE = "decision", "probability", "score"
 TWO_CLASSES: Mapping[str, int] = {"0": 0, "1": 1, "-1": 0, "False": 0, "True": 1}
-"""The places of two classes that a model does not name, by what its predict calls them."""
+"""Indices of two classes that the model does not name, keyed by the output of its predict."""
 
 
 @dataclass(frozen=True)
 class Decider:
-    """Scores and decisions: by the model's own predict, else 1 where the score is at least ``threshold``.
+    """Scores and decisions: from the model's own predict, or 1 if the score is at least ``threshold``.
 
-    ``kind`` says what the scores are; ``columns`` is how many the model returns (0: one number a row), ``positive`` the
-    one of the class that is decided positively, ``named`` so where it has a name. Of more than two, where no threshold
-    was given, the score is the probability of that class less the largest of another: at least 0 where the class is
-    the likeliest. ``classes`` are the places of the classes that predict returns; None where the threshold decides.
-    Scores and threshold are compared in the ``precision`` of the model's outputs.
+    ``kind`` says what the scores are. ``columns`` is the number of columns that the model returns (0: one number per
+    row), ``positive`` the index of the positive class, and ``named`` its name if it has one. With more than two classes
+    and no threshold, the score is the probability of the positive class minus the largest other probability. It is at
+    least 0 if the positive class is the most likely. ``classes`` are the indices of the classes that predict returns,
+    None if the threshold decides. Scores and threshold are compared in the ``precision`` of the model's outputs.
     """
 
     raw: Model
@@ -60,15 +60,15 @@ class Decider:
 
     @property
     def output(self) -> str:
-        """What the scores are, in words."""
+        """Return a description of the scores."""
         of = "" if self.named is None else f" of class {self.named}"
         logits = ", from logits" if self.logits else ""
         return f"{self.kind}{of}{logits}{' against the likeliest other' if self.likeliest else ''}"
 
     def scores(self, frame: pd.DataFrame) -> Array:
-        """The scores (n,) of counterparts, indexed by whose they are.
+        """Return the scores (n,) of counterparts, indexed by their people.
 
-        Raises InvalidInput where the model fails on them or returns something else than for the people themselves.
+        Raises InvalidInput if the model fails on counterparts or returns another shape for them than for people.
         """
         output = checked(self.raw, frame, "counterpart")
         if (output.shape[1] if output.ndim == 2 else 0) != self.columns:
@@ -77,9 +77,9 @@ class Decider:
         return self.score_of(output)
 
     def score_of(self, output: Array) -> Array:
-        """What the model returned, (n,) or (n, K), as scores (n,)."""
+        """Convert the model's output, (n,) or (n, K), to scores (n,)."""
         if not self.columns:
-            # One number is of the second class.
+            # A single number is the score of the second class.
             if self.positive == 1:
                 return output
             return -output if self.kind == SCORE else 1 - output
@@ -88,9 +88,9 @@ class Decider:
         return np.asarray(own - np.delete(p, self.positive, axis=1).max(axis=1) if self.likeliest else own)
 
     def decisions(self, frame: pd.DataFrame, scores: Array | None = None) -> Array:
-        """Decisions (n,) in {0, 1} about rows of the model's inputs, whose ``scores`` (n,) may be known already.
+        """Return decisions (n,) in {0, 1} about rows of the model's inputs; pass their ``scores`` (n,) if known.
 
-        Raises InvalidInput where the model fails on them or predicts something else than for the people themselves.
+        Raises InvalidInput if the model fails on the rows or predicts classes that it did not predict for people.
         """
         if self.classes is None:
             return self.cut(self.scores(frame) if scores is None else scores)
@@ -105,17 +105,17 @@ class Decider:
         return (placed(found, self.classes) == self.positive).astype(np.int64)
 
     def cut(self, scores: Array) -> Array:
-        """Which scores (n,) reach the threshold, in {0, 1}."""
+        """Return 1 for scores (n,) that reach the threshold, otherwise 0."""
         assert self.threshold is not None
         return decided(np.asarray(scores).astype(self.precision), self.threshold)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The model, its ``scores`` and ``decisions`` (n,) of all audited rows.
+    """The model with its ``scores`` and ``decisions`` (n,) on all audited rows.
 
-    ``otherwise`` counts the rows in which the model's own predict and the cut of its scores differ, None where the
-    model has one of them alone.
+    ``otherwise`` counts the rows in which the model's own predict and its thresholded scores disagree. It is None if
+    the model has only one of them.
     """
 
     model: Decider
@@ -125,7 +125,7 @@ class Trial:
 
 
 def of_frames(model: Model, computing: Computing, path: str) -> Model:
-    """The model as a function of a data frame of its inputs, which it cannot change; a network in blocks of rows."""
+    """Return the model as a function of a data frame that it cannot change; a network runs in blocks of rows."""
 
     def of_network(frame: pd.DataFrame) -> Any:
         import torch
@@ -152,15 +152,15 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
 
 
 def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Trial:
-    """The model after a trial on all audited rows.
+    """Return the model after a trial on all audited rows.
 
-    Raises InvalidInput where it fails, returns another shape or values that are not finite, where rows influence each
-    other or chance decides, where it names a single class, and where its numbers are neither decisions nor
-    probabilities, it has no predict and no threshold was given.
+    Raises InvalidInput if the model fails, returns another shape or values that are not finite, names a single class,
+    or if its outputs are random or depend on other rows. Also raises it if the outputs are neither decisions nor
+    probabilities and there is neither a predict nor a threshold.
     """
     source = Source(path, frame)
     if raw.kind in TORCH:
-        numeric(source, list(frame))  # says which columns are text; any other failure is the network's
+        numeric(source, list(frame))  # reports text columns; any other failure comes from the network
     try:
         found = answered(raw, frame, "row")
         output = found.astype(np.float64)
@@ -211,9 +211,9 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
 
 
 def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mapping[str, int] | None:
-    """The places among the model's outputs of the classes that its predict returns; None where these are scores.
+    """Return the output indices of the classes that predict returns, or None if predict returns scores.
 
-    Raises InvalidInput for classes that the model does not name, where they decide.
+    Raises InvalidInput if predict decides and returns classes that the model does not name.
     """
     if fractional(found):
         return None
@@ -221,7 +221,7 @@ def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mappi
     itself = {level_name(value): place for place, value in enumerate(raw.classes)}
     listed_by_user = {name: place for place, name in enumerate(options.classes or ())}
     unnamed = {str(place): place for place in range(columns)} if columns > 2 else TWO_CLASSES
-    # The value of the label that the model calls class 1; 0 and 1 are numbers of the classes.
+    # The label value of the model's class 1. The values 0 and 1 already are class numbers.
     first = options.positive if columns <= 2 and not set(names) <= {"0", "1"} and options.positive in names else None
     stated = {name: int(name == first) for name in names} if first else {}
     for known in [itself] if itself else [listed_by_user, stated, unnamed]:
@@ -239,24 +239,24 @@ def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mappi
 
 
 def predicted(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
-    """The classes (n,) that the model decides on by itself."""
+    """Return the classes (n,) that the model's own predict returns."""
     assert raw.predict is not None
     return classes_by(raw.predict, frame, row_form(frame.columns, unit))
 
 
 def names_in(found: Array) -> list[str]:
-    """The names of the classes in (n,)."""
+    """Return the names of the classes in (n,)."""
     return list(dict.fromkeys(map(level_name, pd.unique(found.ravel()).tolist())))
 
 
 def placed(found: Array, classes: Mapping[str, int]) -> Array:
-    """Classes (n,) as their places."""
+    """Return classes (n,) as their indices."""
     codes, values = pd.factorize(found)
     return np.array([classes[level_name(value)] for value in values.tolist()])[codes]
 
 
 def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | None]:
-    """The place among the model's outputs of the class that is decided positively, and its name where it has one."""
+    """Return the output index of the positive class, and its name if it has one."""
     names = list(options.classes or map(level_name, raw.classes))
     if len(raw.classes) == 1:
         raise InvalidInput(
@@ -270,7 +270,7 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
     if options.positive in names:
         return names.index(options.positive), options.positive
-    # Of a model of 0 and 1, --positive is about the label, which names them otherwise.
+    # If the model predicts 0 and 1, --positive refers to the label, whose values have other names.
     of_label = options.label is not None and len(names) == 2 and set(names) <= set(TWO_CLASSES)
     if columns > 2 or (names and options.positive is not None and not of_label):
         raise InvalidInput(
@@ -286,12 +286,12 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
 
 
 def checked(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
-    """What the model returns for the rows, as finite float64 numbers (n,) or (n, K)."""
+    """Evaluate the model on the rows; return finite float64 numbers (n,) or (n, K)."""
     return answered(raw, frame, unit).astype(np.float64)
 
 
 def answered(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
-    """What the model returns for the rows, as finite numbers (n,) or (n, K) in their own precision."""
+    """Evaluate the model on the rows; return finite numbers (n,) or (n, K) in their own precision."""
     form = row_form(frame.columns, unit)
     output = array_of(raw.evaluate, frame, form)
     check_finite(output, frame.index, form)

@@ -1,4 +1,4 @@
-"""Whose rows are mapped to whose, and the space in which their counterparts are sought."""
+"""The two groups of a map, and the space in which their counterparts are found."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,17 +17,17 @@ from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.values import Array
 
 LEAST_ROWS = 20
-"""With fewer rows in a group there is no distribution to map to."""
+"""Fewest rows in a group. Smaller groups are not a distribution to map to."""
 MOST_LEVELS = 100
-"""A column of text with more levels than this is a name or an identifier, not a category."""
+"""Largest number of levels in a category. A text column with more levels is a name or an identifier."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """``level`` is the group's name; ``features`` its rows' model inputs, indexed by their number in the file.
+    """One group: ``level`` is its name, ``features`` are its rows of model inputs, indexed by their row in the file.
 
-    ``ids`` (n,) are the rows' values in the column of ``--id``, None without one; ``label`` (n,) their true classes 0
-    and 1, None where they are not known.
+    ``ids`` (n,) are the values in the column of ``--id``, None without this option. ``label`` (n,) are the true classes
+    0 and 1, None if they are unknown.
     """
 
     level: str
@@ -37,15 +37,15 @@ class Group:
 
     @property
     def rows(self) -> Array:
-        """The rows' numbers in the file, counted from 0."""
+        """Return the rows' numbers in the file, counted from 0."""
         return self.features.index.to_numpy()
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The group that is mapped and the group that it is mapped to.
+    """The source group, which is mapped, and the target group.
 
-    ``left_out`` counts the file's other rows by reason; ``label_levels`` say what the label's 0 and 1 stand for.
+    ``left_out`` counts the other rows of the file by reason. ``label_levels`` are the label values coded as 0 and 1.
     """
 
     source: Group
@@ -55,9 +55,9 @@ class Groups:
 
 
 def read_groups(data: Source, options: Settings) -> Groups:
-    """The two groups that are asked for.
+    """Return the two requested groups.
 
-    Raises InvalidInput for columns and levels that do not exist, columns with two parts, and groups of too few rows.
+    Raises InvalidInput for columns and levels that do not exist, columns with two roles, and groups with too few rows.
     """
     table, path = data.table, data.name
     apart = () if options.id is None else (options.id,)
@@ -132,10 +132,10 @@ def read_groups(data: Source, options: Settings) -> Groups:
 
 
 def places_by_content(table: pd.DataFrame, features: Sequence[str]) -> Array:
-    """The place (n,) of each row in an order by what the rows hold, which the order of rows and columns is no part of.
+    """Return the position (n,) of each row in an order that does not depend on the order of rows and columns.
 
-    Rows are ordered by their features, column by column in the order of the names, and rows with the same features by
-    their other columns. Only rows that are equal in all keep their order.
+    The order is by feature, column by column in the order of the names, then by the other columns. Only rows that are
+    equal in all columns keep their order.
     """
     others = [name for name in table.columns if name not in features]
     order = np.lexsort([_codes(table[name]) for name in [*sorted(features), *sorted(others)]][::-1])
@@ -145,18 +145,18 @@ def places_by_content(table: pd.DataFrame, features: Sequence[str]) -> Array:
 
 
 def _codes(column: pd.Series) -> Array:
-    """Numbers (n,) in the order of the values: numbers by size, all else by its text."""
+    """Return numbers (n,) in the order of the values: numbers by size, other values by their text."""
     if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        values = np.array([str(value) for value in column.tolist()], dtype=object)  # missing values too
+        values = np.array([str(value) for value in column.tolist()], dtype=object)  # includes missing values
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
 def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[str, str] | None]:
-    """The true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None where not known.
+    """Return the true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None if unknown.
 
-    Raises InvalidInput where they are needed and not known.
+    Raises InvalidInput if the classes are needed and unknown.
     """
     label = np.full(len(data.table), -1)
     if options.label is None:
@@ -177,15 +177,15 @@ def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[
 
 
 def space_of(groups: Groups, options: Settings, path: str) -> Space:
-    """The space of the two groups' rows.
+    """Return the space of the two groups' rows.
 
-    Raises InvalidInput for values that are infinite, columns that are neither numbers nor categories, and where nothing
-    is left to be mapped.
+    Raises InvalidInput for infinite values, for columns that are neither numbers nor categories, and if nothing is left
+    to map.
     """
     ordered = pd.concat([groups.source.features, groups.target.features])
-    frame = ordered.sort_index()  # in which messages name rows
+    frame = ordered.sort_index()  # messages refer to rows in this order
     check_columns(frame, options.categorical, "--categorical", "the model's input")
-    texts = ("O", "U", "S", "b")  # kinds of objects, text, and true and false
+    texts = ("O", "U", "S", "b")  # NumPy kinds of objects, text and booleans
     categories = [
         name
         for name, kind in frame.dtypes.items()
@@ -197,7 +197,7 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
     numbers = [name for name in frame.columns if name not in categories]
     source = Source(path, frame)
     values = numeric(source, numbers, True, "numbers or text") if numbers else np.zeros((len(frame), 0))
-    values = values[frame.index.get_indexer(ordered.index)]  # sums are rounded alike in any order of the rows
+    values = values[frame.index.get_indexer(ordered.index)]  # rounding must not depend on the row order
     measured = units(values, numbers, options.standardize)
     inputs = []
     for name in frame.columns:
@@ -228,11 +228,12 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
             inputs.append(Input(f"{name} is {MISSING}", levels=pd.Series([False, True]), gap_of=name))
     still = Space(tuple(inputs), np.arange(0), measured.standardized)
     sides = [still.points(group.features) for group in (groups.source, groups.target)]
-    # A category moves as a whole, a number with its gaps, where it varies within at least one of the groups.
+    # An input moves if it varies within at least one group. A category moves as a whole, a number together with its
+    # gaps.
     varies = np.any([np.ptp(points, axis=0) > 0 for points in sides], axis=0)
     owner = np.array([one.gap_of or one.name for one in inputs for _ in one.labels])
     moving = np.flatnonzero(np.isin(owner, owner[varies]))
-    moving = moving[np.argsort(np.array(still.labels)[moving], kind="stable")]  # costs too, in any order of the columns
+    moving = moving[np.argsort(np.array(still.labels)[moving], kind="stable")]  # nor on the column order
     if not len(moving):
         raise InvalidInput(
             f"{path}: every feature is the same in all rows of {groups.source.level} and in all rows of "

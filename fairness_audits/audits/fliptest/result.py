@@ -50,7 +50,7 @@ LINES = (
     f"{NOISE.capitalize()}: the interval covers 0, or there is none. A shift that stands out may be the whole "
     "group's."
 )
-"""What a line of a transparency report says."""
+"""Legend of a line in a transparency report."""
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
   is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
@@ -69,7 +69,7 @@ balanced_accuracy > 0.5: The model's balanced accuracy is {{value:.3f}}, no bett
 COUNT = fixed(0)
 FIGURES = "fairness_audits.audits.fliptest.figures"
 Entry = Mapping[str, Any]
-# From where on a caveat is due.
+# Conditions and texts of the caveats.
 CAVEATS = """
 flips_are_to_be_read: A flip is not yet discrimination: the features in which a flipset differs from its counterparts
   may justify the difference, or be what is unjust about it. FlipTest says who to look at, and where.
@@ -107,7 +107,7 @@ read_as_probabilities: All outputs lie between 0 and 1: they were read as probab
 
 
 def from_files(settings: Settings) -> Result:
-    """Read, check, map, ask the model, compare. Raises InvalidInput for everything that the user can correct."""
+    """Run the audit from its settings. Raises InvalidInput for everything that the user can correct."""
     source = Source.read(settings.data, **settings.some("text", "missing", "separator"))
     computing = Computing(settings.device, settings.dtype)
     with load_model(settings.predict, settings.trust_pickle, computing, "--predict", WANTED) as model:
@@ -115,7 +115,7 @@ def from_files(settings: Settings) -> Result:
 
 
 def audited(settings: Settings, source: Source, model: Model) -> Result:
-    """Map the one group to the other, ask the model about people and counterparts, say what follows."""
+    """Map one group to the other, evaluate the model on people and counterparts, and build the result."""
     named = named_as(model.columns, source.table)
     check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
     if not settings.features:
@@ -184,7 +184,7 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
 
 
 def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
-    """Of the first direction, in which ``decisions`` (1 or 2) were made about people and counterparts."""
+    """Return the verdict on the first direction; ``decisions`` (1 or 2) is the number of different decisions in it."""
     first, floor = facts["results"][0], facts["results"][0]["noise"]
     nobody = not any(flipset["size"] for flipset in first["flipsets"].values())
     draws = 0 if floor is None else floor["draws"]
@@ -214,7 +214,7 @@ def _sections(
     alpha = settings.alpha
     yield words.tested(Settings, stated(settings), dict(_tested(facts, settings)))
     for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
-        # The sentence of the first direction is the verdict above.
+        # The verdict above already contains the sentence of the first direction.
         said = (Text(entry["sentence"]),) if number else ()
         parts = (*said, *_counts(entry, alpha), *_explained(side, entry, space, alpha))
         yield Section(f"From {entry['source']} to {entry['target']}", parts)
@@ -253,7 +253,7 @@ def _tested(facts: Mapping[str, Any], settings: Settings) -> Iterator[tuple[str,
 
 
 def _counts(found: Entry, alpha: float) -> Iterator[Table]:
-    """Who is decided positively, and the sizes of the flipsets."""
+    """Return the section on positive decisions and flipset sizes."""
     decided, floor = found["positives"], found["noise"]
     counts = (
         (found["source"], found["n_source"], decided["source"]),
@@ -304,11 +304,11 @@ def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) 
 
 
 def _report(report: Sequence[Entry]) -> Table:
-    """All lines of a transparency report; features that the map does not move have no rank."""
+    """Return all lines of a transparency report; features that the map does not move have no rank."""
     shift = fixed(2, "+")
 
     def own(entry: Entry, key: str) -> float | None:
-        """A number of the report in the feature's own unit."""
+        """Return a number of the report in the feature's own unit."""
         return None if entry[key] is None else entry[key] * entry["unit"]
 
     def interval(entry: Entry) -> str:
@@ -330,14 +330,14 @@ def _report(report: Sequence[Entry]) -> Table:
 
 
 def unread_label(source: Source, groups: Groups, settings: Settings) -> dict[str, Any]:
-    """The condition that true classes are given, but nothing says which of them is 1."""
+    """Return the condition that true classes are given but nothing says which value is 1."""
     if settings.label is None or groups.label_levels is not None:
         return {}
     return {"unread_label": {"values": listed(in_order(source.table[settings.label].dropna().unique()), SHOWN)}}
 
 
 def read_as(trial: Trial) -> dict[str, Any]:
-    """How the model's outputs were read, for the JSON; there is no threshold where the model's own predict decides."""
+    """Return how the model's outputs were read, for the JSON; there is no threshold if predict decides."""
     model = trial.model
     return {
         "output": model.output,

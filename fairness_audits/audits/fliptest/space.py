@@ -1,6 +1,6 @@
-"""The space in which counterparts are sought: numbers in comparable units, categories as indicators.
+"""The space in which counterparts are found: numbers in comparable units, categories as indicators.
 
-Points of it are what a transport map sees of a data frame, and become rows of a data frame again.
+A transport map sees a data frame as points of this space. Points can be converted back to rows of a data frame.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ MISSING = "missing"
 class Input:
     """An input of the model as p columns of the space.
 
-    A number is z = (x - shift) / scale in one column; it may take the two values of a ``pair`` alone, or ``whole``
-    numbers. A category has ``levels``: of two (or one), a single column, 0 or 1; of more, a column for each, 1 where it
-    is this one. The ``weight`` makes the L1 distance between two different categories 1 in both cases.
+    A number is z = (x - shift) / scale in one column. It may be restricted to the two values of a ``pair`` or to
+    ``whole`` numbers. A category has ``levels``. One or two levels are a single column, 0 or 1; more levels are one
+    indicator column each. The ``weight`` makes the L1 distance between two different categories 1 in both cases.
 
-    A missing category is one more level. A missing number, which no distance has a value at, is at ``fill``, and a
-    further input of levels False and True, the ``gap_of`` the number's column, says that it is missing.
+    A missing category is one more level. A missing number is replaced by ``fill``, because no distance is defined for
+    it. A further input with levels False and True, the ``gap_of`` the number's column, marks the missing values.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Input:
 
     @property
     def indicators(self) -> bool:
-        """Whether it has a column for each level."""
+        """Return whether the input has one column for each level."""
         return self.levels is not None and len(self.levels) > 2
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the columns are called in results."""
+        """Return the names of the columns in results."""
         if self.levels is None or self.gap_of:
             return (self.name,)
         shown = (self.levels if self.indicators else self.levels.iloc[-1:]).tolist()
@@ -52,16 +52,16 @@ class Input:
 
     @property
     def weight(self) -> float:
-        """What the columns are multiplied by for a map."""
+        """Return the factor on the columns for a map."""
         return 0.5 if self.indicators else 1.0
 
     @property
     def snaps(self) -> bool:
-        """Whether it takes some values only."""
+        """Return whether only some values are possible."""
         return self.levels is not None or self.pair is not None or self.whole
 
     def encoded(self, values: pd.Series) -> Array:
-        """Values (n,) as (n, p)."""
+        """Encode values (n,) as (n, p)."""
         if self.levels is None:
             z = (values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None] - self.shift) / self.scale
             return np.where(np.isnan(z), self.fill, z)
@@ -69,7 +69,7 @@ class Input:
         return (code == np.arange(len(self.levels)) if self.indicators else code).astype(np.float64)
 
     def decoded(self, block: Array) -> pd.Series:
-        """Columns (n, p) as values of the input, in its own type: the nearest that it can take."""
+        """Decode columns (n, p) to the nearest possible values of the input, in its own type."""
         if self.levels is not None:
             binary = (block[:, 0] > 0.5) & (len(self.levels) > 1)
             code = block.argmax(axis=1) if self.indicators else binary.astype(np.int64)
@@ -81,8 +81,10 @@ class Input:
         return pd.Series(np.round(values) + 0.0 if self.whole else values)
 
     def snapped(self, block: Array, target: Array) -> Array:
-        """Finite columns (n, p) of values that the input can take: of numbers the nearest whole ones, of categories
-        and pairs those that give each the share that it has in the ``target`` (m, p).
+        """Replace finite columns (n, p) by possible values of the input.
+
+        Numbers become the nearest whole numbers. Categories and pairs have the shares that they have in the ``target``
+        (m, p).
         """
         if self.indicators:
             return np.eye(block.shape[1])[levels_in_shares(block, target.mean(axis=0))]
@@ -96,10 +98,10 @@ class Input:
 
 @dataclass(frozen=True)
 class Space:
-    """The model's inputs as d columns; rows of both groups are points (n, d) in it.
+    """The model's inputs as d columns; rows of both groups are points (n, d).
 
-    Two different categories, and two values 0 and 1, are at L1 distance 1 of each other for a map. ``moving`` (k,) are
-    the columns that a map moves, in the order of their names; in all others each group has a single value.
+    For a map, two different categories, or the values 0 and 1, are at L1 distance 1. ``moving`` (k,) are the columns
+    that a map moves, in the order of their names. In all other columns each group has a single value.
     """
 
     inputs: tuple[Input, ...]
@@ -108,7 +110,7 @@ class Space:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The names of the d columns, all different: numbers have their own."""
+        """Return the names of the d columns, all different; numbers keep their own names."""
         taken = {one.name for one in self.inputs if one.levels is None}
         labels: list[str] = []
         for one in self.inputs:
@@ -120,61 +122,61 @@ class Space:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the model's inputs."""
+        """Return the columns of the model's inputs."""
         return tuple(one.name for one in self.inputs if not one.gap_of)
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """The columns of the model's inputs in which values are missing."""
+        """Return the columns of the model's inputs with missing values."""
         category = (one.name for one in self.inputs if one.levels is not None and one.levels.isna().any())
         return (*category, *(one.gap_of for one in self.inputs if one.gap_of))
 
     def each(self, of: str) -> Array:
-        """An attribute of its input for each column, (d,): one unit (``scale``) and zero (``shift``) in the file's."""
+        """Return an input attribute for each column, (d,): ``scale`` is one unit and ``shift`` zero in file units."""
         return np.array([getattr(one, of) for one in self.inputs for _ in one.labels])
 
     @property
     def snapping(self) -> tuple[str, ...]:
-        """The inputs that :meth:`snapped` changes, as long as a map moves them."""
+        """Return the inputs that :meth:`snapped` changes, provided that a map moves them."""
         return tuple(one.name for one in self.inputs if one.snaps and (one.gap_of or one.name) not in self.unmoved)
 
     @property
     def unmoved(self) -> tuple[str, ...]:
-        """The columns of the model's inputs that no map moves: each group has one value."""
+        """Return the columns of the model's inputs that no map moves, because each group has a single value."""
         moved = set(np.repeat(np.arange(len(self.inputs)), [len(one.labels) for one in self.inputs])[self.moving])
         return tuple(one.name for place, one in enumerate(self.inputs) if place not in moved and not one.gap_of)
 
     def points(self, frame: pd.DataFrame) -> Array:
-        """Rows of the model's inputs as points (n, d)."""
+        """Convert rows of the model's inputs to points (n, d)."""
         return np.hstack(
             [one.encoded(frame[one.gap_of].isna() if one.gap_of else frame[one.name]) for one in self.inputs]
         )
 
     def prepared(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Rows of a file as the model sees them, people and counterparts alike: numbers are float64."""
+        """Convert rows of a file to the model's input types, for people and counterparts alike: numbers are float64."""
         return frame.astype({one.name: np.float64 for one in self.inputs if one.levels is None})
 
     def frame(self, points: Array) -> pd.DataFrame:
-        """Points (n, d) as rows of the model's inputs."""
+        """Convert points (n, d) to rows of the model's inputs."""
         made: dict[str, pd.Series] = {}
-        for one, block in self._blocks(points):  # the gaps of a column follow it
+        for one, block in self._blocks(points):  # a column's gaps come after it
             values = one.decoded(block)
             made[one.gap_of or one.name] = made[one.gap_of].mask(values) if one.gap_of else values
         return pd.DataFrame(made)
 
     def snapped(self, points: Array, target: Array) -> Array:
-        """Finite points (n, d) with whole numbers that exist, and categories in the shares of the ``target`` (m, d)."""
+        """Snap finite points (n, d) to possible numbers, and to categories in the shares of ``target`` (m, d)."""
         sides = zip(self._blocks(points), self._blocks(target), strict=True)
         found = np.hstack([one.snapped(block, other) for (one, block), (_, other) in sides])
-        # What is missing has no number.
+        # A missing value has no number.
         return self.points(self.frame(found)) if any(one.gap_of for one in self.inputs) else found
 
     def to_map(self, points: Array) -> Array:
-        """Points (n, d) as a map sees them, (n, k)."""
+        """Convert points (n, d) to the columns that a map sees, (n, k)."""
         return np.asarray((points * self.each("weight"))[:, self.moving])
 
     def from_map(self, images: Array, unmoved: Array) -> Array:
-        """Images (n, k) as points (n, d); ``unmoved`` (d,) has the values of all other columns."""
+        """Convert images (n, k) to points (n, d); the other columns take their values from ``unmoved`` (d,)."""
         points = np.repeat(unmoved[None, :], len(images), axis=0)
         points[:, self.moving] = images / self.each("weight")[self.moving]
         return points
@@ -185,5 +187,5 @@ class Space:
 
 
 def _index(values: pd.Series) -> pd.Index:
-    """Values to look up, in which all that is missing is alike."""
+    """Return lookup keys for values, with one key for everything that is missing."""
     return pd.Index(values.astype(object).where(values.notna(), np.nan).tolist(), dtype=object)

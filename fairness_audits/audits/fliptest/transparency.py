@@ -1,12 +1,12 @@
-r"""Transparency reports: in which features the members of a flipset differ from their counterparts.
+r"""Transparency reports: the features in which the members of a flipset differ from their counterparts.
 
 .. math:: \frac{1}{|F^\star|} \sum_{x \in F^\star} (x - G(x)), \qquad
           \frac{1}{|F^\star|} \sum_{x \in F^\star} \operatorname{sign}(x - G(x)), \qquad \star \in \{+, -\}
 
-Each gives a ranking of the features, by absolute value. A mean shift is ranked in units that features share: those of
-the model where it sees standardised features, as in most of the paper's studies; else in the ``units`` that are given.
-Beyond the paper are intervals (``fairness_audits.audits.fliptest.intervals``), and a word for each line that follows
-from its interval, its :func:`standing`. Source: Black et al. 2020, Definition 2.
+Each statistic ranks the features by absolute value. Mean shifts are ranked in units that the features share. These are
+the model's units if it sees standardised features, as in most of the paper's studies. Otherwise they are the ``units``
+that you pass. Beyond the paper, each line has intervals (``fairness_audits.audits.fliptest.intervals``) and a word that
+follows from its interval, its :func:`standing`. Source: Black et al. 2020, Definition 2.
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,10 @@ STANDS_OUT: Standing = "stands out"
 class TransparencyReport:
     """One line for each of d features, (d,) each; all NaN for an empty flipset.
 
-    ``mean_shift`` and ``mean_sign``: the two vectors of Definition 2, x - G(x), with intervals; shifts as the features
-    are. ``rank_mean`` (of the shift over its unit) and ``rank_sign``: 1 for the largest absolute value, ties share the
-    smaller rank, NaN for features that are no line of the report. ``feature_mean``: the members' mean of x.
+    ``mean_shift`` and ``mean_sign`` are the two vectors of Definition 2, of x - G(x), with intervals. Shifts are in the
+    features' own units. ``rank_mean`` (of the shift over its unit) and ``rank_sign`` are 1 for the largest absolute
+    value. Ties share the smaller rank; features that are not lines of the report have NaN. ``feature_mean`` is the
+    members' mean of x.
     """
 
     mean_shift: Array
@@ -53,12 +54,12 @@ def transparency_report(
     lines: Array | None = None,
     units: Array | None = None,
 ) -> TransparencyReport:
-    """The report of one flipset: features and images (n, d) of the whole group, its ``members`` (n,) bool.
+    """Compute the report of one flipset from features and images (n, d) of the whole group and ``members`` (n,) bool.
 
-    Intervals have level 1 - ``alpha``, those of mean shifts from ``bootstraps`` resamples. ``lines`` (d,) bool says
-    which features are ranked; None for all. A feature that defines the group changes for everyone, and is better left
-    out. ``units`` (d,) are what shifts are ranked in; None for the features' own. Raises InvalidInput for unequal
-    shapes, for values that are not finite and for units that are not positive.
+    Intervals have level 1 - ``alpha``; intervals of mean shifts use ``bootstraps`` resamples. ``lines`` (d,) bool are
+    the ranked features, None for all. Exclude features that define the group, because they change for everyone.
+    ``units`` (d,) are the units in which shifts are ranked, None for the features' own. Raises InvalidInput if shapes
+    differ, values are not finite or units are not positive.
     """
     if features.ndim != 2 or images.shape != features.shape or members.shape != features.shape[:1]:
         raise InvalidInput(
@@ -101,17 +102,17 @@ def transparency_report(
 
 
 def ranks(values: Array) -> Array:
-    """1 for the largest absolute value (c,), and so on; ties share the smaller rank."""
+    """Rank by absolute value (c,): 1 is the largest, and ties share the smaller rank."""
     smaller_first = -np.abs(values)
     return 1 + np.searchsorted(np.sort(smaller_first), smaller_first, side="left")
 
 
 def standing(low: float, high: float) -> Standing:
-    """How a line with the interval [low, high] is to be read.
+    """Return how to read a line with the interval [low, high].
 
-    - *noise*: the interval covers 0, so another map or other people could turn the shift's sign; or there is none, and
-      nothing shows that it is not noise.
-    - *stands out*: of what resampling the people gives. It may still be the shift of the whole group, and then it does
-      not tell who flips.
+    - *noise*: the interval covers 0, so the shift could have the other sign with another map or other people. Lines
+      without an interval count as noise too, because nothing shows otherwise.
+    - *stands out*: the interval excludes 0. The shift may still be the shift of the whole group, and then it does not
+      distinguish those who flip.
     """
     return STANDS_OUT if low > 0 or high < 0 else NOISE

@@ -1,1 +1,1 @@
-"""One loss-ratio test of all rows, from the results of parts of them."""
+"""Pooling of the parts of a loss-ratio audit into one test of all rows."""

@@ -1,4 +1,4 @@
-"""From the JSONs of the parts of a loss-ratio audit to the result that an audit of all their rows has."""
+"""Join the JSONs of the parts of a loss-ratio audit into the result of an audit of all their rows."""
 
 import json
 import math
@@ -31,23 +31,23 @@ AGREE: Mapping[str, tuple[str, ...]] = {
     "bounds": ("range",),
     "search": ("engine",),
 }  # fmt: skip
-"""What the JSONs of all parts have alike."""
+"""Entries that must be the same in the JSONs of all parts."""
 ROUNDING = 1e-8
-"""What machines learn from the same rows differs by less."""
+"""Largest difference between machines in what they learn from the same rows."""
 MOMENTS = {"S_n": float, "V_n": float, **dict.fromkeys(("n", "non_finite", "clipped", "below_one"), int)}
-"""Of a loss-ratio test, what is pooled; null, where a part has no number, is NaN."""
+"""The pooled fields of a loss-ratio test. A null, where a part has no number, becomes NaN."""
 WRITTEN = "Give what --json or --output wrote"
-"""What to do about a file that holds no result."""
+"""Remedy for a file that is not a result."""
 ERROR_COUNTS = ("n", "wrong_before", "wrong_after", "below_one", "non_finite")
 
 
 def from_files(settings: Settings) -> Result:
-    """Read, check and join. Raises InvalidInput for what is no result, and for parts that do not belong together."""
+    """Read, check and join. Raises InvalidInput if a file is not a result or the parts do not belong together."""
     return joined(settings.parts)
 
 
 def joined(results: Iterable[Result | Part | str | Path]) -> Result:
-    """One test of all rows from the ``results`` of their parts: Results, their dictionaries, files or folders."""
+    """Return one test of all rows from the ``results`` of the parts: Results, dictionaries, files or folders."""
     named = [_read(one, number) for number, one in enumerate(results, start=1)]
     if not named:
         raise InvalidInput("expected the results of the parts of an audit, found none", option="parts")
@@ -73,7 +73,7 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
 
 
 def _pooled(parts: Sequence[Part]) -> Result:
-    """The result of the parts of a file."""
+    """Return the result of the parts of a file."""
     first, found, bounds = parts[0], [part["results"] for part in parts], [part["bounds"] for part in parts]
     options, steps = {key: value for key, value in first["options"].items() if key != "part"}, first["course"]["steps"]
     limits = {key: options[key] for key in ("delta", "alpha")}
@@ -91,7 +91,7 @@ def _pooled(parts: Sequence[Part]) -> Result:
     }
     placebos = [part["placebo"] for part in parts if part.get("placebo")]
     within = None if bounds[0]["within"] is None else _loss_ratio_test([one["within"] for one in bounds], **limits)
-    # Three lines an example, which stay together.
+    # Each example has three lines, which must stay together.
     examples = sorted(
         (one for part in parts for one in part["examples"]),
         key=lambda one: (-one["audit_loss_ratio"], one["audit_row"]),
@@ -125,7 +125,7 @@ def _pooled(parts: Sequence[Part]) -> Result:
 
 
 def _loss_ratio_test(tests: Sequence[Part], delta: float, alpha: float) -> RatioTest:
-    """The test of all rows from the JSON's numbers of the tests of the parts."""
+    """Return the test of all rows from the numbers in the JSON of each part's test."""
     arrays: dict[str, Any] = {
         STATISTICS[key]: np.array([one[key] for one in tests], dtype=kind) for key, kind in MOMENTS.items()
     }
@@ -133,7 +133,7 @@ def _loss_ratio_test(tests: Sequence[Part], delta: float, alpha: float) -> Ratio
 
 
 def _read(result: Result | Part | str | Path, number: int) -> tuple[str, Part]:
-    """A part's result by the name that messages call it by."""
+    """Return a part's name in messages, and its result."""
     if isinstance(result, Result):
         return f"result {number}", result.to_dict()
     if isinstance(result, Mapping):
@@ -152,7 +152,7 @@ def _read(result: Result | Part | str | Path, number: int) -> tuple[str, Part]:
 
 
 def _alike(found: Any, wanted: Any) -> bool:
-    """Whether two entries are the same, numbers but for rounding."""
+    """Return whether two entries are equal, numbers up to rounding."""
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return found.keys() == wanted.keys() and all(_alike(found[key], wanted[key]) for key in wanted)
     if isinstance(found, list) and isinstance(wanted, list):

@@ -1,4 +1,4 @@
-"""Which points describe somebody who could exist: within bounds, whole where numbers are whole, of one category."""
+"""Admissible points, which describe people who could exist: bounds, whole numbers and categories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from fairness_audits.values import Array
 
 @dataclass(frozen=True)
 class Admissible:
-    """What a row of d features may be.
+    """Constraints on a row of d features.
 
-    ``bounds``: smallest and largest value of each feature, (d,) each. ``whole``: positions of the features that are
-    whole numbers. ``categories``: for each category its features' positions, indicators of which one is 1 and the
-    others 0.
+    ``bounds`` are the smallest and largest value of each feature, (d,) each. ``whole`` are the positions of features
+    with whole numbers. ``categories`` has the positions of each category's indicators. One indicator of a category is
+    1, the others are 0.
     """
 
     bounds: Bounds
@@ -24,16 +24,16 @@ class Admissible:
     categories: tuple[tuple[int, ...], ...] = ()
 
     def within(self, points: Array, slack: float = 1e-6) -> Array:
-        """Whether each point (n, d) is within the bounds, up to ``slack`` of a feature's range: (n,)."""
+        """Return whether each point (n, d) is within the bounds, up to ``slack`` of a feature's range: (n,)."""
         low, high = self.bounds
         room = slack * np.where(np.isfinite(high - low), high - low, 0.0)
         return np.asarray(((points >= low - room) & (points <= high + room)).all(axis=-1))
 
     def nearest(self, points: Array) -> Array:
-        """The admissible points nearest to these (n, d), in Euclidean distance of each feature or category.
+        """Return the nearest admissible points to these (n, d), in Euclidean distance within each feature or category.
 
-        The corner e_j of a category's simplex nearest to z is the one with the largest z_j; the first of equals.
-        Raises InvalidInput where a whole feature has no whole number within its bounds.
+        The corner e_j of a category's simplex nearest to z is the one with the largest z_j; ties go to the first.
+        Raises InvalidInput if a whole feature has no whole number within its bounds.
         """
         low, high = (np.broadcast_to(end, points.shape[-1:]).astype(float) for end in self.bounds)
         found = np.clip(points, low, high)
@@ -52,12 +52,12 @@ class Admissible:
 
 
 def range_of(features: Array) -> Bounds:
-    """The smallest and largest value of each feature among the rows (n, d)."""
+    """Return the smallest and largest value of each feature among the rows (n, d)."""
     return features.min(axis=0), features.max(axis=0)
 
 
 def check_categories(features: Array, groups: Sequence[Sequence[int]], names: Sequence[str]) -> None:
-    """Raise InvalidInput unless each row (n, d) has exactly one 1 and else 0 in each group of indicators."""
+    """Raise InvalidInput unless each row (n, d) has exactly one 1, and otherwise 0, in each group of indicators."""
     for group in groups:
         values = features[:, list(group)]
         wrong = ~(np.isin(values, (0, 1)).all(axis=1) & (values.sum(axis=1) == 1))

@@ -1,4 +1,4 @@
-"""A loss-ratio audit in plain words: the beginning of its page."""
+"""Plain-language summary of a loss-ratio audit, for the top of its page."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ SURE = {
 
 
 def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict) -> Brief:
-    """Say how much larger the model's error is for comparable people."""
+    """Return, in plain words, how much larger the model's error is for comparable people."""
     test, data = facts["results"]["loss_ratio"], facts["data"]
     return Brief(
         asked="Does the model err more about people who are comparable, by the rule that says who is alike, but differ "

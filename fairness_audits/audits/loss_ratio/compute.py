@@ -1,4 +1,4 @@
-"""What is measured: the fair metric, who could exist, the evidence of a search, the worst examples."""
+"""Parts of the measurement: the fair metric, admissible points, the evidence of a search, the worst examples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ from fairness_audits.messages import SHOWN, advised, apart, check_columns, liste
 from fairness_audits.values import Array
 
 CHANGES = 4
-"""How many changed features an example names in the terminal."""
+"""Number of changed features that an example names in the terminal."""
 NEGLIGIBLE = 0.01
-"""A feature that moved by less than this share of the largest move is not named."""
+"""Features that moved by less than this share of the largest move are not named."""
 VERSIONS = ("original", "comparable", "possible")
-"""Of an example: as it is, where the attack ended, and the nearest person who could exist."""
+"""Versions of an example: the original, the end of the attack, and the nearest person who could exist."""
 
 
 def fair_metric(
     settings: Settings, rows: Rows, source: Source, directions: Array | None, units: Units
 ) -> tuple[FairMetric, dict[str, Any]]:
-    """Return the metric, of ``directions``, of a file or learned from the rows, and its description for the JSON.
+    """Return the fair metric, from ``directions``, a file or the rows, and its description for the JSON.
 
-    There ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area under the ROC
-    curve of telling an attribute's two groups apart along its direction: near .5 the direction says little about it.
-    ``shares`` are the diagonal of the projector U U': 1 for a feature that the metric ignores altogether, 0 for one
-    that it keeps in full; they sum to the subspace's dimension.
+    In the description, ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area
+    under the ROC curve for separating an attribute's two groups along its direction. Near .5 the direction carries
+    little information about the attribute. ``shares`` are the diagonal of the projector U U': 1 for a feature that the
+    metric ignores, 0 for a feature that it keeps in full. They sum to the dimension of the subspace.
     """
     path, separation = settings.directions, dict[str, float]()
     facts: dict[str, Any]
@@ -63,7 +63,7 @@ def fair_metric(
 
 
 def learned(rows: Rows, units: Units) -> tuple[FairMetric, dict[str, float]]:
-    """Learn the metric that ignores what tells the groups apart; also return the AUC of each attribute's direction."""
+    """Learn the metric that ignores what separates the groups; also return the AUC of each attribute's direction."""
     from sklearn.metrics import roc_auc_score
 
     if len(rows.sensitive_inputs) == len(rows.names):
@@ -100,7 +100,7 @@ def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Uni
             source=source,
             option="directions",
         )
-    # A displacement by v in the columns' units is one by v / scale in those of the audit.
+    # A displacement v in the columns' units is v / scale in the units of the audit.
     try:
         return from_directions(directions / units.scale)
     except ValueError as error:
@@ -108,10 +108,10 @@ def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Uni
 
 
 def people_of(rows: Rows, one_hot: Sequence[str], known: Sequence[tuple[int, ...]] = ()) -> Admissible:
-    """Return who could exist: in the range of the rows, whole where they are, of one category by ``one_hot`` prefixes.
+    """Return the admissible rows: within the data's range, whole numbers kept, categories by ``one_hot`` prefixes.
 
-    The features of other categories may be ``known``. Raises InvalidInput for a prefix that fewer than two columns
-    have, and for rows of no or two categories.
+    The features of other categories may be ``known``. Raises InvalidInput if fewer than two columns have a prefix, or
+    if a row has no category or two.
     """
     categories = list(known)
     for prefix in one_hot:
@@ -131,7 +131,7 @@ def people_of(rows: Rows, one_hot: Sequence[str], known: Sequence[tuple[int, ...
 def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
     """Return the bounds of the option ``--bounds``, in the columns' own units.
 
-    Raises InvalidInput for a file that does not say feature, low and high, and for rows beyond what it says.
+    Raises InvalidInput for a file without feature, low and high, and for rows outside the bounds.
     """
     if option in ("data", "none"):
         return people.bounds if option == "data" else None
@@ -164,17 +164,17 @@ def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The measurements of n rows.
+    """The measurements on n rows.
 
-    ``original``, ``comparable`` and ``possible`` (n, d) are the points before the attack, after it, and the people who
-    could exist nearest to the latter, in the columns' own units; ``original_loss``, ``comparable_loss`` and
-    ``possible_loss`` (n,) belong to them. ``ratio`` (n,) is NaN where it does not exist; ``fair_distance`` (n,) is that
-    between the first two. ``outside`` (n,): which comparables are beyond the range of the data.
+    ``original`` and ``comparable`` (n, d) are the points before and after the attack, and ``possible`` are the people
+    who could exist nearest to ``comparable``, all in the columns' own units. ``original_loss``, ``comparable_loss`` and
+    ``possible_loss`` (n,) are their losses. ``ratio`` (n,) is NaN if it does not exist. ``fair_distance`` (n,) is the
+    distance between ``original`` and ``comparable``. ``outside`` (n,) marks comparables beyond the range of the data.
 
     ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last entry is the verdict.
-    Of more than two classes the error is known at the last step alone. ``within`` is the test of comparables that are
-    kept in the range of the data, None where the others are too. ``placebo`` is the test of ``placebo_rows`` of the
-    rows by the same search without the metric's directions, None where there was none.
+    With more than two classes, the error is known at the last step only. ``within`` is the test with comparables kept
+    in the range of the data, None if ``course`` already keeps them there. ``placebo`` is the test on ``placebo_rows``
+    of the rows with the same search without the metric's directions, None if there was none.
     """
 
     steps: tuple[int, ...]
@@ -195,10 +195,11 @@ class Evidence:
 
 
 def pinned_share(original: Array, comparable: Array, metric: FairMetric, bounds: Bounds | None) -> float:
-    """Return how much of the sensitive subspace lies in features that are held at a bound where they began.
+    """Return the share of the sensitive subspace that lies in features held at a bound where they began.
 
-    The mean over the rows (n, d) of the sum of the shares of these features, over the dimension of the subspace. A row
-    at the corner of its box cannot move along a direction that leaves it in some feature: 0 without bounds.
+    The share is the mean over the rows (n, d) of these features' summed shares, divided by the dimension of the
+    subspace. A row at the corner of its box cannot move along a direction that leaves the box in some feature. Without
+    bounds the result is 0.
     """
     if bounds is None or not metric.basis.shape[1]:
         return 0.0
@@ -208,12 +209,11 @@ def pinned_share(original: Array, comparable: Array, metric: FairMetric, bounds:
 
 
 def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int) -> pd.DataFrame:
-    """The rows of the ``count`` largest finite ratios.
+    """Return the rows with the ``count`` largest finite ratios.
 
-    Three lines for each: ``original``; ``comparable``, the point at which the attack ended; ``possible``, the nearest
-    person who could exist. The features stand under their own names in their own units, so that a line can be given to
-    the model again; the audit's columns begin with ``audit_``, and a feature that is called like one of them has
-    ``(input)`` behind its name.
+    Each row has three lines: ``original``; ``comparable``, the end of the attack; ``possible``, the nearest person who
+    could exist. The features keep their own names and units, so you can pass a line to the model again. The audit's
+    columns begin with ``audit_``. A feature with the name of an audit column gets the suffix ``(input)``.
     """
     order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
     worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
@@ -252,5 +252,5 @@ def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units
 
 
 def probability(loss: Array, label: Array, two: bool) -> Array:
-    """From the cross-entropy l = -log P(label | x): P(1 | x) of ``two`` classes, of more P(label | x)."""
+    """Convert cross-entropies l = -log P(label | x) to P(1 | x) for ``two`` classes, otherwise to P(label | x)."""
     return np.where((label == 1) | (not two), np.exp(-loss), -np.expm1(-loss))

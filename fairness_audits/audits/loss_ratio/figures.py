@@ -1,4 +1,4 @@
-"""The figure of a loss-ratio audit: how the mean ratio S_n and its lower bound T_n grow with the steps."""
+"""Figure of a loss-ratio audit: the mean ratio S_n and its lower bound T_n against the steps."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from fairness_audits.results.formats import level
 from fairness_audits.results.style import INK, METHODS, WARNING, new_figure
 
 WIDE = 3.0
-"""Ratios that span a larger factor are drawn on a logarithmic axis."""
+"""Ratios that span a larger factor have a logarithmic axis."""
 
 
 def figure(steps: Sequence[int], test: RatioTest, unit: str = "gradient steps") -> Figure:
@@ -30,11 +30,11 @@ def figure(steps: Sequence[int], test: RatioTest, unit: str = "gradient steps") 
     if ratios.min() > 0 and ratios.max() > WIDE * ratios.min():
         axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
-        # Ticks in plain numbers, without those between them.
+        # Use plain numbers as ticks, without minor ticks.
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(unit)
     axes.set_ylabel("mean loss ratio")
-    # In one line above the panel, where it can cover nothing.
+    # Place the legend in one line above the panel, where it covers nothing.
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4)
     return drawn

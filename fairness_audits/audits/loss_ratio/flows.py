@@ -1,4 +1,4 @@
-"""The evidence of a flow up the loss: by the gradient of a torch network, or by differences of any smooth model."""
+"""The evidence of a flow up the loss, by gradients of a torch network or by finite differences of any smooth model."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     import torch
 
 RECORDED = 30
-"""At how many step numbers, at most, the course of T_n is recorded."""
+"""Largest number of steps at which the course of T_n is recorded."""
 GRADIENTS = 50
-"""How many gradients a flow by differences takes."""
+"""Number of gradients in a flow by differences."""
 SINGLE_WIDTH = 1e-2
-"""Length of a difference, in the units of the audit, of probabilities in single precision."""
+"""Difference step for probabilities in single precision, in the units of the audit."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """How points are moved and judged.
+    """The functions that move points and evaluate them.
 
-    ``flow`` takes a plan, bounds in the units of the audit or None, and rows' numbers (m,), and moves these rows.
-    ``loss`` maps points (n, d) of all rows, in the columns' own units, to losses (n,); ``wrong`` maps them to 0-1
-    losses (n,), None where the loss tells these too. ``hold`` is for how many steps a gradient is held.
+    ``flow`` takes a plan, bounds in the units of the audit or None, and row numbers (m,), and moves these rows.
+    ``loss`` maps points (n, d) of all rows, in the columns' own units, to losses (n,). ``wrong`` maps them to 0-1
+    losses (n,); it is None if these follow from the loss. ``hold`` is the number of steps for which a gradient is held.
     """
 
     flow: Callable[[Plan, Bounds | None, Array], Flow]
@@ -57,12 +57,12 @@ def by_gradient(
     device: str = "cpu",
     classes: int = 2,
 ) -> Engine:
-    """Return the engine of a torch network, by automatic differentiation.
+    """Return the engine of a torch network, which uses automatic differentiation.
 
     Parameters
     ----------
     scores : callable
-        From inputs (n, d) in the columns' own units to logits (n, ``classes``).
+        Maps inputs (n, d) in the columns' own units to logits (n, ``classes``).
     features, label : array (n, d) and (n,)
         The audited rows, in the columns' own units.
     """
@@ -94,12 +94,12 @@ def by_gradient(
     def wrong(x: Array) -> Array:
         return (scored(x).argmax(1).cpu().numpy() != label).astype(float)
 
-    # Of more classes an error is another's larger score, not a loss beyond log 2.
+    # With more than two classes, an error means that another score is larger. A loss above log 2 does not imply it.
     return Engine(flow, loss, wrong if classes > 2 else None)
 
 
 def by_differences(answers: Answers, features: Array, label: Array, units: Units, steps: int) -> Engine:
-    """Return the engine of a smooth model that gives no gradient, by finite differences of its loss."""
+    """Return the engine of a smooth model without a gradient, which uses finite differences of its loss."""
     points = units.inward(features)
     hold = -(-steps // GRADIENTS)
 
@@ -132,26 +132,26 @@ def gather(
     bounds: Bounds | None,
     deal: Array,
 ) -> Evidence:
-    """Attack rows in the units of the audit and test both ratios on the way.
+    """Attack rows in the units of the audit, and test both ratios at the recorded steps.
 
     Parameters
     ----------
     engine : Engine
-        Of these rows.
+        The engine of these rows.
     features, label : array (n, d) and (n,)
     metric : FairMetric
         In the units of the audit.
     people : Admissible
-        Who could exist, with the range of the data.
+        Constraints on people who could exist, with the range of the data.
     bounds : pair of arrays (d,), optional
-        The attack stays within them. Without any it is repeated within the range of the data, for comparison.
+        Bounds of the attack. Without bounds, the attack is repeated within the range of the data, for comparison.
     deal : array (n,)
-        The placebo's draw that each row belongs to, -1 for none.
+        The draw of the placebo that each row belongs to, -1 for none.
 
     Raises
     ------
     InvalidInput
-        For an unstable step size, and where no two rows have a finite ratio.
+        If the step size is unstable, or fewer than two rows have a finite ratio.
     """
     schedule = step_schedule("constant", settings.step_size, 0.0, settings.steps)
     plan = Plan(metric, settings.regularization, schedule, recorded_steps(settings.steps, engine.hold))
@@ -170,7 +170,7 @@ def gather(
             option="step_size",
             remedy="Try a smaller --step-size, and a model that returns logits rather than probabilities",
         )
-    with np.errstate(over="ignore", invalid="ignore"):  # points that ran away are counted, and their distance is NaN
+    with np.errstate(over="ignore", invalid="ignore"):  # diverged points are counted; their distance is NaN
         fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
     comparable, within = units.outward(np.asarray(flow.x, dtype=np.float64)), None
     if bounds is None:
@@ -203,7 +203,7 @@ def gather(
 def with_placebo(
     found: Evidence, engine: Engine, plan: Plan, bounds: Bounds | None, deal: Array, settings: Settings
 ) -> Evidence:
-    """Add the same attack along as many directions drawn at random, other ones for the rows of each draw."""
+    """Add the same attack along equally many random directions; each draw of rows has its own directions."""
     d, k = plan.metric.basis.shape
     rows = [np.flatnonzero(deal == draw) for draw in range(deal.max(initial=-1) + 1)]
     if k == d or sum(map(len, rows)) < 2:
@@ -222,7 +222,7 @@ def with_placebo(
 
 
 def recorded_steps(steps: int, hold: int = 1) -> Sequence[int]:
-    """Return at most RECORDED step numbers, evenly spread on a logarithmic scale: multiples of ``hold``, and the last.
+    """Return at most RECORDED multiples of ``hold``, evenly spread on a logarithmic scale, and the last step.
 
     Examples
     --------

@@ -28,15 +28,16 @@ from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 
 CLIP = 0.01
-"""Probabilities are held within CLIP and 1 - CLIP in a loss."""
+"""Probabilities are clipped to [CLIP, 1 - CLIP] in a loss."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the search found, beside its evidence.
+    """The evidence of the search and its details.
 
-    ``columns`` name the columns, ``shares`` (c,) say how much of their moves is along the sensitive subspace, and
-    ``permitted`` which of them may move. ``policy`` is the test of one move for each label and present value.
+    ``columns`` are the names of the columns. ``shares`` (c,) are the shares of their moves along the sensitive
+    subspace. ``permitted`` are the columns that may move. ``policy`` is the test of a single move for each label and
+    present value.
     """
 
     evidence: Evidence
@@ -50,7 +51,7 @@ class Found:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What the JSON says of the search, without the tests."""
+        """Return the description of the search for the JSON, without the tests."""
         return {
             "candidates": self.candidates + 1,
             "evaluations": self.evaluations,
@@ -72,27 +73,27 @@ def by_people(
     columns: Mapping[str, Column],
     deal: Array,
 ) -> Found:
-    """Search the worst person for each row among those whom the metric holds to be alike.
+    """Search for the worst person for each row among the people whom the metric treats as alike.
 
     Parameters
     ----------
     answers : Answers
-        Of the model.
+        The answers of the model.
     features, label : array (n, d) and (n,)
         The audited rows.
     metric : FairMetric
         In the units of the audit.
     reference : array (m, d)
-        Other rows, whose values the audited ones take.
+        Other rows. Their values are the candidates for the audited rows.
     columns : mapping
-        The features of each column by its name.
+        The features of each column, by the column's name.
     deal : array (n,)
-        The placebo is of the rows in which this is not -1.
+        The placebo uses the rows where this is not -1.
 
     Raises
     ------
     InvalidInput
-        Where the metric permits no column to change.
+        If the metric permits no column to change.
     """
     names, groups = tuple(columns), tuple(columns.values())
     points, known = units.inward(features), units.inward(reference)
@@ -124,7 +125,7 @@ def by_people(
     original_loss, worst = loss_of(found.own), found.worst
     comparable = moved(points, moves, worst)
     away = units.outward(comparable)
-    # Columns that do not move keep their values to the last bit.
+    # Columns that do not move keep their exact values.
     away = np.where(comparable == points, features, away)
     wrong = [(decided != label).astype(float) for decided in (answers.prediction, answers.decisions(away))]
     errors = wrong[0], np.full(losses.shape, np.nan)
@@ -172,12 +173,12 @@ def by_people(
 
 
 def loss_of(probability: Array) -> Array:
-    """Compute the loss of probabilities held within .01 and .99, which a model of trees may give as 0 or 1."""
+    """Compute the loss of probabilities clipped to [.01, .99], because a tree model may return 0 or 1."""
     return -np.log(np.clip(probability, CLIP, 1 - CLIP))
 
 
 def moved(points: Array, moves: Sequence[Move], choice: Array) -> Array:
-    """Return the points (n, d) after the ``choice`` (n,) of a move, -1 for none."""
+    """Return the points (n, d) after the move ``choice`` (n,), -1 for no move."""
     found = points.copy()
     for place, move in enumerate(moves):
         found[choice == place] = move.of(points[choice == place])

@@ -1,7 +1,8 @@
 """Tests of the hypothesis that an unfair map raises the loss, or the error rate, by at most a tolerated factor.
 
-Pure statistics over arrays of per-point losses and errors; nothing here knows about models or attacks. Every function
-takes arrays of shape (..., n) and reduces the last axis, so repetitions, settings and recorded steps are leading axes.
+The functions are pure statistics over arrays of per-point losses and errors, independent of models and attacks. Every
+function takes arrays of shape (..., n) and reduces the last axis. Repetitions, settings and recorded steps are leading
+axes.
 
 Source: Maity et al. 2021, "Statistical inference for individual fairness", sections 3.1 and 3.2, appendix C.
 """
@@ -22,15 +23,15 @@ LARGEST_RATIO = float(np.finfo(np.float64).max) / 4
 class RatioTest:
     """Outcome of the test of H0: ratio <= delta against H1: ratio > delta. Every array has the leading shape (...).
 
-    ``mean`` is the estimated ratio S_n and ``std`` the standard deviation V_n with which sqrt(n) (mean - ratio) / std
-    is asymptotically standard normal. ``statistic`` is T_n = S_n - z_{1-alpha} V_n / sqrt(n), the lower end of the
-    one-sided interval [T_n, infinity) of level 1 - alpha (eq. 3.8, 3.10); H0 is ``rejected`` where T_n > delta, which
-    is where ``p_value`` < alpha. [``ci_low``, ``ci_high``] is the two-sided interval of level 1 - alpha.
+    ``mean`` is the estimated ratio S_n. ``std`` is the standard deviation V_n for which sqrt(n) (mean - ratio) / std is
+    asymptotically standard normal. ``statistic`` is T_n = S_n - z_{1-alpha} V_n / sqrt(n), the lower end of the
+    one-sided interval [T_n, infinity) of level 1 - alpha (eq. 3.8, 3.10). H0 is ``rejected`` if T_n > delta, which is
+    equivalent to ``p_value`` < alpha. [``ci_low``, ``ci_high``] is the two-sided interval of level 1 - alpha.
 
-    Counts: ``n`` points entered the statistics and ``non_finite`` could not, so n + non_finite points were given;
-    ``clipped`` ratios were held at the bounds of floating-point numbers; ``below_one`` points were treated better
-    after the attack than before; ``undefined`` is 1 where no ratio exists (the statistics are NaN, and
-    ``rejected`` is False though nothing was decided), else 0.
+    Counts: ``n`` points are in the statistics and ``non_finite`` points are not; their sum is the number of points
+    passed. ``clipped`` ratios were set to the bounds of floating-point numbers. ``below_one`` points have a smaller
+    loss after the attack than before. ``undefined`` is 1 if no ratio exists, otherwise 0; the statistics are then NaN,
+    and ``rejected`` is False although there was no test.
     """
 
     statistic: Array
@@ -51,7 +52,7 @@ class RatioTest:
 
 @dataclass(frozen=True)
 class ErrorRateRatioTest(RatioTest):
-    """The same for error rates: ``wrong_before`` and ``wrong_after`` of the n points are misclassified."""
+    """Outcome of the test for error rates: ``wrong_before`` and ``wrong_after`` of the n points are misclassified."""
 
     wrong_before: Array
     wrong_after: Array
@@ -59,30 +60,30 @@ class ErrorRateRatioTest(RatioTest):
 
 @dataclass(frozen=True)
 class LossRatios:
-    """Per-point ratios (..., n), NaN where a loss was not finite, and which of them were held at a bound."""
+    """Per-point ratios (..., n), NaN if a loss is not finite, and a mask of the clipped ratios."""
 
     values: Array
     clipped: Array
 
 
 def loss_ratios(original_loss: Array, attacked_loss: Array) -> LossRatios:
-    r"""Divide losses after an attack by losses before it, of any size.
+    r"""Divide losses after an attack by losses before it, whatever their size.
 
     .. math:: r_i = \ell(f(\Phi(x_i)), y_i) / \ell(f(x_i), y_i)
 
-    A loss below the smallest normal double (2.2e-308; a logistic margin beyond 708) is replaced by that number, and a
-    ratio that would overflow by a quarter of the largest one; both stay in the sample and count as ``clipped``. A
-    ratio with a loss that is NaN or infinite is NaN.
+    A loss below the smallest normal double (2.2e-308; a logistic margin beyond 708) is replaced by this number. A ratio
+    that would overflow is replaced by a quarter of the largest double. Both stay in the sample and count as
+    ``clipped``. If a loss is NaN or infinite, the ratio is NaN.
 
     Parameters
     ----------
     original_loss, attacked_loss : array
-        Non-negative, of shapes that broadcast to (..., n).
+        Non-negative, with shapes that broadcast to (..., n).
 
     Raises
     ------
     InvalidInput
-        For a negative loss.
+        If a loss is negative.
     """
     original, attacked = np.broadcast_arrays(np.asarray(original_loss, float), np.asarray(attacked_loss, float))
     for name, loss in (("original", original), ("attacked", attacked)):
@@ -103,7 +104,7 @@ def loss_ratios(original_loss: Array, attacked_loss: Array) -> LossRatios:
 def misclassified(loss: Array, label: Array) -> Array:
     """Compute the 0-1 loss (..., n) of a two-class classifier from its cross-entropy l = -log P(y|x): 1 if l > log 2.
 
-    A tie P(y|x) = 1/2 is decided for label 0, as argmax does. NaN where the loss is not finite.
+    A tie P(y|x) = 1/2 counts as label 0, as in argmax. NaN if the loss is not finite.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def flow_tests(
     delta, alpha : float
         Tolerated ratio and level of the tests.
     errors : pair of arrays (..., n) and (..., L, n), optional
-        0-1 losses before and after. By default they are read off the losses, which is possible for two classes.
+        0-1 losses before and after. By default they are derived from the losses, which is possible for two classes.
 
     Returns
     -------
@@ -146,7 +147,7 @@ def flow_tests(
     Raises
     ------
     InvalidInput
-        As :func:`loss_ratio_test` and :func:`error_rate_ratio_test` do.
+        As in :func:`loss_ratio_test` and :func:`error_rate_ratio_test`.
     """
     before, after = errors or (misclassified(original_loss, label), misclassified(losses, label[..., None, :]))
     return (
@@ -161,8 +162,8 @@ def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, al
     .. math:: S_n = \bar r, \qquad V_n^2 = \frac{1}{n - 1} \sum (r_i - S_n)^2, \qquad
               T_n = S_n - z_{1 - \alpha} V_n / \sqrt n,
 
-    with the ratios r_i of :func:`loss_ratios`; the hypothesis is rejected if T_n > delta. Points whose ratio is not
-    finite are left out of S_n, V_n and n, and counted in ``non_finite``.
+    with the ratios r_i of :func:`loss_ratios`. The hypothesis is rejected if T_n > delta. Points without a finite ratio
+    are excluded from S_n, V_n and n, and counted in ``non_finite``.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, al
     Raises
     ------
     InvalidInput
-        For n < 2, a negative loss, or a delta or alpha out of range.
+        If n < 2, a loss is negative, or delta or alpha is out of range.
 
     References
     ----------
@@ -211,7 +212,7 @@ def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, al
 
 
 def joined_loss_ratio_test(n: Array, mean: Array, std: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
-    r"""Test all points from the moments of parts of them, exactly but for rounding.
+    r"""Test all points from the moments of parts of them, exact up to rounding.
 
     .. math:: n = \sum n_p, \qquad S_n = \sum n_p S_p / n, \qquad
               (n - 1) V_n^2 = \sum (n_p - 1) V_p^2 + \sum n_p (S_p - S_n)^2.
@@ -219,15 +220,15 @@ def joined_loss_ratio_test(n: Array, mean: Array, std: Array, delta: float, alph
     Parameters
     ----------
     n, mean, std : array (P, ...)
-        n_p, S_p and V_p of P parts, of any value where a part has no ratio (n_p = 0) or no spread (n_p = 1).
+        n_p, S_p and V_p of P parts; S_p is arbitrary in a part without a ratio (n_p = 0), V_p in one with n_p <= 1.
     delta, alpha : float
         As in :func:`loss_ratio_test`.
     **counts : array (P, ...)
-        The other fields of a RatioTest that count points.
+        The other fields of a RatioTest, which count points.
 
     References
     ----------
-    Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", of P parts at once.
+    Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", for P parts at once.
     """
     mean, std = np.where(n > 0, mean, 0.0), np.where(n > 1, std, 0.0)
     scale = np.maximum(mean, std).max(axis=0, initial=1.0)
@@ -245,31 +246,31 @@ def error_rate_ratio_test(
 ) -> ErrorRateRatioTest:
     r"""Test whether an unfair map multiplies the error rate by more than a tolerated factor.
 
-    With the mean 0-1 losses A_n after and B_n before the map,
+    With the mean 0-1 losses A_n after the map and B_n before it,
 
     .. math:: S_n = \frac{A_n}{B_n}, \qquad T_n = S_n - \frac{z_{1 - \alpha}}{B_n^2}
               \sqrt{(A_n^2 V_{22} + B_n^2 V_{11} - 2 A_n B_n V_{12}) / n},
 
     by the delta method, V = mean of e e' with e = (attacked error, original error). V is the second moment, not the
-    covariance. The two differ by m m', m = (A_n, B_n), and the quadratic form has gradient direction (B_n, -A_n),
-    orthogonal to m: so the form is the same number for both. It is evaluated as the sum of squares
-    mean((B e_1 - A e_2)^2), which cannot turn negative by rounding.
+    covariance. The two differ by m m', m = (A_n, B_n). The gradient in the quadratic form has direction (B_n, -A_n),
+    which is orthogonal to m, so both give the same number. We evaluate the form as the mean of squares mean((B e_1 - A
+    e_2)^2), which cannot become negative by rounding.
 
-    ``std`` is the root of the form over B_n^2; ``below_one`` counts the points that were wrong before and right after.
-    Where no point is misclassified before the map, the ratio does not exist: ``undefined`` is 1.
+    ``std`` is the root of the form over B_n^2. ``below_one`` counts the points that are wrong before the map and right
+    after it. If no point is misclassified before the map, the ratio does not exist and ``undefined`` is 1.
 
     Parameters
     ----------
     original_error, attacked_error : array
-        0, 1 or NaN (a point whose loss was not finite: it is left out and counted in ``non_finite``), of shapes that
-        broadcast to (..., n).
+        0, 1 or NaN, of shapes that broadcast to (..., n). NaN marks a point without a finite loss, which is excluded
+        and counted in ``non_finite``.
     delta, alpha : float
         As in :func:`loss_ratio_test`.
 
     Raises
     ------
     InvalidInput
-        For other values, n < 2, or a delta or alpha out of range.
+        If there are other values, n < 2, or delta or alpha is out of range.
 
     References
     ----------
@@ -294,10 +295,10 @@ def error_rate_ratio_test(
 def error_rate_ratio_test_of_counts(
     n: Array, wrong_before: Array, wrong_after: Array, below_one: Array, non_finite: Array, delta: float, alpha: float
 ) -> ErrorRateRatioTest:
-    """Compute :func:`error_rate_ratio_test` from counts (...) alone, which add up over parts of the points.
+    """Compute :func:`error_rate_ratio_test` from counts (...), which add up over parts of the points.
 
-    Of the n points that have both errors ``wrong_before`` and ``wrong_after`` the map are misclassified, ``below_one``
-    before it and not after.
+    Of the n points with both errors, ``wrong_before`` are misclassified before the map and ``wrong_after`` after it.
+    ``below_one`` are misclassified before it and not after.
     """
     both = wrong_before - below_one
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -328,10 +329,10 @@ def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:
 
 
 def _decide(mean: Array, std: Array, n: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
-    """Decide by an asymptotically normal estimate: (mean - truth) sqrt(n) / std -> N(0, 1).
+    """Test with an asymptotically normal estimate: (mean - truth) sqrt(n) / std -> N(0, 1).
 
-    The p-value is the level at which T_n would equal delta. With no spread the estimate is its own bound, so p is 0
-    above delta and 1 otherwise.
+    The p-value is the level at which T_n equals delta. If the spread is 0, the estimate is its own bound: p is 0 if it
+    is above delta and 1 otherwise.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         error = std / np.sqrt(n)

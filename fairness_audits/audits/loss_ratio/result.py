@@ -41,15 +41,15 @@ from fairness_audits.results.result import Column, Figure, Result, Row, Section,
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
-# From where on a caveat is due.
+# Thresholds of the caveats.
 GROWTH = 0.01
 HEAVY_SHARE, HEAVY_AMONG = 0.1, 100
 MUCH = 0.25
-"""A placebo's excess over 1 beyond this share of the audit's is told."""
+"""Largest ratio of the placebo's excess over 1 to the audit's excess that needs no caveat."""
 PINNED = 0.25
-"""A larger share of the sensitive directions that bounds hold is told."""
+"""Largest share of the sensitive directions held by bounds that needs no caveat."""
 MOST_APART = 1000
-"""Columns whose scales differ by a larger factor cannot be moved by one step size."""
+"""Largest ratio of column scales for which one step size can move all columns."""
 LIMITS = f"""
 rows >= 30: Only {{value}} rows have a finite ratio, and the test needs {{limit:.0f}}.
 left_out <= 10: {{value:.0f}} % of the audited rows have no finite ratio, more than {{limit:.0f}} %: the test is of the
@@ -112,12 +112,12 @@ STATISTICS = {
     **{name: name for name in ("ci_low", "ci_high", "p_value", "rejected", "n", "non_finite", "clipped", "below_one")},
     **{name: name for name in ("wrong_before", "wrong_after")},
 }
-"""The arrays of a test by their names in the JSON, which are the paper's where it has one."""
+"""The arrays of a test by their names in the JSON, which are the paper's names if it has one."""
 WANTED = "a torch network, a fitted scikit-learn model or a function of x"
 
 
 def from_files(settings: Settings) -> Result:
-    """Read, check, learn the metric, search, test. Raises InvalidInput for everything that the user can correct."""
+    """Run the audit from its settings. Raises InvalidInput for everything that the user can correct."""
     if (settings.directions is None) == (not settings.sensitive):
         raise InvalidInput(
             "the fair metric is learned from --sensitive, or given by --directions: say one of them", option="sensitive"
@@ -134,7 +134,7 @@ def from_files(settings: Settings) -> Result:
 def audited(
     settings: Settings, source: Source, model: Model, directions: Array | None = None, reference: Source | None = None
 ) -> Result:
-    """Learn the metric or take the ``directions``, try the model, search, test."""
+    """Get the metric, from the ``directions`` or by learning it, and try the model, search and test."""
     if settings.search == "gradient" and model.kind in ("estimator", "onnx", "quantised"):
         raise no_gradient(model, "leave --search to the audit, which finds a way that needs none")
     settings = as_the_model_says(settings, source, model)
@@ -228,7 +228,7 @@ def audited(
 
 
 def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
-    """Return the statistics of the placebo, None where there was none."""
+    """Return the statistics of the placebo, None if there was none."""
     if evidence.placebo is None:
         return None
     return {"rows": evidence.placebo_rows, **statistics(evidence.placebo)}
@@ -237,9 +237,9 @@ def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
 def measured(
     steps: Sequence[int], tests: Sequence[RatioTest], classes: Sequence[Entry], counts: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Both tests at the last of the ``steps`` and at each of them, and how well the model predicts: all that adds up.
+    """Return what adds up over parts: accuracies, and both tests at all ``steps`` and at the last one.
 
-    ``classes`` has for each class its rows, and how many of them the model gets ``right``.
+    ``classes`` has an entry for each class, with its rows and how many of them the model gets ``right``.
     """
     rows, right = (np.array([one[key] for one in classes], dtype=float) for key in ("rows", "right"))
     with np.errstate(invalid="ignore"):
@@ -251,18 +251,18 @@ def measured(
 
 
 def apart_by(points: Array) -> float:
-    """The largest standard deviation of a column (n, d) of more than two values over the smallest; 1 without any."""
+    """Return the ratio of largest to smallest std of the columns (n, d) with more than two values; 1 without any."""
     spread = [column.std() for column in points.T if len(np.unique(column)) > 2]
     return float(max(spread) / min(spread)) if spread else 1.0
 
 
 def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | None]]:
-    """The entries of arrays (d,) by the names of the features; None is an end without a bound."""
+    """Return the entries of arrays (d,) by feature name; None means that there is no bound."""
     return dict(zip(names, plain(np.column_stack(columns)), strict=True))
 
 
 def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
-    """Return the result from the ``facts`` of the JSON, of rows that were audited together or in parts.
+    """Return the result from the ``facts`` of the JSON, for rows audited together or in parts.
 
     ``course`` is the test at each step.
     """
@@ -301,7 +301,7 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
 
 
 def numbered(levels: Sequence[str]) -> str:
-    """Which class is which: ``1 is 'yes', 0 is 'no'``."""
+    """Return the classes in words: ``1 is 'yes', 0 is 'no'``."""
     order = range(len(levels)) if len(levels) > 2 else (1, 0)
     return listed([f"{number} is {levels[number]!r}" for number in order], 6)
 
@@ -347,7 +347,7 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def placebo_condition(facts: Mapping[str, Any]) -> dict[str, Any] | bool:
-    """Return the quantities of the caveat that the placebo raises the loss as well, False where it hardly does."""
+    """Return the quantities of the caveat that the placebo raises the loss as well, False if it hardly raises it."""
     placebo, test = facts["placebo"], facts["results"]["loss_ratio"]
     if placebo is None or placebo["S_n"] is None or placebo["T_n"] <= 1:
         return False
@@ -366,13 +366,13 @@ def placebo_condition(facts: Mapping[str, Any]) -> dict[str, Any] | bool:
 
 
 def statistics(test: RatioTest, place: int | tuple[()] = ()) -> dict[str, Any]:
-    """The numbers of a test, or of one at a ``place`` of its leading axis; NaN (no ratio exists) is null."""
+    """Return the numbers of a test, or of the entry at ``place`` of its leading axis; NaN (no ratio) becomes null."""
     arrays = {key: getattr(test, array) for key, array in STATISTICS.items() if hasattr(test, array)}
     return {key: plain(np.asarray(array)[place]) for key, array in arrays.items()}
 
 
 def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
-    """What the loss-ratio test says, in one plain sentence (two where the rows do not decide)."""
+    """Return the finding of the loss-ratio test in a plain sentence, or two if the rows do not decide."""
     if test["rejected"]:
         return (
             f"The audit rejects individual fairness: with {level(alpha)} confidence, the loss on a comparable "
@@ -471,7 +471,7 @@ def _alike(metric: Mapping[str, Any], search: Mapping[str, Any]) -> Iterator[Tex
 
 
 def _examples(records: Sequence[Entry]) -> Table:
-    """The losses of each example, its groups and the features that moved most."""
+    """Return the losses of each example, its groups and the features that moved most."""
     loss = "{:.3g}".format
     heads = ("row", "label", "own loss", "comparable loss", "ratio", "possible person's loss")
     columns = (*map(Column, heads), Column("groups and largest changes", "text"))

@@ -1,4 +1,4 @@
-"""What a model is asked: its input columns, a trial that chooses the search, and the rows that are audited."""
+"""Preparation of the model and the rows: input columns, a trial that chooses the search, and the audited rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,15 +20,15 @@ from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 PLACEBO_ROWS = 2000
-"""The placebo attacks at most so many rows."""
+"""Largest number of rows that the placebo attacks."""
 PLACEBO_DRAWS = 10
-"""The placebo's rows are dealt to so many draws of directions, so that no single draw decides."""
+"""Number of draws of directions among which the placebo's rows are dealt, so that no single draw decides."""
 HELD_OUT, MOST_HELD_OUT = 5, 5000
-"""One of so many rows, and at most so many rows, give whole people their values where no reference rows are given."""
+"""Without reference rows, the reference is one row in HELD_OUT, at most MOST_HELD_OUT rows."""
 
 
 def as_the_model_says(settings: Settings, source: Source, model: Model) -> Settings:
-    """Return the settings with what a fitted model tells by itself: its input columns, and its class 1."""
+    """Return the settings, completed with what a fitted model knows: its input columns and its class 1."""
     named = named_as(model.columns, source.table)
     check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
     if named and not settings.features:
@@ -42,17 +42,17 @@ def as_the_model_says(settings: Settings, source: Source, model: Model) -> Setti
 
 
 def sensitive_inputs(found: Rows, encoding: Encoding, sensitive: Sequence[str]) -> Rows:
-    """Return the rows with all features of a sensitive column among those that are sensitive themselves."""
+    """Return the rows with every feature of a sensitive column marked as sensitive."""
     own = {j for name, group in zip(encoding.columns, encoding.groups, strict=True) if name in sensitive for j in group}
     return replace(found, sensitive_inputs=tuple(sorted(own | set(found.sensitive_inputs))))
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a trial of the model on all rows shows: which ``engine`` it can have.
+    """Outcome of a trial of the model on all rows: the ``engine`` that it can have.
 
-    ``of`` gives the model's answers, after a trial on the rows of these numbers. ``jumps`` is the share of rows at
-    which its outputs jump, None where it was not tried.
+    ``of`` returns the model's answers after a trial on the rows with these numbers. ``jumps`` is the share of rows at
+    which the outputs jump, None if this was not tried.
     """
 
     engine: str
@@ -64,10 +64,10 @@ class Trial:
 def trial_of(
     model: Model, encoding: Encoding, everyone: Rows, settings: Settings, directions: Array, scale: Units
 ) -> Trial:
-    """Try the model and choose the engine: the gradient of a torch network, differences of what is smooth, else people.
+    """Try the model and choose the engine: torch gradients, differences if outputs are smooth, else people.
 
-    A plain function that does not give a gradient is asked for numbers. Raises InvalidInput, or what the first trial
-    said, where neither is to be had.
+    A plain function without a gradient must return numbers. If neither is possible, raises InvalidInput or the error of
+    the first trial.
     """
     computing = Computing(settings.device, settings.dtype)
 
@@ -121,9 +121,9 @@ def trial_of(
 
 
 def rows_of_the_search(settings: Settings, count: int, people: bool, others: Rows | None) -> tuple[Array, Array]:
-    """Return the numbers of the rows to audit, and of those whose values whole people take.
+    """Return the numbers of the rows to audit, and of the reference rows for a search among whole people.
 
-    These are a fifth of the rows, at most 5,000, unless reference rows are given.
+    The reference rows are a fifth of the rows, at most 5,000, unless reference rows are passed.
     """
     every = np.arange(count)
     if not people or others is not None:
@@ -137,10 +137,10 @@ def rows_of_the_search(settings: Settings, count: int, people: bool, others: Row
 
 
 def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
-    """Return the numbers of the rows that are audited: some of them (--points), every N-th of these (--part).
+    """Return the numbers of the audited rows: a sample (--points), and every N-th row of this sample (--part).
 
-    Beside them stands the placebo's deal of these rows: the number of the draw that each belongs to, -1 for none. A row
-    has the same draw in a part as in the audit of all.
+    Also return the placebo's deal: the number of the draw that each row belongs to, -1 for none. A row has the same
+    draw in a part as in the audit of all rows.
     """
     if settings.points is not None and settings.points > len(numbers):
         raise InvalidInput(
@@ -167,7 +167,7 @@ def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
 def columns_of(
     names: Sequence[str], encoding: Encoding, people: Admissible, one_hot: Sequence[str]
 ) -> dict[str, Column]:
-    """Return the features of each column that changes as a whole: a category, by text or --one-hot, or a number."""
+    """Return the features of each column that changes as a whole: a category (text or --one-hot) or a number."""
     labels = dict(zip(encoding.groups, encoding.columns, strict=True))
     prefixes = zip(people.categories[len(encoding.categories) :], one_hot, strict=True)
     labels |= {group: prefix.rstrip("_=- ") or prefix for group, prefix in prefixes}

@@ -1,10 +1,10 @@
-"""Is one group of points closer to the decision boundary than the others?
+"""Robustness bias: is one group of points closer to the decision boundary than the others?
 
-- Audits: ``robustness_bias`` of networks of images, ``tabular_robustness`` of models of tables. ``distances`` makes
-  distances by attacks on the points of a network, and they become ``rows``; ``examples`` chooses two points to show.
+- Audits: ``robustness_bias`` for image networks, ``tabular_robustness`` for models of tables. ``distances`` attacks the
+  points of a network, ``rows`` turns the distances into tables, and ``examples`` chooses two points to show.
   ``illustrations`` has the small examples of section 2.
-- ``measures`` has what the groups are, I_P(tau) and sigma(P); ``inference`` their error and the test behind
-  "significantly closer". These take distances from any source: exact, an attack's, or a certificate's.
+- ``measures`` defines groups, I_P(tau) and sigma(P). ``inference`` computes their error and the test behind
+  "significantly closer". Distances can come from any source: exact, from an attack, or from a certificate.
 
 Source: Nanda, Dooley, Singla, Feizi and Dickerson 2021, "Fairness through robustness: investigating robustness
 disparity in deep learning".

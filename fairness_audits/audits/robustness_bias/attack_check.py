@@ -23,14 +23,14 @@ LEAST = 1e-3
 SAMPLE = 16
 """Largest number of images of a group that are checked."""
 MOST = 320
-"""Largest number of images checked in all groups together, but for ``FEWEST`` of each group."""
+"""Largest number of images checked in all groups together, except that each group has at least ``FEWEST``."""
 FEWEST = 4
 
 
 def sampled(correct: Array, partitions: Sequence[Partition], rng: np.random.Generator) -> Array:
     """Return the indices of the points to check: the first ``SAMPLE`` of each level in a random order.
 
-    Only points that are ``correct`` (n,) are drawn. All partitions use the same order, so that their samples overlap.
+    Only points that are ``correct`` (n,) are drawn. All partitions use the same order, so their samples overlap.
     """
     order = rng.permutation(np.flatnonzero(correct))
     levels = [(one, level) for one in partitions for level in range(len(one))]
@@ -41,7 +41,7 @@ def sampled(correct: Array, partitions: Sequence[Partition], rng: np.random.Gene
 
 @dataclass(frozen=True)
 class Checked:
-    """The check of an attack in the L levels of a partition; each array is (L,).
+    """Check of an attack in the L levels of a partition; each array is (L,).
 
     ``checked`` counts the images with a distance and a second bound. Their means are ``attack_mean`` and
     ``second_mean``, NaN without such images. The attack is worse at ``worse`` of them. ``lost`` of the ``n`` correct
@@ -57,19 +57,19 @@ class Checked:
 
     @property
     def worse_share(self) -> Array:
-        """The share of checked images at which the attack is worse; 0 if there is at most one."""
+        """Return the share of checked images at which the attack is worse; 0 if at most one is worse."""
         return np.where(self.worse > 1, self.worse / np.maximum(self.checked, 1), 0.0)
 
     @property
     def lost_apart(self) -> Array:
-        """The absolute difference of the shares of lost gradients in the level and in all other levels."""
+        """Return the absolute difference between the shares of lost gradients in the level and in all other levels."""
         own, others = self.lost / np.maximum(self.n, 1), self.lost.sum() - self.lost
         rest = others / np.maximum(self.n.sum() - self.n, 1)
         return np.abs(own - rest)
 
 
 def is_worse(distance: Array, second: Array) -> Array:
-    """Return where the attack is worse than the second bound. NaN, from a search that failed, is never worse."""
+    """Return where the attack is worse than the second bound. NaN, from a failed search, is never worse."""
     return distance > np.maximum(FACTOR * second, second + LEAST)
 
 

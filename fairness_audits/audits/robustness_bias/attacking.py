@@ -1,7 +1,7 @@
-"""Distances of a user's images: which attacks there are, with which settings, computed part by part and cached.
+"""Distances of a user's images: the attacks and their settings, computed in parts and cached.
 
-A cached distance belongs to an image (by its pixels), the class that it is to leave, the network with its
-normalisation, and the attack with its settings. Where all of these are the same it is taken from the file.
+The key of a cached distance consists of the image (its pixels), the class to leave, the network with its normalisation,
+and the attack with its settings. If all of these match, the distance is read from the file.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from fairness_audits.progress import track
 from fairness_audits.values import Array
 
 BOUNDS = {EXACT: "exact", SMOOTHING: "lower"}
-"""What the distances are: exact, lower bounds, or else upper bounds."""
+"""Type of the distances: exact, lower bounds, or upper bounds for all other attacks."""
 OURS = ("execution", "seed", "rows", "channel_scale")
 """Arguments of the attacks that the audit sets itself."""
 CERTIFIED_TOGETHER = 16
-"""Images that are certified between two looks at the clock: each may take thousands of samples."""
+"""Number of images certified between two checks of the clock. Each image may take thousands of samples."""
 LINEARITY = 1e-3
-"""A network whose margins differ from an affine map by more than this share of their size is not linear."""
+"""Largest relative difference between a linear network's margins and an affine map."""
 FORMAT = 2
 SECONDS = 5.0
-"""The file is written after a part of the points, at most so often, and at the end."""
+"""Shortest time between two writes of the file. It is also written at the end."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class Chosen:
 
     @property
     def bound(self) -> str:
-        """``exact``, ``lower`` or ``upper``."""
+        """Return ``exact``, ``lower`` or ``upper``."""
         return BOUNDS.get(self.name, "upper")
 
 
 def chosen_attacks(options: Settings) -> list[Chosen]:
-    """Return the attacks with their settings: the functions' defaults, but for ``ATTACK.KEY=VALUE``.
+    """Return the attacks with their settings: the functions' defaults, overridden by ``ATTACK.KEY=VALUE``.
 
-    Raises InvalidInput for settings that do not exist, are no numbers, or belong to an attack that is not made.
+    Raises InvalidInput if a setting does not exist, is not a number, or belongs to an attack that was not requested.
     """
     every: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(options.attack):
@@ -100,20 +100,20 @@ def chosen_attacks(options: Settings) -> list[Chosen]:
 
 
 def distances(chosen: Chosen, subjects: Subjects, cache: DistanceCache, options: Settings) -> Array:
-    """The distances (n,) of the points that are classified correctly; NaN for others, and where the attack fails.
+    """Return the distances (n,) of correctly classified points; NaN for other points and failed attacks.
 
-    Those that the ``cache`` holds are taken from it; others are added to it, part by part.
+    Distances in the ``cache`` are reused. New distances are added to it, part by part.
     """
     attack, size = _made(chosen, subjects, options)
     right = np.flatnonzero(subjects.correct)
-    # What identifies an image and the class that it is to leave: 32 hexadecimal digits.
+    # 32 hexadecimal digits identify an image and the class to leave.
     keys = [
         hashlib.sha256(digest + int(label).to_bytes(8, "big")).hexdigest()[:32]
         for digest, label in zip(subjects.digests, subjects.prediction, strict=True)
     ]
     known = cache.found[chosen.name]
     parts = [right[start : start + size] for start in range(0, len(right), size)]
-    # Looked up part by part, since an image may occur twice.
+    # Look up distances part by part, because an image may occur twice.
     missing = (part[[keys[point] not in known for point in part]] for part in track(chosen.name, parts))
     streams = np.array([int(key, 16) >> 66 for key in keys])
     try:
@@ -129,9 +129,9 @@ def distances(chosen: Chosen, subjects: Subjects, cache: DistanceCache, options:
 
 
 def _made(chosen: Chosen, subjects: Subjects, options: Settings) -> tuple[Attack, int]:
-    """The attack on this network, and how many images it is made on at a time.
+    """Return the attack on this network, and the number of images attacked at a time.
 
-    Raises InvalidInput for settings out of range, before anything is computed.
+    Raises InvalidInput before any computation if a setting is out of range.
     """
     size = batch_of(subjects.device)
     if chosen.name == EXACT:
@@ -149,9 +149,9 @@ def _made(chosen: Chosen, subjects: Subjects, options: Settings) -> tuple[Attack
 
 
 def _exact(subjects: Subjects) -> Attack:
-    """The closed form for a linear network, which is tried at every image and at its nearest point of the boundary.
+    """Return the closed form for a linear network; linearity is checked at every image and its nearest boundary point.
 
-    Raises InvalidInput where the network's scores are not affine.
+    Raises InvalidInput if the network's scores are not affine.
     """
     import torch
 
@@ -172,7 +172,7 @@ def _exact(subjects: Subjects) -> Attack:
     closed_form = exact_attack(weight, bias)
 
     def attack(images: Array, label: Array, streams: Array) -> Distances:
-        # Together, since margins on the boundary itself are 0 and rounding.
+        # Check both together: on the boundary itself, margins are 0 plus rounding.
         check(np.concatenate((images, crossing(weight, bias, images, label).clip(0, 1))))
         return closed_form(images, label, streams)
 
@@ -182,9 +182,9 @@ def _exact(subjects: Subjects) -> Attack:
 
 
 class DistanceCache:
-    """Distances by attack and key of the image, NaN where an attack failed, in a file where a ``path`` is given.
+    """Distances by attack and image key, NaN if an attack failed; stored in a file if there is a ``path``.
 
-    ``what`` says of which network the distances are; ``settings`` are those of each attack that is to be made.
+    ``what`` describes the network of the distances. ``settings`` are the settings of each requested attack.
     """
 
     def __init__(self, path: Path | None, what: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> None:
@@ -202,7 +202,7 @@ class DistanceCache:
             self.save()
 
     def save(self) -> None:
-        """Write what is not written yet, whole or not at all."""
+        """Write unsaved distances atomically."""
         if self.path is None or not self.unsaved:
             return
         header = {"format": FORMAT, "what": self.what, "settings": self.settings}
@@ -220,7 +220,7 @@ class DistanceCache:
             print(f"{count:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)
 
     def _load(self, path: Path) -> None:
-        """Take up the file. Raises InvalidInput for one of something else, of another network or of other settings."""
+        """Load the file. Raises InvalidInput if its content, network or settings are not those of this audit."""
         new = "Give the name of a new file"
 
         def refused(problem: str, remedy: str = new) -> InvalidInput:

@@ -1,4 +1,4 @@
-"""A robustness audit in plain words: the beginning of its page."""
+"""Plain-language summary of a robustness audit, for the top of its page."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ SURE = {
 
 
 def brief(found: Mapping[str, Any], path: str, alpha: float, verdict: Verdict) -> Brief:
-    """Say whose images a smaller change upsets."""
+    """Return, in plain words, which group's images change class under smaller perturbations."""
     groups = list(dict.fromkeys(f"{one['partition']} = {one['level']}" for one in found["groups"]))
     closer = [f"{one['partition']} = {one['level']}" for one in verdict.facts.get("closer", ())]
     return Brief(

@@ -1,4 +1,4 @@
-"""The audit's check of its own attacks: lost gradients of all images, a second upper bound of a sample of each group.
+"""The audit's check of its attacks: lost gradients for all images, a second upper bound for a sample of each group.
 
 Only attacks that follow gradients are checked. :mod:`fairness_audits.attacks.second_bound` describes the second bound
 and its cost, and :mod:`fairness_audits.audits.robustness_bias.attack_check` defines when an attack is worse.
@@ -32,7 +32,7 @@ POOL, POOL_NUMBERS = 1000, 2**25
 
 @dataclass(frozen=True)
 class Check:
-    """The check of the attacks on n points.
+    """Check of the attacks on n points.
 
     ``lost`` (n,) is the share of pixels along which a point has no gradient. ``second`` (n,) is the second bound of the
     points ``tried`` (n,), NaN if the search failed. ``line`` (n,) is the bound of points without any gradient.
@@ -46,16 +46,16 @@ class Check:
     passes: int
 
     def completed(self, distance: Array) -> Array:
-        """Return an attack's distances (n,), with the second search's where the attack failed without a gradient."""
+        """Return an attack's distances (n,); use the second search's if the attack failed without a gradient."""
         return np.where(np.isnan(distance), self.line, distance)
 
     def of(self, distance: Array, subjects: Subjects) -> list[Checked]:
-        """Compare the attack's distances (n,) with the second bounds, for each partition."""
+        """Compare the attack's distances (n,) with the second bounds for each partition."""
         known = self.second, self.tried, self.lost, subjects.correct
         return [checked(distance, *known, one) for one in subjects.points.partitions]
 
     def entry(self, found: list[Checked], subjects: Subjects) -> Mapping[str, Any]:
-        """Return the check of an attack as the JSON has it."""
+        """Return the check of an attack for the JSON."""
         groups = []
         for partition, one in zip(subjects.points.partitions, found, strict=True):
             for level, name in enumerate(partition.levels):
@@ -68,7 +68,7 @@ class Check:
 
 
 def checked_attacks(subjects: Subjects, options: Settings) -> Check:
-    """Check the gradients of all images that are classified correctly, and bound the distances of a sample again."""
+    """Check the gradients of all correctly classified images, and compute second bounds for a sample."""
     n, right = len(subjects.prediction), np.flatnonzero(subjects.correct)
     rng, order = generators("audit", "robustness", "check", str(options.seed), repetitions=2)
     execution = Execution(device=subjects.device, keep_adversarial=False)
@@ -94,7 +94,7 @@ def checked_attacks(subjects: Subjects, options: Settings) -> Check:
     with progress_bar("checking distances"):
         tried, line = np.isin(np.arange(n), sample), np.full(n, np.nan)
         second = np.full(n, np.nan)
-        # Together with the sample, whose directions lead points without a gradient to the boundary.
+        # Search together with the sample, whose directions lead points without a gradient to the boundary.
         for start in range(0, max(1, len(none)), TOGETHER):
             some = none[start : start + TOGETHER]
             found = bounds(np.union1d(sample, some), True)
@@ -105,8 +105,8 @@ def checked_attacks(subjects: Subjects, options: Settings) -> Check:
 
 
 def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array, Array, Array], Array]:
-    """A map from images, their classes and the numbers of some of them to images of other classes to go to."""
-    # As many of each predicted class as there is room for.
+    """Return a function from images, their classes and some row numbers to target images of other classes."""
+    # Take equal numbers of each predicted class, up to the size of the pool.
     order = rng.permutation(len(subjects.prediction))
     rank = np.empty(len(order), dtype=np.int64)
     for label in np.unique(subjects.prediction):
@@ -124,7 +124,7 @@ def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array
             others = np.flatnonzero(classes != own)
             nearest = others[np.argsort(distances[others], kind="stable")[:NEIGHBOURS]]
             if len(nearest):
-                # Fewer others than ways: some ways are taken twice.
+                # If there are fewer other images than directions, repeat some directions.
                 ways = [pool[place] for place in np.resize(nearest, NEIGHBOURS)]
                 found.append(torch.stack([*ways, means[int(classes[nearest[0]])]]))
         return torch.stack(found).numpy() if len(found) == len(rows) else np.zeros((len(rows), 0, *images.shape[1:]))

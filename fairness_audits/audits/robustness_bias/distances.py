@@ -1,7 +1,7 @@
-"""Distances of points to the decision boundary of one network, by the attacks that audits know.
+"""Distances of points to the decision boundary of one network, by the attacks of the audits.
 
-Both the audit of a user's model and the study's make an attack with :func:`attack_on` and compute its distances with
-:func:`distances_by_part`. Images become numbers part by part, and changed images are not kept.
+The audit of a user's model and the study's audit both create an attack with :func:`attack_on` and compute its distances
+with :func:`distances_by_part`. Images are loaded in parts, and perturbed images are not stored.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from fairness_audits.models.pixels import PixelNetwork
 
 Attack = Callable[[Array, Array, Array], Distances]
-"""Images (m, c, h, w) in [0, 1], their classes (m,) and the numbers of their noise streams (m,) -> distances."""
+"""Attack: maps images (m, c, h, w) in [0, 1], classes (m,) and noise-stream numbers (m,) to distances."""
 
 EXACT, SMOOTHING = "exact", "smoothing"
 WITH_IMAGES = ("deepfool", "carlini_wagner", "fmn")
-"""Attacks that change images; each gives an upper bound."""
+"""Attacks that perturb images. Each gives an upper bound."""
 STREAMS = {EXACT: 0, "deepfool": 2, "carlini_wagner": 3, "fmn": 4, SMOOTHING: 5}
-"""Of a checkpoint's random streams, that of each distance: its own for good, so that its numbers stay as they are."""
+"""Random stream of each distance within a checkpoint. Never renumber them, because this would change the results."""
 NAMES = tuple(STREAMS)
 LINEAR = ("networks.logistic_regression",)
-"""Architectures whose distances are known exactly."""
+"""Architectures with exact distances."""
 
 
 def applies(name: str, architecture: str) -> bool:
@@ -65,7 +65,7 @@ def attack_on(
     network : callable
         Maps pixels (m, c, h, w) in [0, 1] to scores (m, K).
     name : str
-        One of NAMES but "exact", for which see :func:`exact_attack`.
+        One of NAMES except "exact", for which see :func:`exact_attack`.
     settings : mapping
         Keyword arguments of the attack's function.
     execution : Execution
@@ -74,8 +74,8 @@ def attack_on(
     Returns
     -------
     callable
-        Smoothing draws the noise of each point from the point's own stream, whatever points it is certified with; the
-        others draw nothing.
+        The attack. Smoothing draws the noise of each point from the point's own stream, whichever points are certified
+        together. The other attacks draw no random numbers.
 
     """
     function = partial(attack_function(name), network, **settings, execution=execution)
@@ -85,7 +85,7 @@ def attack_on(
 
 
 def exact_attack(weight: Array, bias: Array) -> Attack:
-    """Return the closed form of a linear network's distances, for scores ``weight`` (K, d) x + ``bias`` (K,)."""
+    """Return the closed-form distances of a linear network with scores ``weight`` (K, d) x + ``bias`` (K,)."""
     return lambda images, label, streams: linear_distance(weight, bias, images, label)
 
 
@@ -99,20 +99,20 @@ def distances_by_part(
     attack : callable
         See :func:`attack_on`.
     pixels : callable
-        Returns the images (m, c, h, w) of points by their numbers (m,).
+        Returns the images (m, c, h, w) of the points with the numbers (m,).
     label, streams : ndarray of shape (n,)
-        The class that each point is to leave, and the number of its stream of noise.
+        The class that each point must leave, and the number of its noise stream.
     parts : iterable of ndarray
-        Numbers of the points that are attacked together. They are asked for one after the other.
+        Numbers of the points that are attacked together. The parts are consumed one after the other.
 
     Yields
     ------
     part : ndarray of shape (m,)
         The points.
     distance : ndarray of shape (m,)
-        Their L2 distances in pixels in [0, 1], NaN where the attack failed.
+        Their L2 distances in pixels in [0, 1], NaN if the attack failed.
     forward_passes : int
-        Images that went through the network.
+        Number of images that passed through the network.
 
     """
     for part in parts:
@@ -121,9 +121,9 @@ def distances_by_part(
 
 
 def together(name: str, device: torch.device, batch_size: int | None) -> int | None:
-    """Return how many points go into an attack at once, None for all: one batch, or one point whose noise is batches.
+    """Return how many points are attacked at once (None for all): a batch, or a single point whose noise fills batches.
 
-    ``batch_size`` is that of the attack, None for what suits the device.
+    ``batch_size`` is the attack's batch size, None for one that suits the device.
     """
     from fairness_audits.attacks.distances import batch_of
 
@@ -134,15 +134,15 @@ def together(name: str, device: torch.device, batch_size: int | None) -> int | N
 
 LOG = logging.getLogger(__name__)
 PIXELS_AT_ONCE = 2**25
-"""Of images held as numbers, and of what an attack makes of them."""
+"""Number of pixels held in memory at once, for images and for their perturbed versions."""
 CLASSIFIED_AT_ONCE = 250
-"""With it, matrix products on a GPU are deterministic."""
+"""Number of images classified at once. With this number, matrix products on a GPU are deterministic."""
 SAVED_EVERY = 30.0
-"""Seconds."""
+"""Seconds between two saves."""
 
 
 class Progress:
-    """What an audit has measured: arrays by name, saved every half a minute for a killed one to go on from.
+    """Measurements of an audit: arrays by name, saved every half minute so that an interrupted audit can resume.
 
     ``whose`` is the fingerprint of the audit.
     """
@@ -152,11 +152,11 @@ class Progress:
         self.arrays = dict((resume and resume.load(whose)) or {})
 
     def array(self, name: str, at_first: Array) -> Array:
-        """The array of this name, to be written into."""
+        """Return the array with this name, to be filled in place."""
         return self.arrays.setdefault(name, at_first)
 
     def save(self) -> None:
-        """Save the arrays, if they were not just now."""
+        """Save the arrays unless they were saved recently."""
         if self.resume is not None and time.monotonic() - self.saved_at > SAVED_EVERY:
             self.resume.save(self.whose, self.arrays)
             self.saved_at = time.monotonic()
@@ -164,7 +164,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Subject:
-    """A network ``f`` on its device, and the ``rows`` (n,) of the dataset that it classifies."""
+    """A network ``f`` on its device, and the dataset ``rows`` (n,) that it classifies."""
 
     f: PixelNetwork
     dataset: ImageDataset
@@ -172,11 +172,11 @@ class Subject:
     device: torch.device
 
     def pixels(self, points: Array) -> Array:
-        """The images of these points, (m, c, h, w) float32 in [0, 1]."""
+        """Return the images of these points, (m, c, h, w) float32 in [0, 1]."""
         return self.dataset.pixels(self.rows[points])
 
     def classes(self, images: Array) -> Array:
-        """The class that the network puts each of these images into, (m,) int64."""
+        """Return the predicted class of each image, (m,) int64."""
         import torch
 
         with torch.no_grad():
@@ -184,17 +184,18 @@ class Subject:
             return np.concatenate([self.f(part.to(self.device)).argmax(dim=1).cpu().numpy() for part in parts])
 
     def predictions(self) -> Array:
-        """The class of every point, (n,)."""
+        """Return the predicted class of every point, (n,)."""
         everyone = np.arange(len(self.rows))
         return np.concatenate([self.classes(self.pixels(points)) for points in self._parts(everyone)])
 
     def attacked(
         self, attack: Attack, points: Array, prediction: Array, together: int | None, progress: Progress, name: str
     ) -> tuple[Array, int]:
-        """Return the distances of these points, which the network puts into the classes ``prediction`` (n,).
+        """Compute the distances of these points; ``prediction`` (n,) are the predicted classes.
 
-        Distances (n,) float64, NaN where the attack failed and for other points, and how many images went through the
-        network. So many points go ``together``; after them ``progress`` is saved under this ``name``.
+        Return distances (n,) float64, NaN for failed attacks and other points, and the number of images that passed
+        through the network. Points are attacked in parts of size ``together``. After each part, ``progress`` is saved
+        under ``name``.
         """
         distance = progress.array(f"{name} distance", np.full(len(self.rows), np.nan))
         counts = progress.array(f"{name} counts", np.zeros(2, dtype=np.int64))
@@ -216,7 +217,7 @@ class Subject:
         return exact_attack(*affine(copy.deepcopy(self.f).double(), origin))
 
     def adversarial(self, attack: Attack, points: Array, prediction: Array) -> Array:
-        """Return the images that the attack makes of a few points, NaN where it fails."""
+        """Return the attack's perturbed images of a few points, NaN if it fails."""
         found = attack(self.pixels(points), prediction[points], points)
         assert found.adversarial is not None
         return np.where(found.failed[:, None, None, None], np.nan, found.adversarial)
@@ -234,10 +235,10 @@ class Subject:
 
 @contextmanager
 def exact_arithmetic(threads: int) -> Iterator[None]:
-    """Float32 without shortcuts and, where the device has such forms, with the same result in every run.
+    """Use exact float32 and, if the device supports them, deterministic operations.
 
-    ``threads`` of the CPU. An operation without a deterministic form is named in a warning. On leaving, everything is
-    as it was before.
+    ``threads`` is the number of CPU threads. A warning names each operation without a deterministic form. On exit, all
+    settings are restored.
     """
     with full_precision(deterministic=True), own_operations(threads):
         yield

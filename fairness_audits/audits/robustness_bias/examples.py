@@ -1,18 +1,18 @@
-"""Two inputs and one budget that fools the network on one of them: which two is decided by a rule.
+"""A rule that chooses two inputs and one budget that fools the network on only one of them.
 
-The groups are two levels of the dataset's first partition that is not its classes, among the points of one class; where
-there is no such partition, two classes. Of all such pairs it is the one whose median distances differ most, among those
-with at least ``ENOUGH`` measured points on either side: the largest difference of small groups is mostly noise. Where
-no pair has so many, it is one of the pairs with the most on their smaller side, ``FEWEST`` at least. From each group
-comes its most ordinary member, the point with the distance nearest to the median of its group, and the budget lies
-halfway between the two distances.
+The two groups are levels of the dataset's first partition other than the classes, among points of the same class.
+Without such a partition they are two classes. We take the pair whose median distances differ most, among pairs with at
+least ``ENOUGH`` measured points on each side, because the largest difference between small groups is mostly noise. If
+no pair has enough points, we take a pair with the most points on its smaller side, at least ``FEWEST``. Each group
+contributes its most typical member, the point whose distance is nearest to the group's median. The budget is the
+midpoint of the two distances.
 
-The point of the nearer group is shown as the attack changed it, which takes less than the budget. That of the farther
-group is shown moved towards the attack's result for the whole length of the budget. Since an attack is no proof that
-there is nothing nearer, the network classifies this second picture again; if it is misclassified the point is passed
-over for the next most ordinary one, up to ``CANDIDATES`` of them.
+The point of the nearer group is shown as perturbed by the attack, which takes less than the budget. The point of the
+farther group is shown moved towards the attack's result by the full budget. An attack does not prove that no closer
+adversarial point exists. The network therefore classifies the second picture again. If it is misclassified, we try the
+next most typical point, up to ``CANDIDATES`` points.
 
-After Nanda et al. 2021, figure 3, whose two faces have other groups and were not chosen by a stated rule.
+After Nanda et al. 2021, figure 3. Its two faces belong to other groups and were not chosen by a stated rule.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,18 +25,18 @@ from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.values import Array
 
 FEWEST = 3
-"""Measured points that a group must have."""
+"""Fewest measured points in a group."""
 ENOUGH = 20
-"""Measured points with which a group is as good as a larger one."""
+"""Number of measured points from which a group is large enough."""
 CANDIDATES = 8
-"""Of the farther group, at most so many points are looked at."""
+"""Largest number of candidates in the farther group."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """``near``, a point, and ``far`` (f,), points in the order in which they are tried, of two groups.
+    """The points of two groups: ``near``, one point, and ``far`` (f,), candidates in the order in which they are tried.
 
-    ``levels`` (2,) are the codes of the groups in ``partition``; ``budget`` lies between the distances.
+    ``levels`` (2,) are the codes of the groups in ``partition``. ``budget`` is between the distances.
     """
 
     partition: str
@@ -47,9 +47,9 @@ class Pair:
 
 
 def chosen(distance: Array, label: Array, partitions: Sequence[Partition]) -> Pair | None:
-    """The rule, on ``distance`` (n,) with NaN where there is none; the first of ``partitions`` are the classes.
+    """Apply the rule to ``distance`` (n,), NaN if there is none; the first of ``partitions`` is the classes.
 
-    None where no two groups have enough points and medians that differ.
+    Return None if no two groups have enough points and different medians.
     """
     classes, *others = partitions
     partition = others[0] if others else classes
@@ -73,7 +73,7 @@ def chosen(distance: Array, label: Array, partitions: Sequence[Partition]) -> Pa
 
 
 def _ordinary(distance: Array, rows: Array) -> Array:
-    """The rows, those with a distance near to the median first."""
+    """Return the rows in the order of their distance from the median."""
     own = distance[rows]
     return rows[np.argsort(np.abs(own - np.median(own)), kind="stable")]
 
@@ -85,11 +85,11 @@ def shown(
     classify: Callable[[Array], Array],
     label: Array,
 ) -> tuple[Array, Array, Array] | None:
-    """The near and the far point (2,), their perturbed images (2, c, h, w) within the budget, and the classes of these.
+    """Return the near and far point (2,), their perturbed images (2, c, h, w) within the budget, and their classes.
 
-    None where the attack fails now, or every far candidate is fooled within the budget.
-    ``pixels`` gives the images of points, ``attack`` the adversarial images of points, NaN where it fails, and
-    ``classify`` the classes of images; ``label`` (n,) are the classes of the points.
+    Return None if the attack now fails, or if the budget fools every far candidate. ``pixels`` returns the images of
+    points, ``attack`` their adversarial images, NaN if it fails, and ``classify`` the classes of images. ``label`` (n,)
+    are the classes of the points.
     """
     points = np.append(pair.near, pair.far)
     images = pixels(points).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The figure of a robustness audit: the curves I_P(tau) of the groups, a panel for each partition."""
+"""Figure of a robustness audit: the curves I_P(tau) of the groups, one panel for each partition."""
 
 import numpy as np
 import pandas as pd
@@ -13,24 +13,24 @@ from fairness_audits.values import Array
 
 GRID = 600
 NEARLY_ALL = 0.995
-"""Curves are drawn up to this quantile of the distances: one far image would leave the others a corner."""
+"""Curves end at this quantile of the distances, because a single far image would squeeze all others."""
 MOST_NAMED = 20
-"""Of more levels none is named: they are thin lines."""
+"""Largest number of levels with names. Partitions with more levels have thin lines without names."""
 LETTERS = 22
-"""Longer names are cut."""
+"""Longer names are truncated."""
 
 
 def curves(attack: Measured, images: str) -> Figure:
-    """All partitions by one attack, of the images classified correctly.
+    """Draw all partitions for one attack and the correctly classified images.
 
-    To be drawn and saved within :func:`fairness_audits.results.style.paper`.
+    Draw and save the figure within :func:`fairness_audits.results.style.paper`.
     """
     points, found = attack.points, attack.entry
     lengths = counted(points.distance, points.correct, "correct")
     drawn = new_figure(2.75 * len(points.partitions))
     known = lengths.length[lengths.length > 0]
     farthest = float(np.quantile(known, NEARLY_ALL)) if len(known) else 1.0
-    # To nearly the largest length, or to the budget that was asked for where that is less.
+    # The axis ends near the largest length, or at the requested budget if this is smaller.
     tau = np.linspace(0, farthest if found["budget"] is None else min(farthest, found["budget"]), GRID)
     for number, partition in enumerate(points.partitions):
         axes = drawn.add_subplot(len(points.partitions), 1, number + 1)
@@ -50,7 +50,7 @@ def curves(attack: Measured, images: str) -> Figure:
 
 
 def _panel(axes: Axes, lengths: Lengths, partition: Partition, groups: pd.DataFrame, tau: Array) -> None:
-    """One curve for each level; those closest to the boundary come first in the legend."""
+    """Draw one curve for each level; the legend starts with the level closest to the boundary."""
     order = groups["sigma"].fillna(0.0).sort_values(kind="stable").index
     for place, name in enumerate(order):
         curve = survival(lengths, partition.codes == partition.levels.index(name), tau)

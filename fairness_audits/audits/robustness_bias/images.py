@@ -1,5 +1,6 @@
-"""A user's images as numbers, pixels in [0, 1], read when they are asked for: of an array, or of a folder whose files
-the rows of a table name.
+"""A user's images as pixels in [0, 1], loaded on demand.
+
+Images come from an array, or from a folder whose files are named in the rows of a table.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ GREY = ("1", "L", "LA")
 HIGHEST = 255
 UPRIGHT = 1
 ON_THEIR_SIDE = (5, 6, 7, 8)
-"""Orientations whose height and width are swapped."""
+"""EXIF orientations that swap height and width."""
 COLOURS = (1, 3)
 COLUMNS = ("file", "filename", "file_name", "image", "path")
-"""Columns that are taken for the file names by default."""
+"""Default column names for file names."""
 FORMS = "(n, c, h, w), (n, h, w, c) or (n, h, w) with 1 or 3 channels, uint8 or floating in [0, 1]"
 Shape = tuple[int, int, int]
 
 
 class Unreadable(Exception):
-    """One image cannot be read; the text says why."""
+    """An image that cannot be read; the text gives the reason."""
 
 
 @dataclass(frozen=True)
 class Images:
-    """n images of one ``shape`` (c, h, w), called ``names`` (n,).
+    """n images of one ``shape`` (c, h, w) with ``names`` (n,).
 
-    ``raw`` gives one of them, (c, h', w') float32 in [0, 1], or raises :class:`Unreadable`. ``unreadable`` are those
-    known to be so before they are read, with reasons; ``turned`` those that are turned as their EXIF says.
+    ``raw`` returns one image, (c, h', w') float32 in [0, 1], or raises :class:`Unreadable`. ``unreadable`` are images
+    known in advance to be unreadable, with reasons. ``turned`` are images rotated by their EXIF orientation.
     """
 
     names: tuple[str, ...]
@@ -56,9 +57,9 @@ class Images:
     turned: frozenset[int] = frozenset()
 
     def one(self, point: int) -> Array:
-        """The image of this number, (c, h, w) float32 in [0, 1]. Raises Unreadable.
+        """Return the image with this number, (c, h, w) float32 in [0, 1]. Raises Unreadable.
 
-        Resized bilinearly, averaged first where it shrinks.
+        Resizing is bilinear, with averaging when the image shrinks.
         """
         pixels = self.raw(point)
         if pixels.shape == self.shape:
@@ -69,15 +70,15 @@ class Images:
         return made[0].clamp(0, 1).numpy()
 
     def pixels(self, points: Array) -> Array:
-        """The images of these numbers, (m, c, h, w). Raises Unreadable."""
+        """Return the images with these numbers, (m, c, h, w). Raises Unreadable."""
         return np.stack([self.one(int(point)) for point in points])
 
 
 def in_array(source: Source, options: Settings, array: Array) -> Images:
-    """The images of an ``array``, in the order of the table's rows; of four axes the second is that of channels if it
-    can be, else the last.
+    """Return the images in an ``array``, in the order of the table's rows.
 
-    Raises InvalidInput for another shape, numbers that are no pixels, and another number of rows or channels.
+    In an array with four axes, the second axis is the channels if its size allows, otherwise the last axis. Raises
+    InvalidInput for another shape, numbers that are not pixels, and another number of rows or channels.
     """
     path, pixels = options.images, np.asarray(array)
     if pixels.ndim == 4 and pixels.shape[1] in COLOURS and pixels.shape[3] in COLOURS:
@@ -139,10 +140,10 @@ def _refused(path: Path, problem: str, remedy: str = "", row: int | None = None)
 
 
 def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
-    """The column of file names, and the images in the order of the table's rows.
+    """Return the column of file names, and the images in the order of the table's rows.
 
-    Only the files' headers are read here; one whose header cannot be is noted as unreadable. Raises InvalidInput where
-    none can be read, and for files of several sizes without ``--resize``.
+    This reads only the headers of the files. A file with an unreadable header is recorded as unreadable. Raises
+    InvalidInput if no header is readable, or if sizes differ without ``--resize``.
     """
     path, table = options.images, source.table
     if not path.is_dir():
@@ -192,9 +193,9 @@ def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
 
 
 def _orientation(image: Image.Image) -> int:
-    """How the image is to be turned, by its EXIF: 1 to 8, 1 being upright, as where the EXIF says nothing.
+    """Return the EXIF orientation of the image, 1 to 8; 1 is upright and the default.
 
-    It is read without decoding the pixels.
+    This does not decode the pixels.
     """
     from PIL import ExifTags
 
@@ -225,7 +226,7 @@ def _opened(file: Path) -> Image.Image:
     try:
         image = Image.open(file, formats=FORMATS)
     except UnidentifiedImageError as error:
-        # Pillow's own words for bytes of no known format would be the path once more.
+        # Pillow's message for bytes of an unknown format would only repeat the path.
         raise Unreadable("neither PNG nor JPEG inside") from error
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise Unreadable(reason(error)) from error
@@ -235,11 +236,11 @@ def _opened(file: Path) -> Image.Image:
 
 
 def named_files(source: Source, column: str, path: Path) -> list[Path]:
-    """The file that each row names by its path below the folder.
+    """Return the file of each row, named by its path below the folder.
 
-    A name that is not there as it stands is taken for the one file that differs from it in no more than Unicode's form,
-    separators, surrounding spaces or, if no file fits otherwise, in case. Raises InvalidInput for names that are
-    missing, fit no file or several, or are repeated.
+    If no file has exactly this name, use the only file that differs from it only in Unicode form, separators,
+    surrounding spaces or, if there is no such file, in case. Raises InvalidInput for names that are missing, match no
+    file or several, or are repeated.
     """
     Values.of(source, column, "file", source.table[column])
     names = [str(value) for value in source.table[column]]
@@ -291,12 +292,12 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
 
 
 def _plain_name(name: str) -> str:
-    """A path in Unicode's composed form, with slashes alone, and without surrounding spaces."""
+    """Return a path in composed Unicode form, with forward slashes and without surrounding spaces."""
     return posixpath.normpath(unicodedata.normalize("NFC", name).strip().replace("\\", "/"))
 
 
 def _repeated(values: Iterable[str]) -> list[str]:
-    """The values that occur more than once, in their order."""
+    """Return the values that occur more than once, in their order."""
     counts: dict[str, int] = {}
     for value in values:
         counts[value] = counts.get(value, 0) + 1

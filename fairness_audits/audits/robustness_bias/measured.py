@@ -1,4 +1,4 @@
-"""What each attack says: the measures of all images and of every group under the keys of the JSON."""
+"""Findings of each attack: the measures of all images and of every group, under the keys of the JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ Entry = Mapping[str, Any]
 class Measured:
     """The measurements of one attack on n ``points``.
 
-    ``groups`` has a row for each denominator, partition and level. ``entry`` holds the same rows and the quantities of
-    all images together, as the JSON has them. ``failed`` (n,) says on which images the attack failed. ``checked`` is
-    the check of the attack, None if it does not follow gradients.
+    ``groups`` has a row for each denominator, partition and level. ``entry`` has the same rows and the quantities of
+    all images together, for the JSON. ``failed`` (n,) marks the images on which the attack failed. ``checked`` is the
+    check of the attack, None if it does not use gradients.
     """
 
     chosen: Chosen
@@ -40,10 +40,9 @@ class Measured:
 
 
 def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Subjects, options: Settings) -> Measured:
-    """Measure all groups by the distances (n,) of an attack, NaN where it failed, and add its ``check``.
+    """Measure all groups by an attack's distances (n,), NaN if it failed, and add its ``check``.
 
-    All attacks and denominators share the resamples and permutations of the seed. A quantity that does not exist is
-    null.
+    All attacks and denominators share the seed's resamples and permutations. A quantity that does not exist is null.
     """
     failed = subjects.correct & np.isnan(distance)
     compared = None
@@ -72,6 +71,6 @@ def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Sub
 
 
 def settings_text(found: Entry) -> str:
-    """``deepfool: steps 100, candidates 10, ...``: the attack with its settings, as every output is stamped."""
+    """Return the attack with its settings, as in every output: ``deepfool: steps 100, candidates 10, ...``."""
     settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in found["settings"].items())
     return f"{found['attack']}: {settings}" if settings else str(found["attack"])

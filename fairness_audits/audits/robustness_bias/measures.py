@@ -1,4 +1,4 @@
-r"""How robust a group of points is, against perturbations of a size and of all sizes, and against other points.
+r"""Robustness of a group of points: for one perturbation size, for all sizes, and compared with the other points.
 
 .. math::
    \widehat{I_P}(\tau) &= \frac{|\{(x, y) \in P : d(x) > \tau,\; y = \hat y\}|}{|P|}
@@ -7,36 +7,36 @@ r"""How robust a group of points is, against perturbations of a size and of all 
    \sigma(P) &= \frac{AUC(\widehat{I_P}) - AUC(\widehat{I_{\bar P}})}{AUC(\widehat{I_{\bar P}})}, \qquad
    AUC(I) = \int_0^T I(\tau)\, d\tau
 
-with :math:`\bar P` the points outside P, pooled. The *length* is the distance d(x) of a correctly classified point.
-What is left to say is what the others are. With the denominator
+with :math:`\bar P` the points outside P, pooled. The *length* is the distance d(x) of a correctly classified point. The
+denominator decides how other points count:
 
-- ``paper``, |P| as in the equation: misclassified points count as well, with length 0, being robust to nothing.
-- ``correct``, as in (1), (2) and the authors' code: correctly classified points alone count.
+- ``paper``, |P| as in the equation: misclassified points count with length 0, because they are robust to nothing.
+- ``correct``, as in (1), (2) and the authors' code: only correctly classified points count.
 
-The two differ by the group's accuracy, which has a part in the first and none in the second.
+The two differ by the group's accuracy, which affects the first and not the second.
 
-A correctly classified point without a distance (a failed attack) is in neither numerator nor denominator, of both kinds
-of share and as in the authors' program: there is no d(x) to compare with tau. Length 0 would turn the measure round,
-since attacks fail on far points rather than on near ones. Leaving them out draws sigma towards 0 where the far group
-loses more of its points, so their number belongs beside every share.
+A correctly classified point without a distance (a failed attack) is in neither numerator nor denominator, for both
+denominators and in the authors' program, because there is no d(x) to compare with tau. Length 0 would reverse the
+measure, because attacks fail on far points rather than on near ones. Excluding these points draws sigma towards 0 if
+the far group loses more of them, so report their number with every share.
 
-I_P is a step function, and its area is exactly the mean over P of min(length, T): no grid of tau is needed. Where T is
-no less than any length, sigma is the ratio of two mean lengths, minus 1. It is negative for a group that is closer to
-the boundary.
+I_P is a step function, and its area is exactly the mean over P of min(length, T), so no grid of tau is needed. If T is
+at least the largest length, sigma is the ratio of two mean lengths, minus 1. It is negative for a group that is closer
+to the boundary.
 
-Equation (3) prints a sum over the other elements P' of the partition where :math:`\bar P` stands here. Taken literally,
-the area of a sum of curves is the sum of their areas, which exceeds that of any one of them as soon as there are a few
-groups: every sigma would be negative, which the published ones are not. The authors' code pools the points.
+Equation (3) as printed has a sum over the other elements P' of the partition instead of :math:`\bar P`. Taken
+literally, the area of a sum of curves is the sum of their areas. With several groups this sum exceeds the area of any
+one of them, and every sigma would be negative, unlike the published values. The authors' code pools the points.
 
-The code also sums over grids of tau, 2,000 points on [0, 2] (DeepFool) or [0, 1] (Carlini and Wagner), which gives
-these areas up to the step of the grid and stops at the grid's end, as T does here; for certificates 100 points from
-their smallest to their largest, which leaves out the area below the smallest. T is therefore a setting, and the
-largest length where it is not set.
+The code also sums over grids of tau with 2,000 points on [0, 2] (DeepFool) or [0, 1] (Carlini and Wagner). This gives
+the same areas up to the step of the grid and stops at its end, like T here. For certificates its grid has 100 points
+from the smallest to the largest, which omits the area below the smallest. T is therefore a setting, by default the
+largest length.
 
-Nanda et al. (2021) count 151 elements in their five datasets. One for each level, of which are 10 classes of CIFAR-10,
-100 and 20 of CIFAR-100, 8 classes and 2 genders of Adience, 5 classes, 2 genders and 5 races of UTKFace, is 152; one
-for each comparison is 150: two levels make two elements but one comparison, as each is the other's complement and
-their signs of sigma are opposite.
+Nanda et al. (2021) count 151 elements in their five datasets. Counting levels gives 152: 10 classes of CIFAR-10, 100
+and 20 of CIFAR-100, 8 classes and 2 genders of Adience, 5 classes, 2 genders and 5 races of UTKFace. Counting
+comparisons gives 150, because two levels are two elements but one comparison: each is the other's complement, and their
+signs of sigma are opposite.
 
 Source: Nanda et al. 2021, (1)-(6).
 """
@@ -52,9 +52,10 @@ from fairness_audits.values import Array, ImageDataset
 
 @dataclass(frozen=True)
 class Partition:
-    """``codes`` (n,) index ``levels``, the elements, -1 where the level is unknown. ``name`` says by what is parted.
+    """Partition of n points: ``codes`` (n,) index ``levels``, the elements, -1 for an unknown level.
 
-    What P is compared with are the points of the other levels; points of unknown level are in neither.
+    ``name`` is the attribute. P is compared with the points of the other levels. Points of unknown level are in
+    neither.
     """
 
     name: str
@@ -70,33 +71,33 @@ class Partition:
             )
 
     def __len__(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return len(self.levels)
 
     def element(self, level: int) -> tuple[Array, Array]:
-        """The points of this level, and those of the others, (n,) bool each."""
+        """Return the points of this level, and the points of the other levels, (n,) bool each."""
         inside = self.codes == level
         return inside, (self.codes >= 0) & ~inside
 
     @property
     def comparisons(self) -> Array:
-        """A number for each level, the same for two levels that are each other's complement: (L,)."""
+        """Return a number for each level, the same for two levels that are each other's complement: (L,)."""
         return np.zeros(2, dtype=np.int64) if len(self) == 2 else np.arange(len(self))
 
 
 def partitions_of(dataset: ImageDataset, rows: Array) -> tuple[Partition, ...]:
-    """The partitions of a dataset, restricted to these rows; the classes come first."""
+    """Return the partitions of a dataset, restricted to these rows; the classes come first."""
     names = sorted(dataset.partitions, key=lambda name: name != dataset.label_name)
     return tuple(Partition(name, dataset.levels[name], dataset.partitions[name][rows]) for name in names)
 
 
 def elements(levels: Mapping[str, Sequence[str]]) -> int:
-    """How many elements partitions with these levels have: one for each level."""
+    """Return the number of elements of partitions with these levels: one for each level."""
     return sum(len(names) for names in levels.values())
 
 
 def comparisons(levels: Mapping[str, Sequence[str]]) -> int:
-    """How many elements there are to compare with the others: a partition of two levels counts once."""
+    """Return the number of comparisons: one for each level, but one in total for a partition with two levels."""
     return sum(1 if len(names) == 2 else len(names) for names in levels.values())
 
 
@@ -105,30 +106,30 @@ DENOMINATORS = ("paper", "correct")
 
 @dataclass(frozen=True)
 class Lengths:
-    """The ``length`` (n,) >= 0 of each of n points, 0 where it does not count; ``counts`` (n,) bool."""
+    """``length`` (n,) >= 0 of each of n points, 0 if it does not count; ``counts`` (n,) bool."""
 
     length: Array
     counts: Array
 
     def upto(self, budget: float) -> Array:
-        """min(length, budget), (n,): the integral over [0, budget] of 1[length > tau]."""
+        """Return min(length, budget), (n,): the integral over [0, budget] of 1[length > tau]."""
         return np.minimum(self.length, budget)
 
     @property
     def longest(self) -> float:
-        """The largest length of all, NaN without any point that counts."""
+        """Return the largest length, NaN if no point counts."""
         return float(self.length[self.counts].max()) if self.counts.any() else float("nan")
 
 
 def counted(distance: Array, correct: Array, denominator: str) -> Lengths:
-    """Turn distances into the lengths that a denominator counts.
+    """Convert distances to the lengths that a denominator counts.
 
     Parameters
     ----------
     distance : ndarray of shape (n,)
-        Distances to the decision boundary, NaN where none is known.
+        Distances to the decision boundary, NaN if unknown.
     correct : ndarray of shape (n,), bool
-        Which points are classified correctly. Such a point without a distance counts in neither denominator.
+        Whether each point is classified correctly. A correct point without a distance counts in neither denominator.
     denominator : {"paper", "correct"}
         Whether misclassified points count with length 0, or not at all.
 
@@ -139,7 +140,7 @@ def counted(distance: Array, correct: Array, denominator: str) -> Lengths:
     Raises
     ------
     InvalidInput
-        For an unknown denominator, arrays of unequal length, and distances that are negative or infinite.
+        If the denominator is unknown, array lengths differ, or a distance is negative or infinite.
 
     Examples
     --------
@@ -168,7 +169,7 @@ def survival(lengths: Lengths, member: Array, tau: Array) -> Array:
     Parameters
     ----------
     lengths : Lengths
-        Of all n points.
+        Lengths of all n points.
     member : ndarray of shape (n,), bool
         The points of P.
     tau : ndarray of shape (t,)
@@ -177,7 +178,7 @@ def survival(lengths: Lengths, member: Array, tau: Array) -> Array:
     Returns
     -------
     ndarray of shape (t,)
-        NaN where no point of P counts.
+        NaN if no point of P counts.
 
     References
     ----------
@@ -198,9 +199,9 @@ def survival(lengths: Lengths, member: Array, tau: Array) -> Array:
 
 @dataclass(frozen=True)
 class ByLevel:
-    """For the L levels of a partition: ``n`` points that count, the ``area`` of their curve, and ``sigma``, (L,) each.
+    """Measures of the L levels of a partition: ``n`` points that count, ``area`` of the curve and ``sigma``, (L,) each.
 
-    NaN where no point of the level, or none outside it, counts; sigma also where the area outside is 0.
+    NaN if no point of the level, or none outside it, counts. sigma is also NaN if the area outside is 0.
     """
 
     n: Array
@@ -214,9 +215,9 @@ def by_level(lengths: Lengths, partition: Partition, budget: float) -> ByLevel:
     Parameters
     ----------
     lengths : Lengths
-        Of all points.
+        Lengths of all points.
     partition : Partition
-        Parts the same points into L levels.
+        Partition of the same points into L levels.
     budget : float
         T, the largest perturbation that counts.
 
@@ -241,9 +242,9 @@ def by_level(lengths: Lengths, partition: Partition, budget: float) -> ByLevel:
 
 
 def level_sums(weight: Array, lengths: Lengths, partition: Partition, budget: float) -> tuple[Array, Array]:
-    """Sums over each level of min(length, budget) and of the points that count, when they weigh ``weight`` (b, n).
+    """Return, for each level, the weighted sums of min(length, budget) and of points that count; ``weight`` is (b, n).
 
-    Returns (b, L) each.
+    Both have shape (b, L).
     """
     value, counts = lengths.upto(budget) * lengths.counts, lengths.counts.astype(float)
     members = [np.flatnonzero(partition.codes == level) for level in range(len(partition))]
@@ -253,13 +254,13 @@ def level_sums(weight: Array, lengths: Lengths, partition: Partition, budget: fl
 
 
 def sigma(total: Array, n: Array) -> Array:
-    """sigma(P) of each level from the sums over all levels (..., L) of min(length, T) and of points, (..., L)."""
+    """Return sigma(P) of each level, (..., L), from the levels' sums of min(length, T) and of points, (..., L)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         inside, outside = total / n, _others(total) / _others(n)
         return np.where(outside > 0, inside / outside - 1, np.nan)
 
 
 def _others(values: Array) -> Array:
-    """The sum over the other levels, added up and not subtracted: it is 0 exactly where all of them are, (..., L)."""
+    """Sum over the other levels by addition, not subtraction, so that it is 0 exactly if all of them are, (..., L)."""
     others = 1 - np.eye(values.shape[-1])
     return values @ others

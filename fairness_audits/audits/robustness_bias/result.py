@@ -38,11 +38,11 @@ from fairness_audits.version import __version__
 
 SHOWN_LEVELS = 12
 SMALL = 0.01
-"""Smaller numbers have two digits, so that they fit their column."""
+"""Numbers below this have two significant digits, so that they fit their column."""
 SIGNED, COUNT = fixed(2, "+"), fixed(0)
 Entry = Mapping[str, Any]
 WANTED = "a torch network or a function of x"
-# From where on a caveat is due.
+# Thresholds and texts of the caveats.
 MANY_FAILED = 0.01
 SOUND = """
 worse <= 10: {attack} is worse than a second search at {value:.0f} % of the checked images of {worst}, more than
@@ -53,7 +53,7 @@ lost_apart <= 10: The gradient is lost at {own:.0f} % of the images of {apart} a
   than {limit:.0f} points apart: {attack} comes closer to the boundary where it has gradients to follow. Let the model
   compute without rounding, saturation and infinite slopes (such as a root at 0).
 """
-"""Beyond these limits, distances of groups do not compare."""
+"""Limits beyond which distances of groups cannot be compared."""
 LIMITS = """
 accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, and distances of fewer than half of the
   images say little: see first whether that can be so.
@@ -91,7 +91,7 @@ unknown_group: {{count:,}} images have no {{partition}}: they are in none of its
 
 
 def from_files(settings: Settings) -> Result:
-    """Read, check, classify, attack, compare. Raises InvalidInput for everything that the user can correct."""
+    """Run the audit from its settings. Raises InvalidInput for everything that the user can correct."""
     source = Source.read(settings.partition, **settings.some("text", "missing", "separator"))
     with load_model(
         settings.model, settings.trust_pickle, Computing(settings.device, "float32"), wanted=WANTED
@@ -100,7 +100,7 @@ def from_files(settings: Settings) -> Result:
 
 
 def audited(settings: Settings, source: Source, model: Model, array: Array | None = None) -> Result:
-    """Find the distances of images in an ``array``, or where the settings say, and compare the groups in the rows."""
+    """Find the distances of images, in an ``array`` or in the folder of the settings, and compare the groups."""
     wanted = chosen_attacks(settings)
     points = read_points(source, settings, array)
     shape = points.images.shape
@@ -108,7 +108,7 @@ def audited(settings: Settings, source: Source, model: Model, array: Array | Non
     with_gradient = bool({one.name for one in wanted} - {SMOOTHING})
     raw = normalised(model, settings, shape, with_gradient)
     normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
-    # What kept distances are of, besides the images; the noise of smoothing depends on the seed too.
+    # The network's part of the cache key. Smoothing also depends on the seed, through its noise.
     made_of = {
         **{"model": "" if settings.checkpoint is None else identity(model), **normalisation},
         **{"output kind": settings.output_kind, "shape": list(shape)},
@@ -173,9 +173,9 @@ def audited(settings: Settings, source: Source, model: Model, array: Array | Non
 
 
 def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
-    """Which groups are closer to the boundary or farther from it, by the first attack and the correct images.
+    """Return which groups are closer to the boundary or farther from it, by the first attack and the correct images.
 
-    Of the quantities of LIMITS, those that need true classes are None without them.
+    Without true classes, the quantities of LIMITS that need them are None.
     """
     found, label, alpha = first.entry, subjects.points.label, settings.alpha
     count = found["images"]
@@ -197,7 +197,7 @@ def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
     }
     rejected, said, facts = conclusion(found, alpha, label is not None, settings.budget)
     if words.beyond(SOUND, quantities, rejected is True):
-        # What unsound distances say of groups may be the wrong way round.
+        # Unsound distances may order the groups the wrong way round.
         said, facts = (
             "The table of the check has both distances of every group.",
             {**facts, "closer": [], "farther": []},
@@ -207,7 +207,7 @@ def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
 
 
 def _soundness(found: Entry) -> dict[str, Any]:
-    """The quantities of SOUND: of the worst group, and of the one whose gradients differ most; None without a check."""
+    """Return the quantities of SOUND, for the worst group and the most different gradients; None without a check."""
     if found["check"] is None:
         return {"worse": None, "lost_apart": None}
     groups = found["check"]["groups"]
@@ -222,8 +222,9 @@ def _soundness(found: Entry) -> dict[str, Any]:
 
 
 def levels(found: Entry) -> Iterator[tuple[str, list[Entry]]]:
-    """The levels of each partition, the closest to the boundary first, of the images classified correctly; ``other``
-    has the measures of all images.
+    """Yield the levels of each partition among correctly classified images, the closest to the boundary first.
+
+    ``other`` has the measures of all images.
     """
     of_all = {(one["partition"], one["level"]): one for one in found["groups"] if one["denominator"] == "paper"}
     correct = (one for one in found["groups"] if one["denominator"] == "correct")
@@ -251,10 +252,10 @@ def _numbers(group: Entry, alpha: float) -> str:
 def conclusion(
     found: Entry, alpha: float, labelled: bool, budget: float | None = None
 ) -> tuple[bool | None, str, dict[str, Any]]:
-    """What the tests say, whatever they are worth: whether one rejects (None without tests), in words, and of whom."""
-    # Of two levels only the closer one is compared, the other being its mirror image.
+    """Return whether a test rejects (None without tests), the sentence on the tests, and its groups."""
+    # With two levels, only the closer one is compared. The other is its mirror image.
     everyone = sorted((one for _, few in levels(found) for one in (few[:1] if len(few) == 2 else few)), key=_sigma)
-    # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
+    # If all others of a group have distance 0, it has a test and no sigma. The others are named instead.
     tested = [one for one in everyone if one["sigma_p_adjusted"] is not None and one["sigma"] is not None]
     shown = [one for one in tested if one["sigma_p_adjusted"] <= alpha]
     closer, farther = ([one for one in shown if sign * one["sigma"] > 0] for sign in (-1, 1))
@@ -293,7 +294,7 @@ def conclusion(
 
 
 def _otherwise(group: Entry, alpha: float) -> str:
-    """The same group among all images: how much of it is accuracy."""
+    """Return a sentence on the same group among all images, which shows the effect of accuracy."""
     other, p = group["other"]["sigma"], group["other"]["sigma_p_adjusted"]
     whose = "Of all images, those classified wrongly counting as distance 0,"
     if other is None:
@@ -365,7 +366,7 @@ def _check_section(found: Entry) -> Section:
 
 
 def images_text(data: Entry, settings: Settings) -> str:
-    """How many images were audited, and of what shape."""
+    """Return the number and shape of the audited images."""
     of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
     drawn = f", drawn with seed {settings.seed}" if of and settings.points else ""
     shape = " x ".join(map(str, data["shape"]))
@@ -373,7 +374,7 @@ def images_text(data: Entry, settings: Settings) -> str:
 
 
 def _groups(found: Entry, alpha: float, labelled: bool) -> Table:
-    """The levels of every partition, the closest to the boundary first."""
+    """Return the levels of every partition, the closest to the boundary first."""
 
     def right(entry: Entry) -> str:
         return percent(entry["n_correct"] / entry["images"], 0) if labelled and entry["images"] else "-"
@@ -400,12 +401,11 @@ def _number(value: float | None) -> str:
 def table_of_images(
     subjects: Subjects, attacks: Sequence[Measured], check: Check | None, classes: Sequence[str] | None
 ) -> pd.DataFrame:
-    """One row for each audited image.
+    """Return one row for each audited image.
 
-    ``distance_<attack>`` is empty where the image is classified wrongly or there is no distance; ``length_<attack>`` is
-    what the paper's denominator takes: 0 where the image is classified wrongly, empty where there is no distance. So
-    any partition is a group-by of these rows; one that is called as a column of the audit has
-    ``(group)`` behind its name.
+    ``distance_<attack>`` is empty if the image is misclassified or there is no distance. ``length_<attack>`` is the
+    length for the paper's denominator: 0 if the image is misclassified, empty if there is no distance. Any partition is
+    therefore a group-by of these rows. A partition with the name of an audit column gets the suffix ``(group)``.
     """
     some, right = subjects.points, subjects.correct
     columns: dict[str, Any] = {"audit_image": some.names, "audit_row": some.rows}
@@ -439,7 +439,7 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured], check: Check | N
     certified = [one.chosen for one in attacks if one.chosen.bound == "lower"]
 
     def where(failed: Array) -> str:
-        """The groups that have more than a few of these images."""
+        """Return the groups that contain more than a few of these images."""
         counts = {name: (failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
         many = [f"{name} ({few})" for name, (few, right) in counts.items() if few > MANY_FAILED * max(1, right)]
         return f": {listed(many, SHOWN)}" if many else ""

@@ -1,4 +1,4 @@
-"""Distances of points, as tables: every measure of every level of every partition, with its error and its test."""
+"""Tables of distances: every measure of every level of every partition, with its interval and its test."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,10 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Measured:
-    """The m points of which one kind of distance was computed.
+    """The m points with one kind of distance.
 
-    ``distance`` (m,) is NaN where there is none: the point is misclassified, ``correct`` (m,) False, or the attack
-    failed; then it counts in no share. ``partitions`` part the same m points.
+    ``distance`` (m,) is NaN if the point is misclassified (``correct`` (m,) is False) or the attack failed. A failed
+    point is in no share. ``partitions`` are partitions of the same m points.
     """
 
     distance: Array
@@ -35,17 +35,17 @@ class Measured:
 
     @property
     def failed(self) -> Array:
-        """Correctly classified points without a distance, (m,)."""
+        """Return the correctly classified points without a distance, (m,)."""
         return self.correct & np.isnan(self.distance)
 
     def budget(self, largest: float | None) -> float:
-        """T: the ``largest`` perturbation that counts; for None the largest distance measured, NaN where none was."""
+        """Return T: ``largest``, or the largest measured distance if this is None, NaN if there is none."""
         if largest is not None:
             return largest
         return counted(self.distance, self.correct, "correct").longest
 
     def overall(self, budget: float) -> dict[str, float]:
-        """What is known of all points together, NaN where there is no distance."""
+        """Return the quantities of all points together, NaN if there is no distance."""
         known = self.distance[self.correct & ~np.isnan(self.distance)]
         return {
             "budget": budget,
@@ -66,17 +66,17 @@ def group_measures(
     budget : float
         T, the largest perturbation that counts, L2 in pixels in [0, 1].
     precision : Precision
-        How precise intervals and p-values are.
+        Precision of intervals and p-values.
     rng : numpy.random.Generator
-        Gives the seeds of resamples and permutations, which all denominators share.
+        Generates the seeds of resamples and permutations, which all denominators share.
     failed : ndarray of shape (m,), optional
-        Where the attack found nothing; by default where a correctly classified point has no distance.
+        Where the attack failed; by default, where a correctly classified point has no distance.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each denominator, partition and level: its points (``images``), ``n_correct`` and ``failed`` of them,
-        and MEASURES, NaN where one does not exist.
+        One row for each denominator, partition and level: its number of points (``images``), ``n_correct`` and
+        ``failed`` of them, and MEASURES, NaN if one does not exist.
 
     """
     seeds = rng.integers(2**63, size=2)
@@ -96,11 +96,10 @@ def group_measures(
 def measured_rows(
     measured: Measured, budget: float | None, precision: Precision, rng: np.random.Generator, where: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield :func:`group_measures` as tidy rows, after those of all points together.
+    """Yield :func:`group_measures` as tidy rows, after the quantities of all points together.
 
-    Columns ``partition`` and ``level`` (empty for all points), ``denominator`` (empty where there is none),
-    ``statistic``, ``value``. A level whose sigma does not exist is named in a warning, in which ``where`` says whose
-    rows these are.
+    The columns are ``partition`` and ``level`` (empty for all points), ``denominator`` (empty if there is none),
+    ``statistic`` and ``value``. A warning names each level without a sigma; ``where`` describes the rows in it.
     """
     limit = measured.budget(budget)
     correct = measured.correct
@@ -123,7 +122,7 @@ def measured_rows(
 def _level_measures(
     measured: Measured, denominator: str, limit: float, precision: Precision, seeds: Array
 ) -> Iterator[dict[str, Any]]:
-    """Of each partition the measures of its L levels, (L,) each."""
+    """Return, for each partition, the measures of its L levels, (L,) each."""
     lengths, partitions = counted(measured.distance, measured.correct, denominator), measured.partitions
     resampling, permuting = (np.random.default_rng(seed) for seed in seeds)
     intervals = sigma_intervals(lengths, partitions, limit, precision.bootstraps, precision.alpha, resampling)
@@ -145,6 +144,6 @@ def _level_measures(
 
 
 def row(statistic: str, value: Any, partition: str = "", level: str = "", denominator: str = "") -> dict[str, Any]:
-    """A row of a level, or of all points."""
+    """Return a row of a level, or of all points."""
     where = {"partition": partition, "level": level, "statistic": statistic}
     return {**where, "value": float(value), "denominator": denominator}

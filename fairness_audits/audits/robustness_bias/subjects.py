@@ -1,6 +1,6 @@
-"""What is audited: which images, of which classes and groups, and what the network says of each of them.
+"""The audited images, with their classes and groups, and the network's predictions for them.
 
-Normalisation is a part of the network, so that gradients and distances are those of pixels in [0, 1].
+Normalisation is a part of the network, so gradients and distances refer to pixels in [0, 1].
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.values import Array
 
 FEW_LEVELS = 20
-"""Columns of more levels are compared only where they are named."""
+"""Largest number of levels of a column that is compared by default."""
 MOST_LEVELS = 1000
 WHOLE = (*NETWORKS, ".onnx")
-"""Files that hold all of a model."""
+"""Formats of files that contain the whole model."""
 LOCATION = re.compile(rb"\n\x08location\x12([\x01-\x7f])(.{1,127})", re.DOTALL)
-"""In an ONNX program, the length and the name of such a file."""
+"""Length and name of an external weight file in an ONNX program."""
 LARGEST_STD = 2.0
-"""Pixels in [0, 1] are not divided by more."""
+"""Largest standard deviation of pixels in [0, 1]."""
 TOGETHER = 128
-"""Images classified together."""
+"""Number of images classified together."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """``rows`` (n,) of the table are audited: row i holds the i-th image, of true class ``label`` (n,) or None.
+    """The audited ``rows`` (n,) of the table: row i holds the i-th image, with true class ``label`` (n,) or None.
 
-    ``partitions`` part these n points; ``column`` names the files.
+    ``partitions`` are partitions of these n points. ``column`` is the column of file names.
     """
 
     images: Images
@@ -61,11 +61,11 @@ class Points:
 
     @property
     def names(self) -> list[str]:
-        """What the audited images are called."""
+        """Return the names of the audited images."""
         return [self.images.names[row] for row in self.rows]
 
     def only(self, chosen: Array) -> Points:
-        """The points where ``chosen`` (n,) bool."""
+        """Return the points where ``chosen`` (n,) is true."""
         return replace(
             self,
             rows=self.rows[chosen],
@@ -75,9 +75,9 @@ class Points:
 
 
 def read_points(source: Source, options: Settings, array: Array | None = None) -> Points:
-    """The audited images: of an ``array``, or of the folder that is asked for.
+    """Return the audited images, from an ``array`` or from the folder in the options.
 
-    Raises InvalidInput for everything about images and table that the user can correct.
+    Raises InvalidInput for everything about the images and the table that the user can correct.
     """
     table, column = source.table, None
     if options.label is not None:
@@ -96,7 +96,7 @@ def read_points(source: Source, options: Settings, array: Array | None = None) -
     if options.points > n:
         problem = f"--points asks for {options.points:,} images, but there are {n:,}"
         raise InvalidInput(problem, option="points", remedy="Leave it out to audit all of them")
-    # So many that keep the shares of classes and groups.
+    # Sample so that the shares of classes and groups are preserved.
     traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
     _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
     (rng,) = generators("audit", "robustness", "points", str(options.seed), repetitions=1)
@@ -104,9 +104,9 @@ def read_points(source: Source, options: Settings, array: Array | None = None) -
 
 
 def _chosen(source: Source, options: Settings, file: str | None) -> list[str]:
-    """The columns to compare by.
+    """Return the columns to compare.
 
-    Raises InvalidInput where a named column does not exist, and for a column of one level, or of too many.
+    Raises InvalidInput if a named column does not exist, or if a column has one level or too many.
     """
     table, path, most = source.table, source.name, MOST_LEVELS if options.group else FEW_LEVELS
     check_columns(table, options.group, "--group", path)
@@ -131,7 +131,7 @@ def _chosen(source: Source, options: Settings, file: str | None) -> list[str]:
 
 
 def partition_of(column: pd.Series) -> Partition:
-    """The partition of all rows by a column; a missing value is an unknown level."""
+    """Return the partition of all rows by a column; a missing value is an unknown level."""
     texts = column.map(level_name, na_action="ignore")
     levels = in_order(texts.dropna())
     codes = pd.Categorical(texts, categories=levels).codes.astype(np.int64)
@@ -139,7 +139,7 @@ def partition_of(column: pd.Series) -> Partition:
 
 
 def check_sizes(partitions: Sequence[Partition], least: int) -> None:
-    """Raise InvalidInput for a level of fewer than ``least`` audited images."""
+    """Raise InvalidInput if a level has fewer than ``least`` audited images."""
     for partition in partitions:
         sizes = np.bincount(partition.codes[partition.codes >= 0], minlength=len(partition))
         if small := [f"{name} ({size})" for name, size in zip(partition.levels, sizes, strict=True) if size < least]:
@@ -155,9 +155,9 @@ def check_sizes(partitions: Sequence[Partition], least: int) -> None:
 
 @dataclass(frozen=True)
 class Raw:
-    """``output`` maps pixels (m, c, h, w) to what the model returns.
+    """The model with its normalisation: ``output`` maps pixels (m, c, h, w) to the model's output.
 
-    ``mean`` and ``std`` are the normalisation, a number for each channel or one for all.
+    ``mean`` and ``std`` are one number for each channel, or one for all.
     """
 
     output: Callable[[Tensor], Tensor]
@@ -169,9 +169,9 @@ class Raw:
 
 @dataclass(frozen=True)
 class Subjects:
-    """The n ``points`` that can be read, the ``classifier`` that was tried on them, and digests.
+    """The n readable ``points``, with the ``classifier`` tried on them and digests of their pixels.
 
-    ``digests`` (n,) identify the pixels. ``unreadable`` names the images that were left out, with reasons.
+    ``digests`` (n,) identify the pixels. ``unreadable`` names the excluded images, with reasons.
     """
 
     points: Points
@@ -182,29 +182,29 @@ class Subjects:
 
     @property
     def prediction(self) -> Array:
-        """The class that the network puts each point into, (n,)."""
+        """Return the predicted class of each point, (n,)."""
         return self.classifier.prediction
 
     @property
     def classes(self) -> int:
-        """How many classes the network tells apart."""
+        """Return the number of classes of the network."""
         return self.classifier.trial.shape[1]
 
     def pixels(self, points: Array) -> Array:
-        """The images of these points, (m, c, h, w) float32 in [0, 1]."""
+        """Return the images of these points, (m, c, h, w) float32 in [0, 1]."""
         images, rows = self.points.images, self.points.rows[points]
         return images.pixels(rows) if len(rows) else np.zeros((0, *images.shape), dtype=np.float32)
 
     @property
     def correct(self) -> Array:
-        """Who is classified correctly, (n,): all where no true classes were given."""
+        """Return which points are classified correctly, (n,); all points if there are no true classes."""
         return self.prediction == (self.prediction if self.points.label is None else self.points.label)
 
 
 def normalised(model: Model, options: Settings, shape: Shape, with_gradient: bool) -> Raw:
-    """The model behind its normalisation; ``with_gradient``: attacks will need one.
+    """Return the model with its normalisation in front; attacks need a gradient if ``with_gradient``.
 
-    Raises InvalidInput for one that takes no images, has no gradient, or takes another normalisation.
+    Raises InvalidInput if the model takes no images, has no gradient, or takes another normalisation.
     """
     if model.kind == "estimator":
         raise no_gradient(model)
@@ -236,9 +236,9 @@ def normalised(model: Model, options: Settings, shape: Shape, with_gradient: boo
 
 
 def identity(model: Model) -> str:
-    """What tells a model from any other: its file where that is all of it, else what computes.
+    """Return an identifier of the model: its file if this contains the whole model, otherwise its computation.
 
-    Raises InvalidInput where a part of what computes cannot be known.
+    Raises InvalidInput if part of the computation cannot be identified.
     """
     if model.file is not None and model.file.suffix in WHOLE:
         return " ".join(map(sha256, (model.file, *weight_files(model.file))))
@@ -254,7 +254,7 @@ def identity(model: Model) -> str:
 
 
 def weight_files(file: Path) -> list[Path]:
-    """The files that an ONNX program keeps its weights in, if not in its own."""
+    """Return the external weight files of an ONNX program."""
     if file.suffix != ".onnx":
         return []
     places = {found[1][: found[0][0]].decode(errors="replace") for found in LOCATION.findall(file.read_bytes())}
@@ -274,7 +274,7 @@ def check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
             f"{_numbers(mean)} and --std={_numbers(std)}",
             option="mean",
         )
-    # A number that fits pixels in [0, 1] is of these, but that a std of 1 goes with means of pixels up to 255.
+    # The values fit pixels in [0, 1], but a std of 1 also occurs with means of pixels up to 255.
     means = [value / HIGHEST for value in mean] if max(mean) > 1 else mean
     stds = [value / HIGHEST for value in std] if max(std) > LARGEST_STD or min(std) >= 1 else std
     raise InvalidInput(
@@ -290,9 +290,9 @@ def _numbers(values: Sequence[float]) -> str:
 
 
 def classified(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects:
-    """Read, classify and identify all points; ``with_gradient``: attacks will need one.
+    """Read, classify and identify all points; attacks need a gradient if ``with_gradient``.
 
-    Raises InvalidInput where the network fails, or no image can be read.
+    Raises InvalidInput if the network fails or no image can be read.
     """
     n = len(points.rows)
     outputs: list[Tensor] = []
