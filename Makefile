@@ -219,4 +219,5 @@ test-lowest: | $(BIN)/uv
 	    --no-annotate --no-emit-find-links --no-emit-index-url --output-file $(LOWEST)/requirements.txt; \
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)/env; \
 	  $(BIN)/uv pip install --quiet --python $(LOWEST)/env/bin/python -r $(LOWEST)/requirements.txt; \
+	  $(BIN)/uv pip install --quiet --python $(LOWEST)/env/bin/python --no-deps --no-build-isolation --editable .; \
 	  $(LOWEST)/env/bin/python -m pytest -n 2 --dist loadgroup -m "not slow" $(LIBRARY)
