@@ -137,7 +137,7 @@ def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:
         values = (
             f"{decimal(settings.value + found['gap'])} in the first group and {decimal(settings.value)} in the other"
         )
-        return f"With {rows}, a {settings.metric} of {values} gives a power of {percent(found['power'])} to {aim}."
+        return f"With {rows}, {settings.metric} values of {values} give a power of {percent(found['power'])} to {aim}."
     each = [
         f"{decimal(found[name])} {side}"
         for name, side in (("gap_below", "below"), ("gap_above", "above"))
