@@ -30,14 +30,14 @@ from tests.errors import fields_of
 
 COMMANDS = ("loss-ratio", "permutation", "fliptest", "robustness", "join")
 HERE = Path(__file__).parent
-"""In ``bad_inputs/COMMAND.txt``, lines of arguments => fields of the error; what is usual is added to the arguments,
-but for options after no. The files and functions that they name are made below.
+"""``bad_inputs/COMMAND.txt`` is a table. An entry is two lines: arguments => fields of the error, and the message.
 
-In ``bad_inputs/before_reading.txt``, arguments that are refused before anything is read => the commands.
-In ``wording/COMMAND.txt``, what each says; ``REWORD=yes pytest tests/cli/test_bad_inputs.py`` writes it anew.
+The usual arguments are added, except for options after ``no``. An argument that the parser refuses has no fields. The
+files and functions that the arguments name are made below. ``REWORD=yes pytest tests/cli/test_bad_inputs.py`` writes
+the messages anew.
 """
 OF_A_LIBRARY = re.compile(r"(?<=Error: )[^.)\n]*|(?<=as memory_limit: ).*")
-"""The text of another program's error, which is left out of the wording."""
+"""The text of another program's error, which is left out of the tables."""
 SHORT = {
     "AUC": "--score p --group sex --metric auc",
     "SEX": "--sensitive sex",
@@ -89,10 +89,11 @@ class Trap:
         return (Path.write_text, (Path("sprung"), "x"))
 
 
-def lines(table: str) -> list[tuple[str, str]]:
-    """The two parts of each line of a table."""
-    split = (line.partition(" => ") for line in (HERE / "bad_inputs" / f"{table}.txt").read_text().splitlines())
-    return [(given, rest) for given, _, rest in split]
+def bad_inputs(command: str) -> list[tuple[str, str, str]]:
+    """The arguments, fields and message of each entry of a table."""
+    table = (HERE / "bad_inputs" / f"{command}.txt").read_text().splitlines()
+    cases = (case.partition(" => ")[::2] for case in table[::2])
+    return [(*case, message.strip()) for case, message in zip(cases, table[1::2], strict=True)]
 
 
 def spoil_desk() -> None:
@@ -241,43 +242,30 @@ def refused(spoilt: Callable[[str], Path]) -> Callable[[str, str], Refusal]:
 
 
 @pytest.mark.parametrize(
-    ("command", "given", "fields"), [(name, *line) for name in COMMANDS for line in lines(name)]
-)  # fmt: skip
+    ("command", "given", "fields", "message"),
+    [pytest.param(name, *entry, id=f"{name} {entry[0]}") for name in COMMANDS for entry in bad_inputs(name)],
+)
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_an_error_names_what_is_wrong_and_leaves_nothing_behind(
-    refused: Callable[[str, str], Refusal], command: str, given: str, fields: str
+def test_a_bad_input_is_refused_with_one_message(
+    refused: Callable[[str, str], Refusal], command: str, given: str, fields: str, message: str
 ) -> None:
     found = refused(command, given)
-    assert (found.status, found.out, found.said.count("\n"), found.new) == (2, "", 1, frozenset()), found.said
-    assert found.said.startswith("error: ")
+    assert (found.status, found.out, found.new) == (2, "", frozenset()), found.said
+    said = found.said.splitlines()
+    if found.error is not None:
+        assert (len(said), said[0].partition(" ")[0]) == (1, "error:")
     if fields:
         assert isinstance(found.error, InvalidInput), found
         named = dict(field.split("=", 1) for field in shlex.split(fields))
         assert {name: str(value) for name, value in fields_of(found.error).items()} == named
-        assert found.said.rstrip("\n").endswith(found.error.remedy)
-
-
-@pytest.mark.parametrize(
-    ("command", "given"), [(name, given) for given, names in lines("before_reading") for name in names.split()]
-)
-def test_a_wrong_argument_is_refused_before_anything_is_read(
-    refused: Callable[[str, str], Refusal], command: str, given: str
-) -> None:
-    found = refused(command, given)
-    assert (found.status, found.error) == (2, None)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_wording_of_a_command(refused: Callable[[str, str], Refusal], command: str) -> None:
-    every = [given for given, _ in lines(command)]
-    every += [given for given, names in lines("before_reading") if command in names.split()]
-    messages = (OF_A_LIBRARY.sub("...", refused(command, given).said.splitlines()[-1]) for given in every)
-    said = [line for given, message in zip(every, messages, strict=True) for line in (given, f"    {message}")]
-    file = HERE / "wording" / f"{command}.txt"
+        assert said[0].endswith(found.error.remedy)
+    shown = OF_A_LIBRARY.sub("...", said[-1])
     if os.environ.get("REWORD"):
-        file.write_text("\n".join([*said, ""]))
-    assert file.read_text().splitlines() == said
+        table = HERE / "bad_inputs" / f"{command}.txt"
+        head = f"{given} => {fields}" if fields else given
+        table.write_text(table.read_text().replace(f"{head}\n    {message}\n", f"{head}\n    {shown}\n"))
+    else:
+        assert shown == message
 
 
 # Generated tables at the three commands of tables: every end is a result or a message that can be acted on.
