@@ -81,28 +81,29 @@ class Options(Checked):
 class Output(Options, title="output"):
     """The outputs of every audit. They are not written into the YAML, because they do not change the audit."""
 
-    output: Path | None = source("write {files} into this folder", None, "DIR")
-    json: Path | None = source("write the result as JSON to this file", None, "FILE")
-    junit: Path | None = source("write the verdict as JUnit XML, for builds, to this file", None, "FILE")
-    gate: bool = source("let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
+    output: Path | None = source("folder for {files}", None, "DIR")
+    json: Path | None = source("file for the result as JSON", None, "FILE")
+    junit: Path | None = source("file for the verdict as JUnit XML, for continuous integration", None, "FILE")
+    gate: bool = source("exit with a status for the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
 
 
 class Files(Options, title="reading"):
     """Options for reading CSV files."""
 
     missing: Sequence[str] | None = source(
-        "what stands for a missing value in a CSV, beside the empty cell (default: NA, None, nan, ...; '-': nothing)",
+        "texts that mean a missing value in a CSV, in addition to the empty cell (default: NA, None, nan, ...). "
+        "'-': only the empty cell",
         None,
         "A,B",
     )
     separator: Literal["comma", "semicolon", "tab", "bar"] | None = source(
-        "what stands between the columns of a CSV (default: read off its first lines)", None
+        "the separator of the columns of a CSV (default: inferred from its first lines)", None
     )
 
 
 class Reading(Files, title="reading"):
     text: Sequence[str] = source(
-        "columns that are text though they look like numbers, such as codes like 01",
+        "columns to read as text although they look like numbers, such as codes like 01",
         (),
         "A,B",
         python="text in X",
@@ -113,16 +114,18 @@ class Rows(Options, title="data"):
     """A table of rows, and the columns that the model uses."""
 
     data: Path = source("the rows to audit: CSV or Parquet", metavar="FILE", python="X")
-    positive: str | None = option("the label's value that the model calls class 1 (where it is not 0 and 1)", None)
+    positive: str | None = option(
+        "the label's value that is the model's class 1 (needed unless labels are 0 and 1)", None, "VALUE"
+    )
     features: Sequence[str] = source(
-        "the model's input columns in its order (default: those that the model names, else all columns but the label "
-        "and others with a part of their own, in the order of the file)",
+        "the model's input columns, in the model's order (default: the columns that the model names; otherwise all "
+        "columns of the file without another role, such as the label, in the file's order)",
         (),
         "A,B,C",
         python=("X", "X[{value}]"),
     )
     drop: Sequence[str] = source(
-        "columns that the model does not take", (), "A,B", python=("X", "X.drop(columns={value})")
+        "columns that are not inputs of the model", (), "A,B", python=("X", "X.drop(columns={value})")
     )
 
 
@@ -135,8 +138,8 @@ TAKES = (
 
 class Computed(Options, title="model"):
     trust_pickle: bool = source(
-        "open a file that holds a pickled model or an exported program. A pickle can run any program when it is "
-        "opened: only for files whose maker you trust",
+        "open a pickled model or an exported program. Opening a pickle can run any code, so use this only for files "
+        "from a source that you trust",
         False,
         python="the opened model in place of its path",
     )
@@ -144,24 +147,24 @@ class Computed(Options, title="model"):
 
 
 class Precise(Computed, title="model"):
-    dtype: Literal["float64", "float32"] = option("precision in which the model is computed", "float64")
+    dtype: Literal["float64", "float32"] = option("precision of the model's computations", "float64")
 
 
 class Network(Options, title="model"):
     model: str = source(
-        f"{TAKES}, where the name is a model, a function x -> output, or a function without arguments that returns one "
+        f"{TAKES}, where name is a model, a function x -> output, or a function without arguments that returns one "
         "of these",
         metavar="MODEL",
     )
     classes: Sequence[str] | None = option(
-        "names of the model's classes, in the order of its outputs (needed where there are more than two and the "
-        "labels are not 0, 1, 2, ...)",
+        "names of the model's classes, in the order of its outputs (needed if there are more than two classes and "
+        "the labels are not 0, 1, 2, ...)",
         None,
         "A,B,C",
     )
     output_kind: OutputKind = option(
-        "what the model returns: (n, K) scores of the classes, or (n,) or (n, 1) of class 1 (default: read off the "
-        "values, and said beside the verdict)",
+        "kind of the model's scores, which have shape (n, K) for K classes, or (n,) or (n, 1) for class 1 (default: "
+        "inferred from the values and reported)",
         "auto",
     )
 
@@ -269,7 +272,7 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
         problem = f"{path} cannot be read as YAML ({reason(error)})"
         raise InvalidInput(problem, source=path, option="config", remedy="Correct it") from error
     if not isinstance(content, Mapping):
-        problem = f"{path}: expected options such as 'alpha: 0.05', one a line"
+        problem = f"{path}: expected options such as 'alpha: 0.05', one per line"
         raise InvalidInput(problem, source=path, option="config")
     if (of := content.get("audit", audit)) != audit:
         problem = f"{path} is of the audit {of}, not of {audit}"

@@ -39,8 +39,8 @@ OURS = ("audit", "config", "debug", "module", "parser")
 WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
 """Options that name an output, including those of single audits; True for a folder."""
 EXITS = """
-exit status: 0 the audit ran, whatever its verdict; with --gate 0 not rejected, 3 rejected, 4 inconclusive; 2 there is
-something to mend, said on stderr; 1 an unforeseen error. {page}"""
+exit status: 0 the audit ran, whatever its verdict; 2 an error that you can correct, with a message on stderr; 1 an
+unexpected error. With --gate: 0 not rejected, 3 rejected, 4 inconclusive. {page}"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,8 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if ended.code == BAD_INPUT:  # argparse's, which has said why
             raise
         # Any other status would look like an outcome: 0 means that the audit passed.
-        why = f"SystemExit({ended.code!r}) of the model or a metric ended the audit: no result was written"
-        return _failed(arguments.debug, f"error: {why}. Guard it: if __name__ == '__main__'", BAD_INPUT)
+        why = f"the model or a metric ended the audit with SystemExit({ended.code!r}): no result was written"
+        return _failed(
+            arguments.debug, f"error: {why}. Put code that runs a program under: if __name__ == '__main__'", BAD_INPUT
+        )
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and (told := missing_package(error)) != str(error):
             return _failed(arguments.debug, f"error: {told}", BAD_INPUT)
@@ -77,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> ArgumentParser:
     root = ArgumentParser(
-        prog="fairness-audits", description="Audit a model of your own on data of your own.", allow_abbrev=False
+        prog="fairness-audits", description="Audit your own model on your own data.", allow_abbrev=False
     )
     root.add_argument("--version", action="version", version=__version__)
     names = root.add_subparsers(dest="audit", metavar="AUDIT", required=True, title="audits")
@@ -93,10 +95,13 @@ def parser() -> ArgumentParser:
             allow_abbrev=False,
         )
         command.add_argument(
-            "--config", type=Path, metavar="FILE", help="options in YAML, as an audit writes them; flags come first"
+            "--config",
+            type=Path,
+            metavar="FILE",
+            help=("YAML file of options, such as the audit.yaml of an earlier audit; flags override it"),
         )
         add_options(command, module.Settings, {"files": module.FILES})
-        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        command.add_argument("--debug", action="store_true", help="show the traceback of errors")
         command.set_defaults(module=module, parser=command)
     return root
 

@@ -1,11 +1,10 @@
-"""FlipTest: who is decided otherwise than their statistical counterpart in the other group?
+"""FlipTest: whose decision differs from that of their counterpart in the other group?
 
-Each person of one group is matched with a counterpart in the other by a transport map, which moves the whole of one
-group onto the other while moving everybody as little as possible. The positive flipset are those who are decided
-positively while their counterparts are not; the negative flipset, the reverse. The transparency report ranks the
-features in which a flipset differs from its counterparts. Sizes come with intervals; each line of the report with an
-interval and what that makes of it (it is noise, or it stands out); the noise floor says how large flipsets are
-between groups that are alike; and maps fitted to resampled people say whose flips hold whatever the fit.
+A transport map matches each person of one group with a counterpart in the other group. It maps the distribution of the
+one group to that of the other and moves everybody as little as possible. The positive flipset holds the people who get
+a positive decision while their counterparts do not; the negative flipset is the reverse. The transparency report ranks
+the features in which a flipset differs from its counterparts. The audit reports intervals for all of these. The noise
+floor shows how large flipsets are between two random groups, and refits of the map show whose flips are stable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,68 +15,70 @@ from fairness_audits.validation import Count, Share, Size, interval
 
 EXAMPLES = """\
 examples:
-  A network of the columns of a file, everything written into a folder:
+  A network that takes all other columns of a file; all outputs go into a folder:
     fairness-audits fliptest --data rows.parquet --group race \\
         --source Black --target White --predict model.pt --output audit
 
-  A scikit-learn model, which takes text columns too, in both directions; people are named by their id:
+  A scikit-learn model that also takes text columns, in both directions; people are named by an id column:
     fairness-audits fliptest --data rows.csv --group sex --source Female --target Male --id person \\
         --label hired --predict model.joblib --trust-pickle --threshold 0.5 --reverse --output audit
 
-  Equalized odds: only people of true label 1, and then of label 0:
+  Equalized odds: only people with true label 1 (repeat for label 0):
     fairness-audits fliptest --data rows.parquet --group race --source Black --target White \\
         --label recidivism --given-label 1 --predict model.pt --output audit_1
 
-  At most 1,000 people of each group, another map, and 40 deals for the noise floor:
+  At most 1,000 people of each group, another map, and 40 random splits for the noise floor:
     fairness-audits fliptest --data rows.parquet --group race --source Black --target White \\
         --predict model.pt --limit 1000 --map wgan --map-setting steps=5000 --null-draws 40
 """
-PAGE = "docs/guide/fliptest.md explains the method, the files and the JSON."
+PAGE = "See docs/guide/fliptest.md for the method, the files and the fields of the JSON."
 FILES = "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and the figures"
 
 
 class Data(Rows, title="data"):
     label: str | None = source("the column with the true class", None, "COLUMN", python="y")
     include_group: bool = source(
-        "the group column is an input of the model too", False, python="the group column in X too"
+        "the group column is also an input of the model", False, python="the group column in X too"
     )
     id: str | None = source(
-        "a column that names the rows in results; no input of the model", None, "COLUMN", python="ids"
+        "a column that identifies the rows in results; it is not an input of the model", None, "COLUMN", python="ids"
     )
-    categorical: Sequence[str] = option("columns of numbers that are codes of categories", (), "A,B")
+    categorical: Sequence[str] = option("numeric columns whose values are codes of categories", (), "A,B")
     standardize: Standardize = option(
-        "measure columns of more than two values in standard deviations of both groups together, or none. The model "
-        "sees the columns as they are",
+        "columns that the map measures in standard deviations of both groups together: continuous (all with more "
+        "than two values) or none. The model sees the original values",
         "continuous",
     )
-    limit: Count | None = option("at most N rows of each group, drawn at random (default: all)", None, "N")
+    limit: Count | None = option("largest number of rows of each group, drawn at random (default: all)", None, "N")
 
 
 class Groups(Options, title="groups"):
     group: str = source("the column with the protected attribute", metavar="COLUMN")
-    source: str = option("the group whose people are looked at", metavar="LEVEL")
-    target: str = option("the group that counterparts are sought in", metavar="LEVEL")
-    reverse: bool = option("look at the target group's people too", False)
-    given_label: Literal[0, 1] | None = option("only rows of this true label (equalized odds); needs --label", None)
+    source: str = option("the group whose people are audited", metavar="LEVEL")
+    target: str = option("the group of the counterparts", metavar="LEVEL")
+    reverse: bool = option("also audit the people of the target group", False)
+    given_label: Literal[0, 1] | None = option(
+        "use only rows with this true label (equalized odds); needs --label", None
+    )
 
 
 class Predict(Options, title="model"):
     predict: str = source(
-        f"{TAKES}, where the name is a model, a function of a data frame of the features, or a function without "
-        "arguments that returns one of these. It gives a decision, a probability or a score for each row, or a "
-        "column of scores for each class",
+        f"{TAKES}, where name is a model, a function of a data frame of the features, or a function without "
+        "arguments that returns one of these. The model returns a decision, a probability or a score for each row, "
+        "or a column of scores for each class",
         metavar="MODEL",
         python="model",
     )
     classes: Sequence[str] | None = option(
-        "names of the model's classes, in the order of its outputs, of which --positive is one (default: those that "
-        "the model names)",
+        "names of the model's classes, in the order of its outputs; --positive is one of them (default: the model's "
+        "own names)",
         None,
         "A,B,C",
     )
     threshold: Number | None = option(
-        "the decision is positive where the score is at least T (default: the model's own predict decides; without "
-        "one, 0.5 for decisions and probabilities, and of more than two classes the largest score)",
+        "the decision is positive if the score is at least T (default: the model's own predict decides. Models "
+        "without predict: 0.5 for decisions and probabilities; with more than two classes, the largest score)",
         None,
         "T",
     )
@@ -85,32 +86,33 @@ class Predict(Options, title="model"):
 
 class Map(Options, title="map"):
     map: str = option(
-        "entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
-        "docs/guide/fliptest.md; auto: the first of entropic, exact, stochastic and wgan that is sound on people held "
-        "out of its fit (default: auto)",
+        "transport map. entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as "
+        "published; auto: the first of entropic, exact, stochastic and wgan that is good enough on held-out people; "
+        "see docs/guide/fliptest.md (default: auto)",
         "auto",
         "NAME",
     )
     map_setting: Sequence[str] | Mapping[str, Any] = option(
-        "a setting of the map that differs from its file in conf/transport; may be repeated", (), "KEY=VALUE"
+        "a setting of the map in place of its default; may be repeated", (), "KEY=VALUE"
     )
     null_draws: Size | None = option(
-        "fit the map B times more, between groups that are dealt at random: the noise floor (default: the fewest with "
-        "an adjusted p below alpha where the map is fitted fast, 40 for 0.05 and at most 200; else 0)",
+        "number of random splits for the noise floor. The map is fitted again between the two random groups of each "
+        "split (default: the smallest number that can give an adjusted p-value below alpha, 40 for 0.05 and at most "
+        "200; 0 for maps that are slow to fit)",
         None,
         "B",
     )
     refits: Size | None = option(
-        "fit the map R times more, on people drawn again with replacement, and say in how many of the maps each person "
-        "flips (default: 10 where the map is fitted fast, else 0)",
+        "number of refits of the map on people resampled with replacement. The results say in how many of these "
+        "maps each person flips (default: 10; 0 for maps that are slow to fit)",
         None,
         "R",
     )
     held_share: Annotated[float, interval("(0, 1]")] = option(
-        "a person's flip holds from this share of the refitted maps on", 0.9, "SHARE"
+        "a flip counts as stable if the person flips in at least this share of the refitted maps", 0.9, "SHARE"
     )
-    alpha: Share = option("level of tests and intervals", 0.05)
-    seed: Size = option("seed of all random numbers", 0)
+    alpha: Share = option("level of the tests and intervals", 0.05)
+    seed: Size = option("random seed", 0)
 
 
 class Settings(Data, Reading, Groups, Predict, Precise, Map, Output):

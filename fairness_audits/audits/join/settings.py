@@ -1,7 +1,7 @@
-"""Join: the results of parts of a loss-ratio audit as one test, that of all rows.
+"""Join: combine the parts of a loss-ratio audit into one test of all rows.
 
-Each part was audited on its own, on whatever machine, by `audit loss-ratio --part K/N` of one file. Their JSONs state
-what the test of all rows needs.
+`fairness-audits loss-ratio --part K/N` audits one part of a file, on any machine. Its JSON holds all that the test of
+the whole file needs.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from fairness_audits.options import Output, source
 
 EXAMPLES = """\
 examples:
-  A file in four parts, and one test of them:
+  A file in four parts, and one test of all rows:
     for k in 1 2 3 4; do fairness-audits loss-ratio ... --part $k/4 --json part$k.json; done
     fairness-audits join --parts part1.json part2.json part3.json part4.json --output audit
 
-  Parts that wrote folders:
+  Parts that were written into folders:
     fairness-audits join --parts parts/1 parts/2 --json audit.json
 """
-PAGE = "docs/guide/loss_ratio.md explains more, and the JSON."
+PAGE = "See docs/guide/loss_ratio.md for details and the fields of the JSON."
 FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
 
 
@@ -25,5 +25,7 @@ class Settings(Output):
     """Every option of joining."""
 
     parts: Sequence[str] = source(
-        "the results of the parts: files of --json, or folders of --output", metavar="RESULT", words=True
+        "the results of the parts: files written by --json, or folders written by --output",
+        metavar="RESULT",
+        words=True,
     )

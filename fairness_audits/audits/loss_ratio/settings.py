@@ -1,12 +1,12 @@
-"""Loss-ratio audit: does the model treat comparable individuals alike?
+"""Loss ratio: does the model treat comparable individuals alike?
 
-Each audited row is moved to a comparable individual: one that a fair metric holds to be alike and that the model treats
-worse. A smooth model is followed up the gradient of the row's own loss; a model whose outputs jump, such as trees, is
-asked about whole people. The audit tests the null hypothesis that this multiplies the loss by at most --delta on
-average, and says with which confidence it is more. The error-rate ratio is tested beside it.
+For each audited row, the audit searches for a comparable individual that the model treats worse. A fair metric defines
+which individuals are comparable. For a smooth model, the search follows the gradient of the row's loss; for a model
+whose outputs jump, such as trees, it tries whole people. The audit tests the null hypothesis that the loss on the
+comparable individual is on average at most --delta times the row's own loss. It also tests the ratio of error rates.
 
-The fair metric ignores differences along sensitive directions. Either these are learned from sensitive attributes
-(--sensitive: the directions that tell their groups apart), or they are given (--directions).
+The fair metric ignores differences along sensitive directions. You give these directions (--directions), or the audit
+learns them from sensitive attributes (--sensitive) as the directions that separate the groups.
 """
 
 import re
@@ -19,21 +19,21 @@ from fairness_audits.validation import Count, Limit, Positive, Share, Size, at_l
 
 EXAMPLES = """\
 examples:
-  A TorchScript network on held-out rows, the metric learned from two attributes:
+  A TorchScript network on held-out rows; the fair metric is learned from two attributes:
     fairness-audits loss-ratio --data rows.parquet --label income \\
         --positive '>50K' --model model.pt --sensitive sex,race=White \\
         --standardize continuous --output audit
 
-  Boosted trees, asked about whole people:
+  Boosted trees; the search is among whole people:
     fairness-audits loss-ratio --data rows.parquet --label income --positive '>50K' \\
         --model model.joblib --trust-pickle --sensitive sex,race=White \\
         --standardize continuous --reference training.parquet --output audit
 
-  A network built by a function in a file, directions of one's own, JSON only:
+  A network built by a function in a file, your own directions, JSON only:
     fairness-audits loss-ratio --data rows.csv --label y \\
         --model nets/credit.py:network --directions directions.npy --json audit.json
 """
-PAGE = "docs/guide/loss_ratio.md explains more, and the JSON."
+PAGE = "See docs/guide/loss_ratio.md for details and the fields of the JSON."
 FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
 
 
@@ -46,32 +46,35 @@ def is_part(text: str) -> bool:
 class Data(Rows, title="data"):
     label: str = source("the column with the true class", metavar="COLUMN", python="y")
     include_sensitive: bool = source(
-        "the sensitive columns are inputs of the model too", False, python="the sensitive columns in X too"
+        "the sensitive columns are also inputs of the model", False, python="the sensitive columns in X too"
     )
     standardize: Standardize | None = option(
-        "measure columns of more than two values in standard deviations, or none. The model sees the columns as they "
-        "are (default: none, refused where columns are far from unit scale)",
+        "columns that the audit measures in standard deviations: continuous (all with more than two values) or "
+        "none. The model sees the original values (default: none, with an error if columns are far from unit scale)",
         None,
     )
-    points: Annotated[int, at_least(2)] | None = option("audit N rows drawn at random (default: all)", None, "N")
-    seed: Size = option("seed of that draw", 0)
+    points: Annotated[int, at_least(2)] | None = option(
+        "number of rows to audit, drawn at random (default: all)", None, "N"
+    )
+    seed: Size = option("random seed of that draw", 0)
     part: Annotated[str, Limit("such as 3/10", is_part)] | None = option(
-        "audit part K of N of these rows, with metric, units and range of all of them: the N results, joined, are the "
-        "audit of all",
+        "audit part K of N of these rows. The fair metric, the units and the ranges are those of all rows. The "
+        "command join combines the N results into the audit of all rows",
         None,
         "K/N",
     )
 
 
-class Metric(Options, title="fair metric (one of the first two)"):
+class Metric(Options, title="fair metric (give --sensitive or --directions)"):
     sensitive: Sequence[str] = source(
-        "columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
+        "columns with sensitive attributes, from which the metric is learned. A column has two levels, or A=LEVEL "
+        "compares one level with the rest",
         (),
         "A,B=LEVEL",
         python=("sensitive", "sensitive=({column} == {level})"),
     )
     directions: Path | None = source(
-        ".npy of shape (number, features): displacements that should make no difference, in the columns' units",
+        ".npy file of shape (number, features): displacements that should make no difference, in the columns' units",
         None,
         "FILE",
     )
@@ -79,52 +82,54 @@ class Metric(Options, title="fair metric (one of the first two)"):
 
 class Search(Options, title="search"):
     search: Literal["auto", "gradient", "differences", "people"] = option(
-        "how comparable individuals are found: by the gradient of a torch network; by finite differences of any smooth "
-        "model; or among whole people, for models whose outputs jump (default: the first of these that the model can "
-        "have, by a trial)",
+        "how comparable individuals are searched for. gradient: along the gradient of a torch network; differences: "
+        "along finite differences of any smooth model; people: among whole people, for models whose outputs jump; "
+        "auto: the first of these that a trial finds to work (default: auto)",
         "auto",
     )
     reference: Path | None = source(
-        "rows that are not audited, with the columns of the data: the metric is learned from them, and whole people "
-        "take their values (default: the metric from the audited rows, the values from a fifth of the rows)",
+        "rows that are not audited, with the same columns. The fair metric is learned from them, and whole people "
+        "take their values (default: the metric is learned from the audited rows, and a fifth of the rows gives the "
+        "values)",
         None,
         "FILE",
         python="reference",
     )
     least_share: Share = option(
-        "whole people: a column may change where at least this share of its move is along the sensitive directions", 0.5
+        "for --search=people: a column may change if at least this share of its move is along the sensitive directions",
+        0.5,
     )
     placebo: Literal["random", "none"] = option(
-        "repeat the search along as many directions drawn at random, to see how much of the ratio is the model's "
-        "sensitivity at large",
+        "random: repeat the search along as many random directions. This shows how much of the ratio is the model's "
+        "general sensitivity",
         "random",
     )
 
 
-class People(Options, title="who could exist"):
+class People(Options, title="admissible individuals"):
     """What a comparable individual may be."""
 
     bounds: str = option(
-        "keep comparables within the range of the data in every step, or within the bounds of a CSV file with the "
-        "columns feature, low and high; none: as published, wherever the gradient leads",
+        "data: keep comparable individuals within the range of the data; FILE: within the bounds of a CSV file with "
+        "the columns feature, low and high; none: without bounds, as published",
         "data",
         "data|none|FILE",
     )
     one_hot: Sequence[str] = option(
-        "beginnings of names of columns, such as race_: all that begin so are the indicators of one category. The "
-        "examples then name the nearest whole person, with the loss there",
+        "prefixes of column names, such as race_. All columns with one prefix are the indicators of one category. "
+        "The examples then name the nearest whole person and its loss",
         (),
         "A,B",
     )
 
 
 class Test(Options, title="test and attack"):
-    delta: Positive = option("tolerated ratio", 1.25)
+    delta: Positive = option("tolerated loss ratio", 1.25)
     alpha: Share = option("level of the test", 0.05)
-    regularization: Positive = option("weight of fair distance", 50.0, "LAMBDA")
-    step_size: Positive = option("at most 1 / LAMBDA, to be stable", 0.01, "ETA")
+    regularization: Positive = option("weight of the penalty on the fair distance", 50.0, "LAMBDA")
+    step_size: Positive = option("step size; stable up to 1 / LAMBDA", 0.01, "ETA")
     steps: Count = option("number of gradient steps", 500)
-    examples: Size = option("how many unfair examples", 10, "K")
+    examples: Size = option("number of unfair examples to report", 10, "K")
 
 
 class Settings(Data, Reading, Network, Precise, Metric, Search, People, Test, Output):

@@ -1,9 +1,9 @@
 """Permutation tests: does a metric differ between groups by more than chance?
 
-Takes a file of predictions and tests, for each metric, the null hypothesis that it is equal in the groups. Rates (tpr,
-fpr, precision, selection_rate, ...) are tested exactly; the AUC, means of scores and errors, and metrics of your own by
-random permutations of a studentised difference, valid even where the groups differ in everything but the metric. It
-prints the metric in each group, the difference with its interval, the p-value, and what follows.
+Takes a file of predictions. For each metric, it tests the null hypothesis that the metric is equal in all groups. Rates
+(tpr, fpr, precision, selection_rate, ...) have an exact test. The AUC, means of scores and errors, and your own metrics
+have a permutation test of a studentised difference. This test stays valid if the groups differ in other ways than the
+metric. It prints the metric in each group, the difference with its interval and p-value, and the conclusion.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,31 +17,33 @@ examples:
   Is the area under the ROC curve the same for women and men?
     fairness-audits permutation --predictions preds.parquet --label y --score p --group sex --metric auc
 
-  Error rates of decisions at one half, between all pairs of races, as JSON and CSV in a folder:
+  Error rates of decisions at a threshold of one half; all outputs go into a folder:
     fairness-audits permutation --predictions preds.csv --label income --positive '>50K' \\
         --score p --threshold 0.5 --group sex,race --metric tpr,fpr,selection_rate --output audit
 
-  Several rows for each person, and one race against all the others:
+  Several rows for each person; one race against all others:
     fairness-audits permutation --predictions 'visits/*.parquet' --label readmitted --prediction flagged \\
         --group race=Black --cluster patient --metric recall,precision
 
-  A metric of your own: function(y, score, weight) in a file:
+  Your own metric, a function(y, score, weight) in a file:
     fairness-audits permutation --predictions preds.parquet --label y --score p --group sex \\
         --metric metrics.py:brier --resampling-risk 0.001
 
-  Is it shown that error rates differ by two points at most? A build stops at anything else:
+  Do error rates differ by at most two points? With --gate, a build stops unless this is shown:
     fairness-audits permutation --predictions preds.csv --label y --prediction d --group sex --metric tpr,fpr \\
         --margin 0.02 --gate
 
-  Each cross of sex and race with white men, and people from 40 with those below:
+  Each intersection of sex and race against white men, and people from 40 against younger ones:
     fairness-audits permutation --predictions preds.csv --label y --prediction d --group 'sex*race,age>=40' \\
         --reference 'male & white,age < 40' --metric selection_rate --ratio
 
-metrics: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, selection_rate (demographic_parity), f1 of decisions,
-base_rate of the label, equalized_odds for tpr and fpr; auc, mean_score, mean_error, absolute_error, squared_error,
-log_loss of scores; correlation with --attribute.
+metrics
+  of decisions: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, f1, selection_rate (demographic_parity),
+                equalized_odds (tpr and fpr)
+  of scores:    auc, mean_score, mean_error, absolute_error, squared_error, log_loss, correlation (with --attribute)
+  of labels:    base_rate
 """
-PAGE = "docs/guide/permutation.md explains all options and the JSON."
+PAGE = "See docs/guide/permutation.md for all options and the fields of the JSON."
 FILES = "audit.json, the page permutation.html, tests.csv, groups.csv and the figure"
 
 
@@ -55,34 +57,40 @@ class Data(Options, title="data"):
         "COLUMN",
         python="y",
     )
-    positive: str | None = option("the label's value that counts as 1 (where it is not 0 and 1)", None, "VALUE")
+    positive: str | None = option(
+        "the label's value that counts as 1 (needed unless labels are 0 and 1)", None, "VALUE"
+    )
     regression: bool = option(
-        "labels and scores are numbers to predict: means of scores and errors are compared", False
+        "the label is a number that the score predicts; compare means of scores and errors", False
     )
     score: str | None = source("the column with the model's score or probability of class 1", None, "COLUMN")
     prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
-    threshold: Number | None = option("in place of decisions: 1 where the score is at least T", None, "T")
-    cluster: str | None = source("persons (or other units) whose rows belong together", None, "COLUMN")
+    threshold: Number | None = option("makes decisions from scores: 1 if the score is at least T", None, "T")
+    cluster: str | None = source("the column with persons or other units that have several rows", None, "COLUMN")
     weight: str | None = source(
-        "what each row stands for, such as a survey weight; rates and means are then studentised", None, "COLUMN"
+        "the column with the weight of each row, such as a survey weight. Tests of rates and means are then "
+        "studentised instead of exact",
+        None,
+        "COLUMN",
     )
 
 
 class Comparison(Options, title="comparison"):
     group: Sequence[str] = source(
-        "columns whose groups are compared: A, one level with all the rest A=LEVEL, a cross 'A*B', a cut 'A>=40'",
+        "the groups to compare: levels of a column A, one level against the rest A=LEVEL, intersections 'A*B', or "
+        "both sides of a cut 'A>=40'",
         (),
         "A,B=LEVEL",
         python=("group", "group=({column} == {level})"),
     )
     reference: Sequence[str] = option(
-        "groups that the others are compared with, the second of each comparison (default: each group with all the "
-        "others; of two groups, the second by name)",
+        "the reference group of each column: every other group is compared with it (default: each group is compared "
+        "with all others together; two groups with each other)",
         (),
         "A,B",
     )
-    pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
-    attribute: Sequence[str] = source("columns of numbers, for the metric correlation", (), "A,B")
+    pairs: bool = option("compare all pairs of groups (default: each group with all others together)", False)
+    attribute: Sequence[str] = source("numeric columns for the metric correlation", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
         "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or "
         "path/to/file.py:name",
@@ -93,45 +101,49 @@ class Comparison(Options, title="comparison"):
 class Test(Options, title="test"):
     alpha: Share = option("level of the test", 0.05)
     method: Literal["auto", "exact", "studentized", "unstudentized"] = option(
-        "auto: exact for rates, studentized otherwise; unstudentized is there to compare with (default: auto)", "auto"
+        "auto: exact for rates, otherwise studentized; unstudentized: for comparison only (default: auto)", "auto"
     )
     alternative: Literal["two-sided", "equal-tailed", "greater", "less"] | None = option(
-        "greater: the metric is larger in the first group; two-sided: |T| is large, as published; equal-tailed: T is "
-        "far out on its own side (default: equal-tailed where T is permuted, two-sided where a test is exact, of a "
-        "correlation, or max-t)",
+        "greater: the metric is larger in the first group; less: it is smaller; two-sided: |T| is large, as "
+        "published; equal-tailed: twice the smaller of both one-sided p-values (default: equal-tailed for permuted "
+        "statistics; two-sided for exact tests, correlations and max-t)",
         None,
     )
     correct: Literal["holm", "max-t", "bonferroni", "bh", "by", "none"] = option(
-        "correction for the number of tests: over all tests of the run, but max-t (largest |T|, step-down) over the "
+        "correction for multiple tests, over all tests of the run; max-t (largest |T|, step-down) corrects over the "
         "pairs of each metric",
         "holm",
     )
     draws: Count | None = option(
-        "permutations; refused where they are too few to reject after the correction (default: 10000, or as many as "
-        "the correction needs)",
+        "number of permutations. An error if they are too few to reject after the correction (default: 10000, or as "
+        "many as the correction needs)",
         None,
     )
     resampling_risk: Share | None = option(
-        "stop drawing when the decision is safe but for this risk, such as 0.001", None, "RISK"
+        "stop drawing when the probability that more draws change the decision is at most this, such as 0.001",
+        None,
+        "RISK",
     )
-    seed: Size = option("seed of the permutations", 0)
+    seed: Size = option("random seed of the permutations", 0)
 
 
 class Conclusion(Options, title="conclusion"):
     margin: Positive | None = option(
-        "ask for equivalence: differences of at most M (0.02: two points) are shown, not shown, or exceeded, and that "
-        "is the outcome",
+        "test equivalence: the outcome is whether the differences are shown to be at most M (0.02: two percentage "
+        "points), shown to be larger, or neither",
         None,
         "M",
     )
     ratio: bool = option(
-        "compare rates by their ratio (impact ratio): of the first group to the second; it is shown, not shown or "
-        "refuted to be at least R, in either direction, and that is the outcome",
+        "compare rates by their ratio, first group to second (impact ratio). The outcome is whether the ratio in "
+        "both directions is shown to be at least R, shown to be smaller, or neither",
         False,
     )
-    at_least: Share | None = option("R of --ratio (default: 0.8, as in the four-fifths rule)", None, "R")
+    at_least: Share | None = option(
+        "the smallest ratio that --ratio accepts (default: 0.8, the four-fifths rule)", None, "R"
+    )
     width: Positive | None = option(
-        "the outcome is inconclusive where equality is not rejected by an interval wider than W (default: 0.2 for "
+        "the outcome is inconclusive if equality is not rejected and the interval is wider than W (default: 0.2 for "
         "rates, no limit for other metrics)",
         None,
         "W",
@@ -140,13 +152,14 @@ class Conclusion(Options, title="conclusion"):
 
 class Reading(Files, title="reading"):
     engine: Literal["duckdb", "spark"] = source(
-        "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer", "duckdb"
+        "duckdb: one machine, also for files larger than memory; spark: a cluster, needs pyspark and Java 17 or newer",
+        "duckdb",
     )
-    threads: Count | None = source("of the engine (default: all cores)", None, "N")
-    memory: str | None = source("of the engine, such as 4GB; more goes to disk", None, "SIZE")
+    threads: Count | None = source("number of threads of the engine (default: all cores)", None, "N")
+    memory: str | None = source("memory limit of the engine, such as 4GB; it uses the disk beyond that", None, "SIZE")
     bins: Literal["auto", "none"] | Annotated[int, at_least(2)] = option(
-        "count scores in bins by rank, N for each label; none: take every row as it is; auto: 10000 where there are "
-        "more than 20 million rows and many distinct scores (default: auto)",
+        "count scores in N bins by rank for each label; none: use every score; auto: 10000 bins if there are more "
+        "than 20 million rows and many distinct scores, otherwise none (default: auto)",
         "auto",
         "N|none|auto",
     )

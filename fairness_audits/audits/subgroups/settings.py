@@ -1,8 +1,8 @@
-"""Worst subgroup: is a rate different in any intersection of columns?
+"""Worst subgroup: in which intersection of columns does a rate differ most?
 
-Takes a file of predictions and compares a rate in every subgroup, such as "female, 25 to 34, part time", with that of
-everybody else. One family of permutation tests allows for the number of subgroups and for their overlap. It prints the
-subgroups with the strongest evidence, with simultaneous intervals.
+Takes a file of predictions and compares the rate in each subgroup, such as "female, 25 to 34, part time", with the rate
+of all other rows. One joint permutation test accounts for the number of subgroups and their overlap. It prints the
+subgroups with the strongest evidence and their simultaneous intervals.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from fairness_audits.validation import Count, Limit, Share, Size, at_least
 
 EXAMPLES = """\
 examples:
-  In which crosses of age, race and sex is the true positive rate different?
+  In which intersections of age, race and sex is the true positive rate different?
     fairness-audits subgroups --predictions preds.csv --label y --prediction d --columns age,race,sex --metric tpr
 
   Pairs of columns, of at least 100 rows:
     fairness-audits subgroups --predictions preds.csv --label y --score p --threshold 0.5 --columns age,race,sex,work \\
         --metric fpr --depth 2 --least 100 --output audit
 """
-PAGE = "docs/guide/permutation.md explains more."
+PAGE = "See docs/guide/permutation.md for details."
 FILES = "audit.json, the page subgroups.html and subgroups.csv"
 
 
@@ -31,28 +31,30 @@ class Data(Options, title="data"):
     label: str | None = source(
         "the column with the true class, 0 or 1 (not needed for selection rates)", None, "COLUMN", python="y"
     )
-    positive: str | None = option("the label's value that counts as 1 (where it is not 0 and 1)", None, "VALUE")
+    positive: str | None = option(
+        "the label's value that counts as 1 (needed unless labels are 0 and 1)", None, "VALUE"
+    )
     score: str | None = source("the column with the model's score of class 1", None, "COLUMN")
     prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
-    threshold: Number | None = option("in place of decisions: 1 where the score is at least T", None, "T")
+    threshold: Number | None = option("makes decisions from scores: 1 if the score is at least T", None, "T")
 
 
 class Search(Options, title="search"):
     columns: Annotated[Sequence[str], Limit("at least one", len)] = source(
-        "columns whose levels are crossed", metavar="A,B,C", python="columns"
+        "columns whose levels define the subgroups", metavar="A,B,C", python="columns"
     )
     metric: Literal["tpr", "fnr", "fpr", "tnr", "precision", "npv", "accuracy", "selection_rate", "base_rate"] = option(
         "the rate", "selection_rate"
     )
-    depth: Count = option("columns that are crossed at most", 3)
-    least: Count = option("rows of the rate that a subgroup has at least", 20)
-    bins: Annotated[int, at_least(2)] = option("numbers with more than 12 values are cut into so many groups", 5)
+    depth: Count = option("largest number of columns that are intersected", 3)
+    least: Count = option("smallest number of rows that a subgroup needs in the rate", 20)
+    bins: Annotated[int, at_least(2)] = option("number of groups into which a column of more than 12 numbers is cut", 5)
 
 
 class Test(Options, title="test"):
-    alpha: Share = option("chance of any false rejection", 0.05)
-    draws: Count = option("joint permutations", 1000)
-    seed: Size = option("seed of the permutations", 0)
+    alpha: Share = option("probability of any false rejection", 0.05)
+    draws: Count = option("number of joint permutations", 1000)
+    seed: Size = option("random seed of the permutations", 0)
 
 
 class Settings(Data, Search, Test, Files, Output):
