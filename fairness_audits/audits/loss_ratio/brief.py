@@ -14,7 +14,7 @@ SURE = {
 }
 
 
-def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict) -> Brief:
+def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict, placebo: str) -> Brief:
     """Return, in plain words, how much larger the model's error is for comparable people."""
     test, data = facts["results"]["loss_ratio"], facts["data"]
     return Brief(
@@ -23,7 +23,7 @@ def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict
         people=f"{data['audited']:,} of {data['rows']:,} rows of {data['path']}. Check that the model was not made "
         "from these rows, and that you agree with the rule of who is alike: the audit assumes both and cannot see it.",
         found="For the comparable people that the search found, the model's error is on average "
-        f"{factor(test['S_n'])} times that for the people themselves; {delta:g} times is tolerated here.",
+        f"{factor(test['S_n'])} times that for the people themselves; {delta:g} times is tolerated here.{placebo}",
         sure=SURE[verdict.outcome].format(reason=verdict.reason, alpha=level(1 - alpha)),
         unsaid="Whether the comparable people exist. Who is treated worse, or why. Whether another rule of who is "
         "alike, or another tolerance, is the right one.",

@@ -10,18 +10,22 @@ import pandas as pd
 
 from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
+from fairness_audits.audits.loss_ratio.association import association
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
 from fairness_audits.messages import SHOWN, advised, apart, check_columns, listed, nearest
+from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 
 CHANGES = 4
 """Number of changed features that an example names in the terminal."""
 NEGLIGIBLE = 0.01
 """Features that moved by less than this share of the largest move are not named."""
+EVIDENCE = ("separation", "association", "signal")
+"""What the JSON says about each learned direction: the AUC, the p-value of no association, the share of signal."""
 VERSIONS = ("original", "comparable", "possible")
 """Versions of an example: the original, the end of the attack, and the nearest person who could exist."""
 
@@ -32,24 +36,28 @@ def fair_metric(
     """Return the fair metric, from ``directions``, a file or the rows, and its description for the JSON.
 
     In the description, ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area
-    under the ROC curve for separating an attribute's two groups along its direction. Near .5 the direction carries
-    little information about the attribute. ``shares`` are the diagonal of the projector U U': 1 for a feature that the
-    metric ignores, 0 for a feature that it keeps in full. They sum to the dimension of the subspace.
+    under the ROC curve for separating an attribute's two groups along its direction. ``association`` is the p-value of
+    no association between the attribute and the inputs, and ``signal`` the share of the direction that is not noise
+    (:func:`~fairness_audits.audits.loss_ratio.association.association`). ``shares`` are the diagonal of the projector U
+    U': 1 for a feature that the metric ignores, 0 for a feature that it keeps in full. They sum to the dimension of the
+    subspace.
     """
-    path, separation = settings.directions, dict[str, float]()
+    path = settings.directions
     facts: dict[str, Any]
     if path is None and directions is None:
-        metric, separation = learned(rows, units)
+        metric, evidence = learned(rows, units, settings.seed)
         inputs = [f"input {rows.names[position]}" for position in rows.sensitive_inputs]
         labels = [*rows.sensitive, *apart(inputs, rows.sensitive, "column")]
         facts = {"source": "learned", "path": source.name, "sha256": source.sha256}
         facts |= {"rows": len(rows.features), "levels": {name: list(pair) for name, pair in rows.levels.items()}}
+        facts |= evidence
     else:
         numbers = directions_in(path, len(rows.names)) if path is not None else np.asarray(directions, dtype=float)
         origin = str(path or "directions")
         metric = metric_of(numbers, origin, rows.names, units)
         labels = [f"direction {place}" for place in range(len(np.atleast_2d(numbers)))]
         facts = {"source": "given", "path": origin, "sha256": path and sha256(path), "rows": None, "levels": {}}
+        facts |= {name: {} for name in EVIDENCE}
     loadings = metric.directions / np.abs(metric.directions).max(axis=1, keepdims=True)
     loadings /= np.linalg.norm(loadings, axis=1, keepdims=True)
     by_name = (dict(zip(rows.names, one, strict=True)) for one in loadings.tolist())
@@ -58,12 +66,11 @@ def fair_metric(
         "dimension": int(metric.basis.shape[1]),
         "directions": dict(zip(labels, by_name, strict=True)),
         "shares": dict(zip(rows.names, (metric.basis**2).sum(axis=1).tolist(), strict=True)),
-        "separation": separation,
     }
 
 
-def learned(rows: Rows, units: Units) -> tuple[FairMetric, dict[str, float]]:
-    """Learn the metric that ignores what separates the groups; also return the AUC of each attribute's direction."""
+def learned(rows: Rows, units: Units, seed: int) -> tuple[FairMetric, dict[str, dict[str, float]]]:
+    """Learn the metric that ignores what separates the groups; also return the evidence for each direction."""
     from sklearn.metrics import roc_auc_score
 
     if len(rows.sensitive_inputs) == len(rows.names):
@@ -73,8 +80,14 @@ def learned(rows: Rows, units: Units) -> tuple[FairMetric, dict[str, float]]:
         )
     points = units.inward(rows.features)
     metric = learn(points, rows.sensitive, rows.sensitive_inputs)
-    pairs = zip(rows.sensitive.items(), metric.directions, strict=False)
-    return metric, {name: float(roc_auc_score(group, points @ direction)) for (name, group), direction in pairs}
+    others = np.delete(points, rows.sensitive_inputs, axis=1)
+    found: dict[str, dict[str, float]] = {name: {} for name in EVIDENCE}
+    for (name, group), direction in zip(rows.sensitive.items(), metric.directions, strict=False):
+        (rng,) = generators("audit", "loss-ratio", "association", name, str(seed), repetitions=1)
+        values = (float(roc_auc_score(group, points @ direction)), *association(others, group, rng))
+        for key, value in zip(EVIDENCE, values, strict=True):
+            found[key][name] = value
+    return metric, found
 
 
 def directions_in(path: Path, d: int) -> Array:

@@ -48,6 +48,8 @@ MUCH = 0.25
 """Largest ratio of the placebo's excess over 1 to the audit's excess that needs no caveat."""
 PINNED = 0.25
 """Largest share of the sensitive directions held by bounds that needs no caveat."""
+NOISY = 0.5
+"""Least share of signal in a learned direction that needs no caveat."""
 MOST_APART = 1000
 """Largest ratio of column scales for which one step size can move all columns."""
 LIMITS = f"""
@@ -59,6 +61,9 @@ saturated <= 10: The model's probability is exactly 0 or 1 in {{value:.0f}} % of
 scales <= {MOST_APART} unless rejected: The standard deviations of the columns differ by a factor of {{value:.2g}},
   and the step size and the penalty take one unit of each alike, so the attack hardly moves some of them: say
   --standardize=continuous.
+association <= 0.01: The inputs show no evidence of {{attribute}} (p-value {{value:.2g}}; the limit is {{limit:g}}). The
+  direction learned for it is noise, and a larger loss along noise says nothing about the attribute: give --directions,
+  more rows (--reference), or leave the attribute out.
 gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the {{trivial:.3g}} of a model that
   always says the same: check the order of the features and which class is which ({{classes}}).
 """
@@ -66,6 +71,8 @@ CAVEATS = f"""
 part_of_rows: These are the rows of part {{part}} alone; the results of all parts, joined, are the audit of all rows.
 held_out_rows: The test is valid only if the audited rows played no part in making the model.
 metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study.
+noisy_direction: About {{noise:.0f}} % of the direction learned for {{attribute}} is noise. More rows (--reference)
+  give a clearer one.
 not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, not
   those that are treated worst.
 whole_people: Comparable individuals are whole people: one or two columns that the metric permits ({{permitted}}) take
@@ -276,13 +283,14 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
         verdict=words.concluded(
             test["rejected"],
             ("UNFAIR", "NOT REJECTED"),
-            sentence(test, options["delta"], options["alpha"]),
+            sentence(test, options["delta"], options["alpha"]) + beside_placebo(facts),
             LIMITS,
             {
                 "rows": test["n"],
                 "left_out": 100 * test["non_finite"] / data["audited"],
                 "saturated": None if whole else 100 * found["saturated"] / data["audited"],
                 "scales": None if whole else data["scales_apart"],
+                **weakest_association(facts["fair_metric"]),
                 "gain": None if balanced is None else balanced - trivial,
                 **{"balanced": balanced, "trivial": trivial, "classes": numbered(data["label_levels"])},
             },
@@ -297,7 +305,7 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
         },
         libraries=("numpy", "torch") if facts["search"]["engine"] == "gradient" else ("numpy",),
     )
-    return replace(made, brief=brief(facts, options["delta"], options["alpha"], made.verdict))
+    return replace(made, brief=brief(facts, options["delta"], options["alpha"], made.verdict, beside_placebo(facts)))
 
 
 def numbered(levels: Sequence[str]) -> str:
@@ -319,6 +327,11 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
         "part_of_rows": data["part"] and {"part": data["part"]},
         "held_out_rows": True,
         "metric_of_audited_rows": metric["source"] == "learned" and metric["path"] == data["path"],
+        "noisy_direction": [
+            {"attribute": name, "noise": 100 * (1 - share)}
+            for name, share in metric.get("signal", {}).items()
+            if share < NOISY
+        ],
         "not_rejected": not test["rejected"],
         "still_growing": not whole and not test["rejected"] and growing,
         "whole_people": whole
@@ -344,6 +357,24 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "one_heavy_row": test["n"] >= HEAVY_AMONG and share > HEAVY_SHARE and {"share": 100 * share},
     }
+
+
+def weakest_association(metric: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attribute that the inputs show the least evidence of, and its p-value; None if none was learned."""
+    found = metric.get("association", {})
+    name = max(found, key=found.__getitem__, default="")
+    return {"attribute": repr(name), "association": found.get(name)}
+
+
+def beside_placebo(facts: Mapping[str, Any]) -> str:
+    """Return a sentence if the test rejects but its lower bound does not exceed the placebo's ratio, else nothing."""
+    placebo, test = facts["placebo"], facts["results"]["loss_ratio"]
+    if not test["rejected"] or placebo is None or placebo["S_n"] is None or test["T_n"] > placebo["S_n"]:
+        return ""
+    return (
+        f" The same search without the sensitive directions gives {factor(placebo['S_n'])} times, not shown to be "
+        "less: the model is as sensitive to other changes, and the ratio is not particular to the attribute."
+    )
 
 
 def placebo_condition(facts: Mapping[str, Any]) -> dict[str, Any] | bool:
@@ -461,8 +492,12 @@ def _alike(metric: Mapping[str, Any], search: Mapping[str, Any]) -> Iterator[Tex
         largest = sorted(loadings, key=lambda feature: -abs(loadings[feature]))[:SHOWN_LOADINGS]
         shown = ", ".join(f"{feature} {loadings[feature]:+.2f}" for feature in largest if loadings[feature])
         levels = metric["levels"].get(name)
-        separation = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f})" if levels else ""
-        yield Text(f"{name}{separation}: {shown}", item=True)
+        evidence = ""
+        if levels:
+            known = metric.get("association", {})
+            p = f", p-value of no association {p_text(known[name])}" if name in known else ""
+            evidence = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f}{p})"
+        yield Text(f"{name}{evidence}: {shown}", item=True)
     shares = search.get("shares", metric["shares"])
     most = sorted(shares, key=lambda name: -shares[name])[: 2 * SHOWN_LOADINGS]
     shown = ", ".join(f"{name} {shares[name]:.2f}" for name in most)
