@@ -1,4 +1,4 @@
-# The experiments in the environment of requirements.lock. See docs/installation.md.
+# The experiments in the environment of requirements.lock. `make test` in it adds requirements-dev.lock. See docs/installation.md.
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \

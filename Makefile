@@ -13,6 +13,7 @@ UV     := uv==0.13.8
 
 BIN   := .venv/bin
 READY := .venv/.installed
+DEVELOPMENT := .venv/.development
 
 # One thread for each job; jobs run side by side.
 export OMP_NUM_THREADS := 1
@@ -60,7 +61,7 @@ help:
 	@echo 'make types       mypy'
 	@echo 'make docs        the documentation, with warnings as errors: docs/_build/html/index.html'
 	@echo 'make clean       remove results of the quick scales (PAPER=1: of all scales, RAW=1: downloaded data too)'
-	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
+	@echo 'make lock        resolve requirements.lock and requirements-dev.lock anew from pyproject.toml'
 	@echo 'make dist        build the wheel and the sdist of the library in dist/; the same commit gives the same bytes'
 	@echo 'make test-lowest the tests of the library on the lowest versions that pyproject.toml allows'
 	@echo
@@ -90,6 +91,12 @@ $(READY): requirements.lock | $(BIN)/uv
 	@set -e; $(LIKE_PIP); \
 	  $(BIN)/uv pip install --quiet --compile-bytecode -r requirements.lock; \
 	  $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# What tests, checks and documentation need besides.
+$(DEVELOPMENT): requirements-dev.lock $(READY)
+	@echo 'Installing requirements-dev.lock into .venv ...'
+	@set -e; $(LIKE_PIP); $(BIN)/uv pip install --quiet --compile-bytecode -r requirements-dev.lock
 	@touch $@
 
 reproduce: $(READY)
@@ -136,11 +143,11 @@ figures: $(READY)
 gallery: figures
 	@$(BIN)/python -m docs.gallery
 
-test: $(READY)
+test: $(DEVELOPMENT)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m "not slow"
 
 # What takes long and adds little: every study from nothing, and what rests on that; what starts Spark.
-slow: $(READY)
+slow: $(DEVELOPMENT)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m slow
 
 # Not part of `test`: an hour, with all studies. `make check` runs a tenth of the kills, on one study.
@@ -150,27 +157,27 @@ soak: $(READY)
 	@$(ACTIVE) python -m tests.soak --kills $(KILLS) --seed $(SEED) --studies "$(filter-out all,$(STUDY))" --cores $(CORES)
 
 # Not part of `test`: it installs Slurm from the distribution's packages, and takes some minutes.
-test-cluster: $(READY)
+test-cluster: $(DEVELOPMENT)
 	@tests/cluster/slurm.sh up
 	@$(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster; status=$$?; tests/cluster/slurm.sh down; exit $$status
 
 # One job cancelled, one out of time, the others done. Where Slurm cannot be installed or started, it says so and goes on.
-test-cluster-short: $(READY)
+test-cluster-short: $(DEVELOPMENT)
 	@if tests/cluster/slurm.sh up; then \
 	  $(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster/test_slurm.py -k what_slurm_ends; status=$$?; tests/cluster/slurm.sh down; exit $$status; \
 	else tests/cluster/slurm.sh down; echo 'SKIPPED: the tests of running on Slurm, which cannot be started here (see above).'; fi
 
 .PHONY: test-gpu
-test-gpu: $(READY)
+test-gpu: $(DEVELOPMENT)
 	@$(ACTIVE) pytest -q -m gpu -rs tests/methods/test_gpu.py
 
-lint: $(READY)
+lint: $(DEVELOPMENT)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
-types: $(READY)
+types: $(DEVELOPMENT)
 	@$(BIN)/mypy
 
-docs: $(READY)
+docs: $(DEVELOPMENT)
 	@rm -rf docs/generated
 	@$(BIN)/python -m sphinx -W --keep-going -q -E -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
@@ -188,14 +195,20 @@ clean:
 	  $(if $(PAPER),results/wandb)
 	rm -rf build docs/_build docs/generated *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
 
+# All packages are resolved together. requirements.lock holds those of the experiments, requirements-dev.lock the rest.
+# One lock serves machines with and without a GPU: which build of torch, and the CUDA libraries that it pins itself,
+# are left to the installer. The build of XGBoost without CUDA does not exist for macOS.
 lock: | $(BIN)/uv
-	@set -e; $(LIKE_PIP); \
-	  $(BIN)/uv pip compile --quiet pyproject.toml --extra dev --extra study --python-version 3.11 --no-annotate \
-	    --no-emit-find-links --no-emit-index-url --custom-compile-command 'make lock' --output-file requirements.lock
-	@# One lock serves machines with and without a GPU: which build of torch, and the CUDA libraries that it pins itself,
-	@# are left to the installer. The build of XGBoost without CUDA does not exist for macOS.
-	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d' -e '/^cuda-/d' -e '/^triton==/d' \
-	  -e "s/^xgboost-cpu==.*/& ; sys_platform != 'darwin'/" requirements.lock && rm requirements.lock.old
+	@set -e; $(LIKE_PIP); all=$$(mktemp); trap 'rm -f "$$all"' EXIT; \
+	  resolve() { $(BIN)/uv pip compile --quiet pyproject.toml --extra study --python-version 3.11 --no-annotate --no-header \
+	    --no-emit-find-links --no-emit-index-url "$$@"; }; \
+	  portable() { sed -e 's/+cpu$$//' -e '/^nvidia-/d' -e '/^cuda-/d' -e '/^triton==/d' \
+	    -e "s/^xgboost-cpu==[^ ]*$$/& ; sys_platform != 'darwin'/"; }; \
+	  grep -hv '^-r' requirements.lock requirements-dev.lock > "$$all"; \
+	  resolve --extra dev --output-file "$$all" > /dev/null; \
+	  { echo '# The experiments. Written by `make lock`.'; resolve --constraint "$$all" | portable; } > requirements.lock; \
+	  { echo '# Tests, checks and documentation. Written by `make lock`.'; echo '-r requirements.lock'; \
+	    portable < "$$all" | grep -vxFf requirements.lock; } > requirements-dev.lock
 
 # The same bytes from the same commit: times are those of the commit, owners and modes are nobody's. setuptools does not do
 # that for an sdist, so we pack it again. The installed setuptools builds, because each version writes its name into the wheel.
@@ -214,7 +227,7 @@ LIBRARY = $(shell grep -rLE '(from|import) (pipeline|tests\.builders)' --include
   tests/audits/permutation tests/audits/test_correction.py tests/cli tests/tables tests/test_plain_install.py)
 test-lowest: | $(BIN)/uv
 	@set -e; $(LIKE_PIP); unset VIRTUAL_ENV; mkdir -p $(LOWEST); \
-	  grep -E '^(torch|hypothesis|polars|pytest|pytest-xdist|statsmodels)==' requirements.lock > $(LOWEST)/tests.txt; \
+	  grep -hE '^(torch|hypothesis|polars|pytest|pytest-xdist|statsmodels)==' requirements.lock requirements-dev.lock > $(LOWEST)/tests.txt; \
 	  $(BIN)/uv pip compile --quiet pyproject.toml $(LOWEST)/tests.txt --extra all --resolution lowest-direct --python $(BIN)/python \
 	    --no-annotate --no-emit-find-links --no-emit-index-url --output-file $(LOWEST)/requirements.txt; \
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)/env; \

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import tomllib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_the_layout_lists_every_folder_at_the_top() -> None:
         assert re.search(rf"(?<![\w/]){re.escape(name)}", LAYOUT), name
 
 
-# pyproject.toml, requirements.lock and environment.yml describe one environment.
+# pyproject.toml, the locks and environment.yml describe one environment.
 
 
 CONDA_NAMES = {
@@ -93,14 +94,19 @@ def requirements(*extras: str) -> list[Requirement]:
     return [one for one in map(Requirement, texts) if one.name != DECLARED["name"]]
 
 
-def lock() -> dict[str, str]:
-    """Return every package of requirements.lock with its version."""
+EXPERIMENTS, DEVELOPMENT = "requirements.lock", "requirements-dev.lock"
+
+
+def locked(*names: str) -> dict[str, str]:
+    """Return every package of these locks with its version."""
     pins: dict[str, str] = {}
-    for line in (ROOT / "requirements.lock").read_text().splitlines():
-        if not line.startswith("#"):
+    for line in "".join((ROOT / name).read_text() for name in names).splitlines():
+        if not line.startswith(("#", "-r ")):
             (pin,) = Requirement(line).specifier
             assert pin.operator == "==", line
-            pins[canonicalize_name(Requirement(line).name)] = pin.version
+            name = canonicalize_name(Requirement(line).name)
+            assert name not in pins, f"{name} is pinned twice"
+            pins[name] = pin.version
     return pins
 
 
@@ -112,9 +118,14 @@ def conda() -> tuple[dict[str, str], dict[str, str]]:
     return own, dict(line.split("==") for line in nested if "==" in line)
 
 
-def test_the_lock_satisfies_every_declared_dependency_with_and_without_a_gpu() -> None:
-    pins = lock()
-    for requirement in requirements(*EXTRAS):
+@pytest.mark.parametrize(
+    ("extras", "names"),
+    [(("study",), (EXPERIMENTS,)), (tuple(EXTRAS), (EXPERIMENTS, DEVELOPMENT))],
+    ids=["experiments", "development"],
+)
+def test_a_lock_satisfies_what_it_is_for_with_and_without_a_gpu(extras: Collection[str], names: Sequence[str]) -> None:
+    pins = locked(*names)
+    for requirement in requirements(*extras):
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), requirement
     assert not [version for version in pins.values() if "+" in version]
     assert not [name for name in pins if name.startswith(("nvidia-", "cuda-", "triton"))]
@@ -136,7 +147,7 @@ def test_the_conda_environment_is_the_same_one_and_installs_the_project_on_a_pyt
     back = {conda_name: name for name, conda_name in CONDA_NAMES.items()}
     named = {back.get(name, name): version for name, version in own.items() if name not in CONDA_ONLY}
     assert not named.keys() & nested.keys()
-    pins = lock()
+    pins = locked(EXPERIMENTS, DEVELOPMENT)
     declared = {canonicalize_name(requirement.name) for requirement in requirements(*EXTRAS)}
     assert named | nested == {name: pins[name] for name in declared}
     text = (ROOT / "environment.yml").read_text()
