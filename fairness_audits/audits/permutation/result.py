@@ -50,6 +50,8 @@ method_to_compare_with: Method unstudentized rejects too often or too rarely whe
 stopped_early: Drawing stops when the decision at {alpha:g} is safe but for a risk of {risk:g}: this holds for equal or
   not, neither for the group that is named nor for the ends of the interval. The p-value's interval is at {level}.
 """
+SAID = {"shown": "shown", "not shown": "not shown", "exceeded": "refuted"}
+"""The conclusions about a bound, such as "a ratio of at least 0.8", in words."""
 NAMED = 3
 """Number of differences that the sentence names before it counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
@@ -209,7 +211,7 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
     facts = {"tests": len(results), "hypotheses": number, "undefined": len(undefined)}
     if plan.shown:
         facts |= {name.replace(" ", "_"): decided.count(name) for name in ("shown", "not shown", "exceeded")}
-    headlines = ("BEYOND THE BOUND", "WITHIN THE BOUND") if plan.shown else ("UNEQUAL", "NOT REJECTED")
+    headlines = ("BOUND REFUTED", "BOUND SHOWN") if plan.shown else ("UNEQUAL", "NOT REJECTED")
     return words.concluded(rejected if known else None, headlines, said, LIMITS, quantities, "rejected", facts)
 
 
@@ -223,14 +225,14 @@ def bound_text(bounds: Bounds | None) -> str:
 
 
 def shown_sentence(results: Sequence[Entry], alpha: float, bound: str) -> str:
-    """Say how often the bound is shown, not shown and exceeded, and name the comparisons that do not show it."""
+    """Say how often the bound is shown, not shown and refuted, and name the comparisons that do not show it."""
     known = [entry for entry in results if entry["undefined"] is None]
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."
-    order = ("exceeded", "not shown", "shown")
-    ordered = sorted(known, key=lambda entry: order.index(entry["bounds"]["outcome"]))
-    each = (f"{name} in {sum(entry['bounds']['outcome'] == name for entry in known)}" for name in reversed(order))
-    told = [f"{compared(entry)}: {entry['bounds']['outcome']}" for entry in ordered[:NAMED]]
+    order = list(SAID)
+    ordered = sorted(known, key=lambda entry: -order.index(entry["bounds"]["outcome"]))
+    each = (f"{said} in {sum(entry['bounds']['outcome'] == name for entry in known)}" for name, said in SAID.items())
+    told = [f"{compared(entry)}: {SAID[entry['bounds']['outcome']]}" for entry in ordered[:NAMED]]
     told += [f"and {len(known) - NAMED} more"] if len(known) > NAMED else []
     count = f"{', '.join(each)} of {plural(len(known), 'test')}"
     return f"{sentence_case(bound)} is {count} at level {alpha:g}: {'; '.join(told)}."
@@ -404,7 +406,7 @@ def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
 
 
 def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
-    """Return a line for each comparison with its bounds, exceeded bounds first."""
+    """Return a line for each comparison with its bounds, refuted bounds first."""
     ratio = plan.shown is not None and plan.shown.comparison == "ratio"
     text = ratio_text if ratio else decimal
 
@@ -423,9 +425,9 @@ def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
     )
     rows = [
         row
-        for outcome in ("exceeded", "not shown", "shown")
+        for outcome, said in reversed(SAID.items())
         for row in rows_of(
-            columns, [one for one in entries if one["bounds"] and one["bounds"]["outcome"] == outcome], outcome
+            columns, [one for one in entries if one["bounds"] and one["bounds"]["outcome"] == outcome], said
         )
     ]
     return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")
