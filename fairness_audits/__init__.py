@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairness_audits import metrics
 from fairness_audits.audits.compare.settings import Settings as CompareSettings
 from fairness_audits.audits.fliptest.settings import Settings as FlipTestSettings
 from fairness_audits.audits.join.settings import Settings as JoinSettings
@@ -61,6 +62,7 @@ __all__ = [
     "fliptest",
     "join",
     "loss_ratio",
+    "metrics",
     "permutation_test",
     "robustness_bias",
 ]
@@ -125,23 +127,10 @@ def permutation_test(
     name_a  estimate_a name_b  estimate_b higher
          f        0.25      m        0.75      m
     """
-    from fairness_audits.audits.permutation.compute import planned
-    from fairness_audits.audits.permutation.result import audited
-    from fairness_audits.inputs.columns import Columns
-    from fairness_audits.tables import opened
+    from fairness_audits.audits.permutation.arrays import of_arrays
 
     single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster, "weight": weight}
-    columns = Columns(single, several={"group": group, "attribute": attribute})
-    named: dict[str, Any] = {
-        "label": columns.one("y"),
-        **{name: columns.one(name) for name in ("score", "prediction", "cluster", "weight")},
-        **{name: columns.several(name) for name in ("group", "attribute")},
-    }
-    if cross:
-        named["group"] = ("*".join(named["group"]),)
-    plan = planned(PermutationSettings(predictions="the predictions", **named, **settings))
-    with opened(columns.frame(), "duckdb") as table:
-        return audited(plan, table)
+    return of_arrays(single, {"group": group, "attribute": attribute}, cross, **settings)
 
 
 @keyworded(CompareSettings)

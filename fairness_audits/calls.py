@@ -62,8 +62,8 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
                 raise ModuleNotFoundError(text, name=error.name) from error
 
         audit.__signature__ = signature.replace(parameters=[*arrays, *options.values()])  # type: ignore[attr-defined]
-        text = in_python(documented(kind, taken), kind)
         if function.__doc__:
+            text = in_python(documented(kind, taken), kind)
             audit.__doc__ = function.__doc__.replace("%(settings)s", text.replace("\n", "\n    "))
         return audit  # type: ignore[return-value]
 

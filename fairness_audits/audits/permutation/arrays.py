@@ -1,0 +1,25 @@
+"""Permutation tests of arrays and data frames."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairness_audits.audits.permutation.compute import planned
+from fairness_audits.audits.permutation.result import audited
+from fairness_audits.audits.permutation.settings import Settings
+from fairness_audits.inputs.columns import Columns
+from fairness_audits.results.result import Result
+from fairness_audits.tables import opened
+
+
+def of_arrays(single: Mapping[str, Any], several: Mapping[str, Any], cross: bool = False, **settings: Any) -> Result:
+    """Test the columns ``single`` and ``several`` (:class:`Columns`); ``cross`` the groups instead of each column."""
+    columns = Columns(single, several=several)
+    named: dict[str, Any] = {
+        **{{"y": "label"}.get(name, name): columns.one(name) for name in single},
+        **{name: columns.several(name) for name in several},
+    }
+    if cross:
+        named["group"] = ("*".join(named["group"]),)
+    plan = planned(Settings(predictions="the predictions", **named, **settings))
+    with opened(columns.frame(), "duckdb") as table:
+        return audited(plan, table)

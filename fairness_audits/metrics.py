@@ -1,0 +1,173 @@
+"""Fairness as a score, for ``cross_validate``, ``GridSearchCV`` and other tools that take a scikit-learn scorer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from fairness_audits.audits.permutation.settings import Settings
+from fairness_audits.calls import keyworded
+from fairness_audits.errors import InvalidInput
+from fairness_audits.results.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+
+@keyworded(Settings)
+def _tested(y: Any, score: Any = None, prediction: Any = None, *, group: Any, **settings: Any) -> Result:
+    from fairness_audits.audits.permutation.arrays import of_arrays
+
+    return of_arrays({"y": y, "score": score, "prediction": prediction}, {"group": group}, **settings)
+
+
+@dataclass(frozen=True, eq=False)
+class PermutationGap:
+    """A scorer ``(estimator, X, y) -> float``, made by :func:`permutation_gap`."""
+
+    metric: str
+    group: str | pd.Series | pd.DataFrame | None = None
+    value: Literal["gap", "p_value"] = "gap"
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, group: ArrayLike | None = None) -> float:
+        """Return the score of a fitted estimator on the rows of X."""
+        import numpy as np
+        import pandas as pd
+
+        output, told = self._output(estimator, X), self._positive(estimator)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        label = y if isinstance(y, pd.Series) else pd.Series(np.asarray(y), index)
+        groups = self._groups(X, label.index, group)
+        columns = {name: pd.Series(values, label.index) for name, values in output.items()}
+        asked = {"metric": self.metric, "pairs": True, **told, **self.settings}
+        found = _tested(label, **columns, group=groups, **asked)
+        tests = [one for one in found.facts["results"] if one["undefined"] is None]
+        if not tests:
+            return float("nan")
+        if self.value == "p_value":
+            return float(min(one["adjusted_p_value"] for one in tests))
+        return -float(max(abs(one["difference"]) for one in tests))
+
+    def _positive(self, estimator: Any) -> dict[str, Any]:
+        """Return the option that says what class 1 is, or that there are no classes."""
+        classes = getattr(estimator, "classes_", None)
+        if classes is None:
+            return {"regression": True}
+        if list(classes) in ([0, 1], [False, True]) or "positive" in self.settings:
+            return {}
+        if len(classes) > 2:
+            raise InvalidInput(
+                f"the model has {len(classes)} classes", option="positive", remedy="Say which of them is positive"
+            )
+        return {"positive": str(classes[1])}
+
+    def _output(self, estimator: Any, X: Any) -> dict[str, Any]:
+        """Return the decisions or the scores that the metric needs."""
+        from fairness_audits.audits.permutation.metrics import Rate, metric_named
+
+        metric = metric_named(self.metric)
+        if "threshold" not in self.settings and (isinstance(metric, Rate) or getattr(metric, "decisions", False)):
+            return {"prediction": estimator.predict(X)}
+        if hasattr(estimator, "predict_proba"):
+            classes = list(map(str, estimator.classes_))
+            place = classes.index(str(self.settings["positive"])) if "positive" in self.settings else 1
+            return {"score": estimator.predict_proba(X)[:, place]}
+        if hasattr(estimator, "decision_function"):
+            return {"score": estimator.decision_function(X)}
+        return {"score": estimator.predict(X)}
+
+    def _groups(self, X: Any, index: pd.Index, routed: ArrayLike | None) -> Any:
+        """Return the groups of the rows: a column of X, the rows of a series by their labels, or what was routed."""
+        import pandas as pd
+
+        if routed is not None:
+            return routed if isinstance(routed, pd.Series | pd.DataFrame) else pd.Series(routed, index, name="group")
+        if isinstance(self.group, str):
+            if not isinstance(X, pd.DataFrame) or self.group not in X:
+                raise InvalidInput(
+                    f"X has no column {self.group!r}",
+                    option="group",
+                    column=self.group,
+                    remedy="Pass a data frame with this column, or the groups as a series with the index of X",
+                )
+            return X[self.group]
+        if self.group is None:
+            raise InvalidInput(
+                "no groups were given",
+                option="group",
+                remedy="Name a column of X, give a series with the index of X, or route them: params={'group': ...}",
+            )
+        if not index.isin(self.group.index).all():
+            raise InvalidInput(
+                "the groups have no row for some of the labels of X",
+                option="group",
+                remedy="Pass X or y of pandas with the index of the groups",
+            )
+        return self.group.loc[index]
+
+    def get_metadata_routing(self) -> Any:
+        """Return the request for ``group``, if it is to be routed (scikit-learn's metadata routing)."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="group", alias=self.group is None)
+        return request
+
+
+def permutation_gap(
+    metric: str,
+    *,
+    group: str | pd.Series | pd.DataFrame | None = None,
+    value: Literal["gap", "p_value"] = "gap",
+    **settings: Any,
+) -> PermutationGap:
+    r"""Make a scorer of the largest difference of a metric between two groups, or of its p-value.
+
+    .. math:: -\max_{A, B} |f_A - f_B|
+
+    Greater is better, as scikit-learn expects: 0 is no difference.
+
+    Parameters
+    ----------
+    metric : str
+        A metric of :func:`fairness_audits.permutation_test`, such as ``tpr`` or ``auc``. Rates are of ``predict``, or
+        of scores cut by ``threshold``. Other metrics are of ``predict_proba`` or ``decision_function``, and of
+        ``predict`` for a regressor.
+    group : str, series or data frame, optional
+        The name of a column of X, or the groups with an index that contains that of X or y. Without it, scikit-learn
+        routes ``group`` to the scorer: ``cross_validate(..., params={"group": groups})`` with
+        ``sklearn.set_config(enable_metadata_routing=True)``.
+    value : {"gap", "p_value"}, default "gap"
+        Minus the largest difference, or the smallest corrected p-value.
+    **settings
+        Further options of :func:`fairness_audits.permutation_test`, such as ``threshold``, ``reference`` or ``draws``.
+
+    Returns
+    -------
+    callable
+        A scorer ``(estimator, X, y) -> float``; NaN if the metric does not exist in a group.
+
+    Raises
+    ------
+    InvalidInput
+        When it is called: for groups that do not fit the rows, and as :func:`fairness_audits.permutation_test` does.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_validate
+    >>> from sklearn.pipeline import make_pipeline
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"merit": rng.normal(size=400), "sex": ["f", "m"] * 200})
+    >>> y = (X["merit"] + (X["sex"] == "m") > 0.5).astype(int)
+    >>> blind = make_pipeline(make_column_transformer(("passthrough", ["merit"])), LogisticRegression())
+    >>> scoring = {"accuracy": "accuracy", "tpr_gap": permutation_gap("tpr", group="sex")}
+    >>> scores = cross_validate(blind, X, y, cv=4, scoring=scoring)
+    >>> scores["test_tpr_gap"].round(2)
+    array([-0.23, -0.29, -0.3 , -0.42])
+    """
+    return PermutationGap(metric, group, value, settings)
