@@ -63,12 +63,14 @@ def in_python(text: str, kind: type[Options]) -> str:
         bare, valued = one.metadata["python"]
         if value is None:
             return bare or name
+        code = _as_code(unquoted(value), hint)
+        if not valued:
+            return f"{name}={code}"
         from fairness_audits.tables.typed import number_of
 
         column, _, level = unquoted(value).partition("=")
         number = number_of(level)
-        parts = {"column": column, "level": repr(level) if number is None else level}
-        return (valued or f"{name}={{value}}").format(value=_as_code(unquoted(value), hint), **parts)
+        return str(valued.format(value=code, column=column, level=repr(level) if number is None else level))
 
     return SPOKEN.sub(said, text)
 
