@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 from statsmodels.stats.proportion import proportion_confint
 
 import fairness_audits as fa
@@ -17,6 +18,7 @@ from fairness_audits.tables.groupings import Grouping, grouping
 from fairness_audits.tables.spark_engine import unavailable
 from tests.audits.permutation.builders import near
 from tests.cli.places import json_of
+from tests.errors import invalid
 
 N = 900
 
@@ -172,6 +174,27 @@ def test_selection_rates_need_no_label_and_base_rates_no_decision() -> None:
         fa.permutation_test(prediction=PEOPLE["d"], metric="tpr", **call)
 
 
+def test_the_weighted_auc_is_that_of_scikit_learn_and_whole_weights_are_repeated_rows() -> None:
+    weight = np.random.default_rng(5).choice([0.0, 1.0, 2.0, 3.0], N)
+    rounded = PEOPLE.assign(p=PEOPLE["p"].round(1), weight=weight, person=np.arange(N))
+
+    def auc(rows: pd.DataFrame, **more: Any) -> dict[str, Any]:
+        call = {"group": rows["sex"], "metric": "auc", "draws": 199, **more}
+        found: dict[str, Any] = fa.permutation_test(rows["y"], rows["p"], **call).facts["results"][0]
+        return found
+
+    found = auc(rounded, weight=weight)
+    for group in found["groups"]:
+        own = rounded[rounded["sex"] == group["name"]]
+        assert group["estimate"] == pytest.approx(roc_auc_score(own["y"], own["p"], sample_weight=own["weight"]))
+    # A weight of k counts like k rows of one person.
+    repeated = rounded.loc[rounded.index.repeat(weight.astype(int))].reset_index(drop=True)
+    same = auc(repeated, cluster=repeated["person"])
+    assert found["statistic"] == pytest.approx(same["statistic"])
+    # Equal weights change nothing but the factor n / (n - 1).
+    assert auc(rounded, weight=np.full(N, 7.0))["statistic"] == pytest.approx(auc(rounded)["statistic"], rel=0.02)
+
+
 def test_weights_are_those_of_the_estimate_and_rows_of_no_weight_do_not_matter() -> None:
     """The estimate is the weighted share; equal weights change nothing; a weight of 0 is a row left out."""
     weight = np.random.default_rng(5).choice([0.0, 0.5, 1.0, 3.0], N)
@@ -195,22 +218,25 @@ def test_weights_are_those_of_the_estimate_and_rows_of_no_weight_do_not_matter()
     assert [one["statistic"] for one in kept] == pytest.approx([tpr["statistic"], score["statistic"]], rel=0.01)
 
 
-def test_a_weighted_test_has_its_level_where_weights_differ_between_groups() -> None:
-    """Equal rates in groups of different sizes and weights."""
+@pytest.mark.parametrize("metric", ["tpr", "auc"])
+def test_a_weighted_test_has_its_level_where_weights_differ_between_groups(metric: str) -> None:
+    """Equal rates, and equal AUCs, in groups of different sizes and weights."""
     rng, trials, rejections = np.random.default_rng(7), 300, 0
     group = np.repeat([0, 1], (300, 120))
     for _ in range(trials):
         weight = rng.exponential(size=420) * np.where(group, 5.0, 1.0) + 0.1
-        data = Predictions(
-            np.ones(420, dtype=np.int64), np.zeros(420), group, ("a", "b"), rng.integers(0, 2, 420), None, weight
-        )
-        rejections += permutation_test(data, "tpr", rng=rng, draws=99).rejected
+        decision, label = rng.integers(0, 2, (2, 420))
+        label = label if metric == "auc" else np.ones(420, dtype=np.int64)
+        data = Predictions(label, rng.normal(size=420), group, ("a", "b"), decision, None, weight)
+        rejections += permutation_test(data, metric, rng=rng, draws=99).rejected
     assert near(rejections / trials, 0.05, trials)
 
 
-@pytest.mark.parametrize("call", [{"metric": "auc"}, {"metric": "tpr", "threshold": 0.5, "ratio": True}])
+@pytest.mark.parametrize(
+    "call", [{"metric": lambda y, score, weight: 0.0}, {"metric": "tpr", "threshold": 0.5, "ratio": True}]
+)
 def test_what_takes_no_weights_is_refused(call: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
+    with invalid(option="weight"):
         fa.permutation_test(PEOPLE["y"], PEOPLE["p"], group=PEOPLE["sex"], weight=np.ones(N), **call)
 
 

@@ -68,7 +68,7 @@ group: --group goes with metrics that groups can be compared by, such as --metri
 rows_alone: metric correlation takes rows as they are: leave --cluster out
 regression: metric {metric} is of two classes: with --regression take mean_score, mean_error, absolute_error,
   squared_error, or a metric of your own
-weighted: --weight is of rates and means, which metric {metric} is not: leave one of them out
+weighted: --weight is of rates, the AUC and means, which metric {metric} is not: leave one of them out
 weighted_ratio: --ratio takes rows as they are: leave --weight out
 decisions: metric {metric} needs decisions: give them by --prediction, or cut the scores by --threshold
 scores: metric {metric} needs scores: give them by --score
@@ -167,7 +167,7 @@ def planned(settings: Settings) -> Plan:
         "rows_alone": correlated and settings.cluster,
         "regression": settings.regression and [{"metric": one.name} for one in metrics if _of_classes(one)],
         "weighted": settings.weight is not None
-        and [{"metric": one} for one in named if one in ("auc", CORRELATION) or not isinstance(one, str) or ":" in one],
+        and [{"metric": one} for one in named if one == CORRELATION or not isinstance(one, str) or ":" in one],
         "weighted_ratio": settings.ratio and settings.weight is not None,
         "decisions": not decided and settings.threshold is None and [{"metric": name} for name in rates],
         "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],

@@ -185,12 +185,15 @@ def permuted_sums(seed: int, first: int, sizes: Array, columns: Array, sums: Arr
 
 
 @njit(cache=True, nogil=True)
-def clustered_ranks(codes: Array, cluster: Array, label: Array, tie_end: Array, count: Array, part: Array) -> None:
+def clustered_ranks(
+    codes: Array, cluster: Array, label: Array, tie_end: Array, weight: Array, count: Array, part: Array
+) -> None:
     """Rank clustered rows in one pass, in ascending order of score; equal scores count one half.
 
-    ``codes`` (C,) is the group of each cluster, ``cluster`` (n,) the cluster of each row. ``count`` (2 G,), initially
-    0, receives the number of rows of each class 2 group + label. ``part`` (C, 2), initially 0, receives for each
-    cluster and label the sum over its rows of the number of lower rows of the same group and the other label.
+    ``codes`` (C,) is the group of each cluster, ``cluster`` (n,) the cluster of each row; a row counts ``weight`` (n,)
+    times. ``count`` (2 G,), initially 0, receives the number of rows of each class 2 group + label. ``part`` (C, 2),
+    initially 0, receives for each cluster and label the sum over its rows of the number of lower rows of the same group
+    and the other label.
     """
     tied = np.zeros(count.shape[0])
     start: Word = 0
@@ -199,10 +202,10 @@ def clustered_ranks(codes: Array, cluster: Array, label: Array, tie_end: Array, 
             continue
         tied[:] = 0.0
         for i in range(start, end + 1):
-            tied[2 * codes[cluster[i]] + label[i]] += 1.0
+            tied[2 * codes[cluster[i]] + label[i]] += weight[i]
         for i in range(start, end + 1):
             k = 2 * codes[cluster[i]] + label[i]
-            part[cluster[i], label[i]] += count[k ^ 1] + 0.5 * tied[k ^ 1]
+            part[cluster[i], label[i]] += weight[i] * (count[k ^ 1] + 0.5 * tied[k ^ 1])
         for k in range(count.shape[0]):
             count[k] += tied[k]
         start = end + 1
@@ -210,19 +213,26 @@ def clustered_ranks(codes: Array, cluster: Array, label: Array, tie_end: Array, 
 
 @njit(cache=True, nogil=True)
 def clustered_auc(
-    codes: Array, cluster: Array, label: Array, tie_end: Array, rows_of: Array, value: Array, variance: Array
+    codes: Array,
+    cluster: Array,
+    label: Array,
+    tie_end: Array,
+    weight: Array,
+    rows_of: Array,
+    value: Array,
+    variance: Array,
 ) -> None:
     """Compute AUC and variance of each group (G,) from the rows of :func:`clustered_ranks`.
 
-    ``rows_of`` (C, 2) holds the numbers of rows by cluster and label.
+    ``rows_of`` (C, 2) holds the weighted numbers of rows by cluster and label. A cluster of weight 0 does not count.
     """
     groups = value.shape[0]
     count, part = np.zeros(2 * groups), np.zeros(rows_of.shape)
-    clustered_ranks(codes, cluster, label, tie_end, count, part)
+    clustered_ranks(codes, cluster, label, tie_end, weight, count, part)
     wins, squares, clusters = np.zeros(groups), np.zeros(groups), np.zeros(groups)
     for c in range(codes.shape[0]):
         wins[codes[c]] += part[c, 1]
-        clusters[codes[c]] += 1.0
+        clusters[codes[c]] += rows_of[c, 0] + rows_of[c, 1] > 0
     for g in range(groups):
         m, n = count[2 * g + 1], count[2 * g]
         value[g] = wins[g] / (m * n) if m > 0 and n > 0 else np.nan
@@ -245,6 +255,7 @@ def permuted_clusters(
     cluster: Array,
     label: Array,
     tie_end: Array,
+    weight: Array,
     rows_of: Array,
     value: Array,
     variance: Array,
@@ -254,7 +265,7 @@ def permuted_clusters(
     words = np.empty((rows_of.shape[0] + 7) // 8, np.uint64)
     for b in range(value.shape[0]):
         assign(seed, first + b, sizes, words, codes)
-        clustered_auc(codes, cluster, label, tie_end, rows_of, value[b], variance[b])
+        clustered_auc(codes, cluster, label, tie_end, weight, rows_of, value[b], variance[b])
 
 
 @njit(cache=True, nogil=True)

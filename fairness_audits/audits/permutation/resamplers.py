@@ -27,9 +27,11 @@ def resampler(
     ``within`` permutes a rate only among the rows of its denominator (its label, its prediction). Raises ValueError if
     the data lack what the metric needs.
     """
-    if isinstance(data, Predictions) and data.weight is not None and isinstance(metric, UserMetric | Auc):
+    if isinstance(data, Predictions) and data.weight is not None and isinstance(metric, UserMetric):
         raise InvalidInput(
-            f"Metric {metric.name} takes no weights", option="weight", remedy="Take a rate or a mean, or leave them out"
+            f"Metric {metric.name} takes no weights",
+            option="weight",
+            remedy="Take a rate, the AUC or a mean, or leave them out",
         )
     if isinstance(metric, UserMetric):
         if isinstance(data, Counts):
@@ -128,8 +130,8 @@ def _parts(metric: Mean, label: Array, score: Array) -> Array:
 def _auc(data: Predictions, seed: int) -> Resampler:
     check_binary("label", data.label)
     groups = len(data.groups)
-    if data.cluster is not None:
-        return ClusteredRanks.of(data.label, data.score, *_clusters(data), groups, seed)
+    if not countable(data):
+        return ClusteredRanks.of(data.label, data.score, *_clusters(data), groups, seed, data.weight)
     scores, cell = np.unique(data.score, return_inverse=True)
     if 2 * len(scores) * ROWS_PER_KIND > len(data.label):
         rows = RankedRows.of(data.label, data.score, data.group, groups, seed)

@@ -129,46 +129,58 @@ class ClusteredRanks:
               v = \frac{C}{C - 1} \sum_c \psi_c^2,
 
     with m and n the numbers of positives and negatives (Obuchowski 1997). With one row per person this is DeLong's
-    variance up to a factor 1 + O(1/n).
+    variance up to a factor 1 + O(1/n). With weights, a row counts as often as its weight says.
 
-    ``cluster``, ``label`` (uint8) and ``tie_end`` (last row of a run of equal scores) are (n,); ``group`` (C,) holds
-    uint8 codes.
+    ``cluster``, ``label`` (uint8), ``tie_end`` (last row of a run of equal scores) and ``weight`` are (n,); ``group``
+    (C,) holds uint8 codes.
     """
 
     cluster: Array
     label: Array
     tie_end: Array
+    weight: Array
     group: Array
     units: tuple[int, ...]
     seed: int
 
     @classmethod
-    def of(cls, label: Array, score: Array, cluster: Array, group: Array, groups: int, seed: int) -> ClusteredRanks:
+    def of(
+        cls,
+        label: Array,
+        score: Array,
+        cluster: Array,
+        group: Array,
+        groups: int,
+        seed: int,
+        weight: Array | None = None,
+    ) -> ClusteredRanks:
         """Create from rows in any order, all (n,) except ``group`` (C,): the code below ``groups`` of each cluster.
 
         Raises ValueError for more than 256 groups.
         """
         order, tie_end = ranked(score)
         rows = cluster[order], label[order].astype(np.uint8)
-        return cls(*rows, tie_end, byte_codes(group, groups), sizes(group, groups), seed)
+        times = np.ones(len(label)) if weight is None else weight[order].astype(float)
+        return cls(*rows, tie_end, times, byte_codes(group, groups), sizes(group, groups), seed)
 
     def _rows_of(self) -> Array:
-        """Number of rows by cluster and label, (C, 2)."""
-        return np.bincount(2 * self.cluster + self.label, minlength=2 * len(self.group)).reshape(-1, 2)
+        """Weighted number of rows by cluster and label, (C, 2)."""
+        return np.bincount(2 * self.cluster + self.label, self.weight, 2 * len(self.group)).reshape(-1, 2)
 
     @property
     def observed(self) -> MetricEstimate:
         from fairness_audits.audits.permutation.kernels import clustered_auc
 
         value, variance = np.empty(len(self.units)), np.empty(len(self.units))
-        clustered_auc(self.group, self.cluster, self.label, self.tie_end, self._rows_of(), value, variance)
+        rows = self.cluster, self.label, self.tie_end, self.weight, self._rows_of()
+        clustered_auc(self.group, *rows, value, variance)
         return MetricEstimate(value, variance)
 
     def permuted(self, block: int, size: int) -> MetricEstimate:
         from fairness_audits.audits.permutation.kernels import permuted_clusters
 
         value, variance = np.empty((size, len(self.units))), np.empty((size, len(self.units)))
-        rows = self.cluster, self.label, self.tie_end, self._rows_of()
+        rows = self.cluster, self.label, self.tie_end, self.weight, self._rows_of()
         permuted_clusters(self.seed, block * BLOCK, np.array(self.units), *rows, value, variance)
         return MetricEstimate(value.T, variance.T)
 
