@@ -147,8 +147,8 @@ def compare(
 
     .. math:: \Delta_g = f_g^{(2)} - f_g^{(1)}, \qquad \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}
 
-    Rates are tested by McNemar's exact test, other means by random signs of the rows' changes, and gaps by permutations
-    of these changes between groups.
+    Rates are tested by McNemar's exact test, the AUC by DeLong's test, other means by random signs of the rows'
+    changes, and gaps by permutations of these changes between groups.
 
     Parameters
     ----------

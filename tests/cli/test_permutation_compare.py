@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import precision_score, roc_auc_score
 
 import fairness_audits as fa
 from fairness_audits.errors import InvalidInput
@@ -60,10 +61,31 @@ def test_scores_are_compared_as_they_are_or_cut() -> None:
     assert cut["first"] == pytest.approx((own["p1"] >= 0.5).mean())
 
 
-def test_the_same_version_twice_is_inconclusive_and_auc_is_refused() -> None:
+@pytest.mark.parametrize("metric", ["auc", "precision", "npv"])
+def test_metrics_that_are_no_means_over_fixed_rows_change_by_group_and_in_the_gap(metric: str) -> None:
+    versions = ("p1", "p2") if metric == "auc" else ("old", "new")
+    call: dict[str, Any] = {"group": ROWS["sex"], "metric": metric, "draws": 199}
+    first, second, gap = fa.compare(ROWS[versions[0]], ROWS[versions[1]], ROWS["y"], **call).facts["results"]
+    for one, name in ((first, "f"), (second, "m")):
+        own = ROWS[ROWS["sex"] == name]
+        for key, version in zip(("first", "second"), versions, strict=True):
+            assert one[key] == pytest.approx(BY_HAND[metric](own["y"], own[version]))
+        assert one["interval"][0] <= one["change"] <= one["interval"][1]
+    assert gap["change"] == pytest.approx(first["change"] - second["change"])
+    if metric != "auc":
+        assert [one["rejected"] for one in (first, second, gap)] == [True, False, True]
+
+
+BY_HAND: dict[str, Any] = {
+    "auc": roc_auc_score,
+    "precision": precision_score,
+    "npv": lambda y, d: precision_score(1 - y, 1 - d),
+}
+
+
+def test_the_same_version_twice_is_inconclusive_and_f1_is_refused() -> None:
     call: dict[str, Any] = {"group": ROWS["sex"], "draws": 199}
-    same = fa.compare(ROWS["old"], ROWS["old"], ROWS["y"], metric="tpr", **call)
-    assert same.outcome == "inconclusive"
-    for metric in ("auc", "precision"):
-        with pytest.raises(InvalidInput):
-            fa.compare(ROWS["old"], ROWS["new"], ROWS["y"], metric=metric, **call)
+    for metric in ("tpr", "precision"):
+        assert fa.compare(ROWS["old"], ROWS["old"], ROWS["y"], metric=metric, **call).outcome == "inconclusive"
+    with pytest.raises(InvalidInput):
+        fa.compare(ROWS["old"], ROWS["new"], ROWS["y"], metric="f1", **call)

@@ -5,12 +5,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from fairness_audits.audits.compare.settings import Settings
 from fairness_audits.audits.inference import adjusted_p
-from fairness_audits.audits.permutation.metrics import METRICS, WITHOUT_LABEL, Auc, Mean, Rate, metric_named
+from fairness_audits.audits.permutation.metrics import WITHOUT_LABEL, Auc, Mean, Rate, metric_named
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.paired import change, values
+from fairness_audits.audits.permutation.paired_samples import (
+    SampleChange,
+    auc_change,
+    normal_p,
+    precision_change,
+)
 from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
@@ -29,8 +36,8 @@ from fairness_audits.values import Array
 CAVEATS = """
 same_rows: The tests are about the same rows under both versions, which neither version was made from.
 independent_rows: Rows count as independent.
-gaps: A gap is the metric of the first group minus that of the second; its change is tested by permutations of the rows'
-  changes between groups.
+gaps: A gap is the metric of the first group minus that of the second. Its change is tested by permutations of the rows'
+  changes between groups, or by the normal law for the AUC and precisions.
 """
 LIMITS = """
 varied >= 1: Both versions say the same of everybody.
@@ -38,6 +45,8 @@ small <= 0 unless rejected: {value} of {tests} tests are not exact and of a grou
   only in the limit of large groups.
 """
 NAMED, SHOWN, LEAST = 3, 40, 20
+SELECTED = {"precision": 1, "npv": 0}
+"""Rates of the rows with this decision: each version has its own rows."""
 
 
 def from_files(settings: Settings) -> Result:
@@ -70,15 +79,11 @@ def audited(settings: Settings, table: tables.Table) -> Result:
     )
 
 
-def _metrics(settings: Settings) -> list[Rate | Mean]:
-    """Return the metrics. Raises InvalidInput for a metric without pairs of rows, or without the columns it needs."""
-    found: list[Rate | Mean] = []
+def _metrics(settings: Settings) -> list[Rate | Mean | Auc]:
+    """Return the metrics. Raises InvalidInput for a metric without the columns that it needs."""
+    found: list[Rate | Mean | Auc] = []
     for name in dict.fromkeys(settings.metric):
         metric = metric_named(name)
-        if isinstance(metric, Auc):
-            raise InvalidInput(
-                "Metric auc has no value of each row", option="metric", remedy=f"There are {', '.join(METRICS)}"
-            )
         if settings.label is None and metric.name not in WITHOUT_LABEL:
             raise InvalidInput(f"Metric {name} needs the true class", option="label", remedy="Give it by --label")
         found.append(metric)
@@ -95,6 +100,11 @@ def _entries(settings: Settings, table: tables.Table) -> Iterator[dict[str, Any]
         codes, names = grouped(table, grouping.column, frame[grouping.column], grouping.level)
         for metric in metrics:
             label, first, second = _versions(settings, table, frame, metric)
+            if isinstance(metric, Auc) or metric.name in SELECTED:
+                yield from _sample_changes(
+                    settings, grouping.name, metric, np.stack([label, first, second]), codes, names
+                )
+                continue
             (old, among), (new, _) = values(metric, label, first), values(metric, label, second)
             pair = np.stack([old, new])[:, among]
             yield from _changes(settings, grouping.name, metric, pair, codes[among], names)
@@ -109,10 +119,10 @@ def _grouping(text: str, table: tables.Table) -> Attribute:
 
 
 def _versions(
-    settings: Settings, table: tables.Table, frame: pd.DataFrame, metric: Rate | Mean
+    settings: Settings, table: tables.Table, frame: pd.DataFrame, metric: Rate | Mean | Auc
 ) -> tuple[Array, Array, Array]:
     """Return the label, and the decisions or scores of both versions."""
-    decided = isinstance(metric, Rate) or metric.decisions
+    decided = isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
     label: Array | None = None
     each = []
     for version in settings.versions:
@@ -151,15 +161,12 @@ def _changes(
             **{"change": found.estimate, "interval": [found.low, found.high]},
             **{"p_value": found.p_value, "exact": found.exact},
         }
-    places = range(1 if len(names) == 2 else len(names))
-    for code in places:
-        own = codes == code
-        rest = names[1] if len(names) == 2 else rest_of(names[code], names)
-        what, least = f"gap {names[code]} - {rest}", int(min(own.sum(), (~own).sum()))
+    for what, own in _gaps(codes, names):
+        least = int(min(own.sum(), (~own).sum()))
         if least < 2 or not delta.any():
             yield {**common, "what": what, **_nothing(least)}
             continue
-        data = Predictions(np.zeros(len(delta), dtype=np.int64), delta, (~own).astype(np.int64), (names[code], rest))
+        data = Predictions(np.zeros(len(delta), dtype=np.int64), delta, (~own).astype(np.int64), ("own", "rest"))
         asked: dict[str, Any] = {"alpha": settings.alpha, "draws": settings.draws, "alternative": "equal-tailed"}
         test = permutation_test(data, "mean_score", rng=rng, **asked)
         gaps = pair[:, own].mean(axis=1) - pair[:, ~own].mean(axis=1)
@@ -168,6 +175,53 @@ def _changes(
             **{"what": what, "n": least, "first": gaps[0], "second": gaps[1], "change": test.difference},
             **{"interval": [test.ci_low, test.ci_high], "p_value": test.p_value, "exact": False},
         }
+
+
+def _gaps(codes: Array, names: tuple[str, ...]) -> Iterator[tuple[str, Array]]:
+    """Yield the name of each gap, and the mask (n,) of its first group; its second group is all others."""
+    for code in range(1 if len(names) == 2 else len(names)):
+        yield f"gap {names[code]} - {names[1] if len(names) == 2 else rest_of(names[code], names)}", codes == code
+
+
+def _sample_changes(
+    settings: Settings, grouping: str, metric: Rate | Auc | Mean, rows: Array, codes: Array, names: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a metric whose change is no mean over rows; ``rows`` (3, n) are label and both versions."""
+    (rng,) = generators("audit", "compare", str(settings.seed), grouping, metric.name, repetitions=1)
+    common = {
+        "grouping": grouping,
+        "metric": metric.name,
+        "title": metric.title,
+        "varied": bool((rows[1] != rows[2]).any()),
+    }
+
+    def found(own: Array) -> SampleChange:
+        label, first, second = rows[:, own]
+        if metric.name not in SELECTED:
+            return auc_change(label, first, second)
+        # A negative predictive value is the precision of the opposite label and decisions.
+        pair = [one == SELECTED[metric.name] for one in (label, first, second)]
+        return precision_change(*(one.astype(np.int64) for one in pair), draws=settings.draws, rng=rng)
+
+    for code, name in enumerate(names):
+        one = found(codes == code)
+        if np.isnan(one.p_value):
+            yield {**common, "what": name, **_nothing(one.n)}
+            continue
+        tested = {"interval": list(one.interval(settings.alpha)), "p_value": one.p_value, "exact": one.exact}
+        values = {"first": one.first, "second": one.second, "change": one.second - one.first}
+        yield {**common, "what": name, "n": one.n, **values, **tested}
+    for what, own in _gaps(codes, names):
+        here, rest = found(own), found(~own)
+        first, second, variance = here.first - rest.first, here.second - rest.second, here.variance + rest.variance
+        p, n = normal_p(second - first, variance), min(here.n, rest.n)
+        if np.isnan(p):
+            yield {**common, "what": what, **_nothing(n)}
+            continue
+        reach = float(ndtri(1 - settings.alpha / 2) * np.sqrt(variance))
+        ends = [second - first - reach, second - first + reach]
+        tested = {"interval": ends, "p_value": p, "exact": False}
+        yield {**common, "what": what, "n": n, "first": first, "second": second, "change": second - first, **tested}
 
 
 def _nothing(n: int) -> dict[str, Any]:

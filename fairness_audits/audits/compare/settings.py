@@ -2,7 +2,7 @@
 
 Takes a file with the outputs of both versions in two columns, on the same rows. For each metric, it tests how each
 group's metric changes from the first version to the second, and how the gap between groups changes. Rates are tested by
-McNemar's exact test.
+McNemar's exact test, the AUC by DeLong's test.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class Comparison(Options, title="comparison"):
         python="group",
     )
     metric: Annotated[Sequence[str], Limit("at least one", len)] = option(
-        "rates within the true class (tpr, fnr, fpr, tnr), accuracy, selection_rate, or means of scores and errors",
+        "rates (tpr, fpr, precision, accuracy, selection_rate, ...), auc, or means of scores and errors",
         metavar="NAME",
     )
 

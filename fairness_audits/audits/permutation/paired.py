@@ -38,7 +38,7 @@ def values(metric: Rate | Mean, label: Array, output: Array) -> tuple[Array, Arr
     Raises
     ------
     InvalidInput
-        For a metric whose rows depend on the model, such as precision: its rows have no pairs.
+        For a metric whose rows depend on the model, such as f1: its rows have no pairs.
     """
     if isinstance(metric, Rate):
         among, event = np.array(metric.among, dtype=bool), np.array(metric.event, dtype=float)
@@ -49,7 +49,7 @@ def values(metric: Rate | Mean, label: Array, output: Array) -> tuple[Array, Arr
     raise InvalidInput(
         f"Metric {metric.name} has other rows under each version",
         option="metric",
-        remedy="Take a rate within the true class, accuracy, selection_rate, or a mean of scores or errors",
+        remedy="Take a rate, auc, or a mean of scores or errors",
     )
 
 
