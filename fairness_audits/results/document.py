@@ -61,6 +61,19 @@ class Brief:
         return tuple(zip(QUESTIONS, (self.asked, self.people, self.found, self.sure, self.unsaid), strict=True))
 
 
+INDEPENDENT_ROWS = (
+    "Check that the model was not made from these rows, and that each row is another person: the audit assumes both "
+    "and cannot see it."
+)
+"""What the reader of a :class:`Brief` must check in rows of people."""
+
+
+def certainty(verdict: Verdict, rejected: str, not_rejected: str) -> str:
+    """Return how sure a verdict is: one of two sentences, or why the audit cannot tell."""
+    said = {"rejected": rejected, "not rejected": not_rejected}
+    return said.get(verdict.outcome) or f"The audit cannot tell: {verdict.reason}"
+
+
 @dataclass(frozen=True)
 class Facts:
     """Named texts, one per line."""

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from fairness_audits.audits.compare.brief import brief
 from fairness_audits.audits.compare.settings import Settings
 from fairness_audits.audits.inference import adjusted_p
 from fairness_audits.audits.permutation.metrics import WITHOUT_LABEL, Auc, Mean, Rate, metric_named
@@ -63,17 +64,20 @@ def audited(settings: Settings, table: tables.Table) -> Result:
         plain({**one, "adjusted_p_value": p, "rejected": p is not None and p <= settings.alpha})
         for one, p in zip(entries, adjusted, strict=True)
     ]
+    facts = {"rows": table.size(), "versions_compared": list(settings.versions), "results": results}
+    found = _verdict(results, settings)
     return Result(
         audit="compare",
         title="Comparison of two versions",
         subject=settings.predictions,
-        verdict=_verdict(results, settings),
+        verdict=found,
+        brief=brief(facts, settings, found),
         caveats=(
             *words.caveats(CAVEATS, {"same_rows": True, "independent_rows": True, "gaps": True}),
             *words.caveats(words.READING, table.notes),
         ),
         sections=(Section("Changes from the first version to the second", (_table(results, settings),)),),
-        facts={"rows": table.size(), "versions_compared": list(settings.versions), "results": results},
+        facts=facts,
         tables={"changes": _frame(results)},
         settings=settings,
     )

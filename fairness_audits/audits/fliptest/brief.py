@@ -3,15 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fairness_audits.results.document import Brief, Verdict
+from fairness_audits.results.document import Brief, Verdict, certainty
 from fairness_audits.results.formats import percent
-
-SURE = {
-    "rejected": "More people flip than between groups that were dealt at random, by the map's doing or by chance.",
-    "not rejected": "As many people flip between groups that were dealt at random, so nothing is shown. This is no "
-    "proof that everybody is treated alike.",
-    "inconclusive": "The audit cannot tell: {reason}",
-}
 
 
 def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
@@ -33,7 +26,13 @@ def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
         "model is used on, and that the model was not made from them: the audit assumes both and cannot see it.",
         found=f"{down:,} people ({percent(down / n)}) are not decided positively while their counterparts are; {up:,} "
         f"({percent(up / n)}) the other way round. {group}",
-        sure=SURE[verdict.outcome].format(reason=verdict.reason) + _held(refits),
+        sure=certainty(
+            verdict,
+            "More people flip than between groups that were dealt at random, by the map's doing or by chance.",
+            "As many people flip between groups that were dealt at random, so nothing is shown. This is no proof that "
+            "everybody is treated alike.",
+        )
+        + _held(refits),
         unsaid="That a decision is unjust: the features in which a person and the counterpart differ may justify it. "
         f"What the decision about a person would be if they had lived as one of {target}: a counterpart is another "
         "point, not another life. Whether a positive decision is good for people.",

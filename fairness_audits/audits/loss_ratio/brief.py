@@ -3,15 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fairness_audits.results.document import Brief, Verdict
+from fairness_audits.results.document import Brief, Verdict, certainty
 from fairness_audits.results.formats import factor, level
-
-SURE = {
-    "rejected": "If the model were within what is tolerated, an audit like this would say otherwise in at most {alpha} "
-    "of cases.",
-    "not rejected": "Not finding a larger error does not show that there is none: the search may miss it.",
-    "inconclusive": "The audit cannot tell: {reason}",
-}
 
 
 def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict, placebo: str) -> Brief:
@@ -24,7 +17,12 @@ def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict
         "from these rows, and that you agree with the rule of who is alike: the audit assumes both and cannot see it.",
         found="For the comparable people that the search found, the model's error is on average "
         f"{factor(test['S_n'])} times that for the people themselves; {delta:g} times is tolerated here.{placebo}",
-        sure=SURE[verdict.outcome].format(reason=verdict.reason, alpha=level(1 - alpha)),
+        sure=certainty(
+            verdict,
+            "If the model were within what is tolerated, an audit like this would say otherwise in at most "
+            f"{level(1 - alpha)} of cases.",
+            "Not finding a larger error does not show that there is none: the search may miss it.",
+        ),
         unsaid="Whether the comparable people exist. Who is treated worse, or why. Whether another rule of who is "
         "alike, or another tolerance, is the right one.",
     )

@@ -4,20 +4,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairness_audits.messages import listed
-from fairness_audits.results.document import Brief, Verdict
+from fairness_audits.results.document import INDEPENDENT_ROWS, Brief, Verdict, certainty
 from fairness_audits.results.formats import level
 
 SHOWN = 3
-SURE = {
-    "rejected": "If the groups were equal in truth, an audit like this would find a difference in at most {alpha} of "
-    "cases.",
-    "not rejected": "A difference of this size can be chance. This is no proof that the groups are equal.",
-    "inconclusive": "The audit cannot tell: {reason}",
-}
+EQUAL = (
+    "If the groups were equal in truth, an audit like this would find a difference in at most {} of cases.",
+    "A difference of this size can be chance. This is no proof that the groups are equal.",
+)
+BOUND = (
+    "It is refuted. If it held in truth, an audit like this would refute it in at most {} of cases.",
+    "It is shown. If it did not hold in truth, an audit like this would show it in at most {} of cases.",
+)
+"""How sure a rejection is, and no rejection, of equality and of a bound."""
 
 
-def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict) -> Brief:
-    """Describe which metrics are compared between which groups, and the largest differences."""
+def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict, bound: str) -> Brief:
+    """Describe which metrics are compared between which groups, the ``bound`` if there is one, and the differences."""
     results, rows = facts["results"], facts["data"]["rows"]
     metrics = list(dict.fromkeys(entry["metric"] for entry in results))
     groupings = list(dict.fromkeys(entry["grouping"] for entry in results))
@@ -28,13 +31,13 @@ def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict) -
         for entry in apart
         if len(entry["groups"]) == 2 and None not in [one["estimate"] for one in entry["groups"]]
     ]
+    equal = "Does the model do as well for one group as for another?"
     return Brief(
-        asked=f"Does the model do as well for one group as for another? Compared: {listed(metrics, 6)}, by "
+        asked=f"{f'Is {bound} between groups shown?' if bound else equal} Compared: {listed(metrics, 6)}, by "
         f"{listed(groupings, 6)}.",
-        people=f"{rows:,} rows of {path}. Check that the model was not made from these rows, and that each row is "
-        "another person: the audit assumes both and cannot see it.",
+        people=f"{rows:,} rows of {path}. {INDEPENDENT_ROWS}",
         found="The groups are furthest apart in " + "; ".join(told) + "." if told else verdict.sentence,
-        sure=SURE[verdict.outcome].format(reason=verdict.reason, alpha=level(1 - alpha)),
+        sure=certainty(verdict, *(said.format(level(1 - alpha)) for said in (BOUND if bound else EQUAL))),
         unsaid="Why groups differ, and whether the difference is just. Nothing about people one by one, nor about "
         "groups that were not compared.",
     )

@@ -105,7 +105,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         title="Permutation audit",
         subject=settings.predictions,
         verdict=found,
-        brief=brief(facts, settings.predictions, settings.alpha, found),
+        brief=brief(facts, settings.predictions, settings.alpha, found, bound_text(plan.shown)),
         caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from fairness_audits.audits.permutation.planning import Planned, auc_variance, detectable_gap, rows_needed
+from fairness_audits.audits.plan.brief import brief
 from fairness_audits.audits.plan.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.results.formats import decimal, percent, plain
@@ -57,6 +58,7 @@ def planned(settings: Settings) -> Result:
         title="Plan of a comparison",
         subject=settings.metric,
         verdict=Verdict("not rejected", _headline(found), _sentence(settings, found), {}),
+        brief=brief(settings, _sentence(settings, found)),
         caveats=tuple(caveats(CAVEATS, of)),
         sections=(Section("Plan", (Facts(lines),)), Section("Groups", (table,))),
         facts=facts,

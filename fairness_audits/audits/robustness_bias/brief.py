@@ -4,14 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairness_audits.messages import listed
-from fairness_audits.results.document import Brief, Verdict
+from fairness_audits.results.document import Brief, Verdict, certainty
 from fairness_audits.results.formats import level
-
-SURE = {
-    "rejected": "If no group were easier to upset, an audit like this would name one in at most {alpha} of cases.",
-    "not rejected": "A difference of this size can be chance. This is no proof that the groups are alike.",
-    "inconclusive": "The audit cannot tell: {reason}",
-}
 
 
 def brief(found: Mapping[str, Any], path: str, alpha: float, verdict: Verdict) -> Brief:
@@ -23,6 +17,11 @@ def brief(found: Mapping[str, Any], path: str, alpha: float, verdict: Verdict) -
         people=f"{found['images']:,} images in {path}; groups: {listed(groups, 8)}. Check that the model was not made "
         "from these images, and that the groups are right: the audit assumes both and cannot see it.",
         found=f"A smaller change is enough for {listed(closer, 6)}." if closer else verdict.sentence,
-        sure=SURE[verdict.outcome].format(reason=verdict.reason, alpha=level(1 - alpha)),
+        sure=certainty(
+            verdict,
+            "If no group were easier to upset, an audit like this would name one in at most "
+            f"{level(1 - alpha)} of cases.",
+            "A difference of this size can be chance. This is no proof that the groups are alike.",
+        ),
         unsaid="That anybody makes such changes. How often the model errs about images as they are. Why groups differ.",
     )

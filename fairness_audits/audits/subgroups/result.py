@@ -16,6 +16,7 @@ from fairness_audits.audits.permutation.subgroups import (
     intersections,
     worst_subgroups,
 )
+from fairness_audits.audits.subgroups.brief import brief
 from fairness_audits.audits.subgroups.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_columns
@@ -60,7 +61,11 @@ def audited(settings: Settings, table: tables.Table) -> Result:
     tested = worst_subgroups(event[among], found, draws=settings.draws, alpha=settings.alpha, rng=rng)
     entries = _entries(found, tested, settings.alpha)
     rejected = [entry for entry in entries if entry["rejected"]]
-    facts = {"rows": table.size(), "rows_of_the_rate": int(among.sum()), "subgroups": len(entries)}
+    facts = {
+        **{"rows": table.size(), "rows_of_the_rate": int(among.sum()), "subgroups": len(entries)},
+        "results": (rejected + [one for one in entries if not one["rejected"]])[: max(SHOWN, len(rejected))],
+    }
+    concluded = _verdict(entries, settings, bool(np.ptp(event[among]) > 0))
     of = {
         "held_out_rows": True,
         "independent_rows": True,
@@ -72,13 +77,11 @@ def audited(settings: Settings, table: tables.Table) -> Result:
         audit="subgroups",
         title="Search for the worst subgroup",
         subject=settings.predictions,
-        verdict=_verdict(entries, settings, bool(np.ptp(event[among]) > 0)),
+        verdict=concluded,
+        brief=brief(facts, settings, RATES[settings.metric].title, concluded),
         caveats=(*words.caveats(CAVEATS, of), *words.caveats(words.READING, table.notes)),
         sections=(Section("Subgroups, the strongest evidence first", (_table(entries, settings),)),),
-        facts={
-            **facts,
-            "results": (rejected + [one for one in entries if not one["rejected"]])[: max(SHOWN, len(rejected))],
-        },
+        facts=facts,
         tables={"subgroups": _frame(entries)},
         settings=settings,
     )
