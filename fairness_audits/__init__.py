@@ -463,26 +463,39 @@ def fliptest(
 
 @keyworded(RobustnessSettings)
 def robustness_bias(
-    model: Any, images: ArrayLike, y: ArrayLike | None = None, *, groups: ArrayLike | pd.DataFrame, **settings: Any
+    model: Any,
+    X: ArrayLike | pd.DataFrame,
+    y: ArrayLike | None = None,
+    *,
+    groups: ArrayLike | pd.DataFrame,
+    sensitive: ArrayLike | pd.DataFrame | None = None,
+    directions: ArrayLike | None = None,
+    **settings: Any,
 ) -> Result:
-    r"""Are the images of one group closer to a classifier's decision boundary than the others?
+    r"""Are the images or rows of one group closer to a classifier's decision boundary than the others?
 
     .. math:: \sigma(P) = (A_P - A_{\bar P}) / A_{\bar P}, \qquad A_P = \mathrm{mean}_{x \in P} \min(d(x), T),
 
-    where d(x) is the length of the smallest change, L2 in pixels in [0, 1], that makes the classifier err.
+    where d(x) is the length of the smallest change that makes the classifier err: of an image L2 in pixels in [0, 1],
+    of a row in standard deviations, L2 or in the fair metric.
 
     Source: Nanda et al., "Fairness through robustness", FAccT 2021.
 
     Parameters
     ----------
-    model : torch.nn.Module or function of a float32 tensor (n, c, h, w)
-        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1.
-    images : array (n, c, h, w), (n, h, w, c) or (n, h, w)
-        uint8, or floating in [0, 1]; ``mean`` and ``std`` say how the model's input is normalised.
+    model : torch.nn.Module, function of a float32 tensor (n, c, h, w), or any model of rows
+        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1. Models of rows are those of :func:`loss_ratio`.
+    X : array (n, c, h, w), (n, h, w, c) or (n, h, w), or array-like or data frame (n, d)
+        Images: uint8, or floating in [0, 1]; ``mean`` and ``std`` say how the model's input is normalised. Or rows,
+        the model's inputs; text columns are categories.
     y : array-like (n,), optional
         True classes 0, 1, 2, ..., or names among ``classes``; without them the model's predictions take their place.
     groups : array-like (n,) or data frame (n, k)
         The attributes whose levels are compared.
+    sensitive : array-like (n,) or data frame (n, k), optional
+        For rows: measure distances in the fair metric that :func:`loss_ratio` learns from these attributes.
+    directions : array-like (m, d), optional
+        For rows: in place of ``sensitive``, displacements that should make no difference.
     %(settings)s
 
     Returns
@@ -500,11 +513,24 @@ def robustness_bias(
     >>> result = robustness_bias(model, images, groups=pd.DataFrame({"dark": dark}), attack="exact", permutations=999)
     >>> result.outcome, result.verdict.facts["closer"]
     ('rejected', [{'partition': 'dark', 'level': 'True'}])
+
+    Rows under a linear model, for which distances are exact:
+
+    >>> rows = pd.DataFrame({"a": np.where(dark, 1, 2) * rng.normal(size=200), "b": rng.normal(size=200)})
+    >>> result = robustness_bias(lambda frame: frame["a"] + frame["b"] / 9, rows, groups=pd.DataFrame({"dark": dark}))
+    >>> result.outcome, result.facts["results"][0]["bound"]
+    ('rejected', 'exact')
     """
-    from fairness_audits.inputs.arrays import array_of
+    from fairness_audits.inputs.arrays import array_of, is_table
     from fairness_audits.inputs.columns import Columns
 
-    columns = Columns({"y": y}, several={"groups": groups}, outside=["images"])
-    named = {"group": columns.several("groups"), "label": columns.one("y")}
-    options = {"images": "images", "partition": "groups", "model": "", **named, **settings}
-    return columns.audited("robustness_bias", "groups", model, options, array=array_of("images", images))
+    framed = is_table("X", X)
+    parts = {"groups": groups, "sensitive": sensitive}
+    columns = Columns({"y": y}, several=parts, X=X if framed else None, outside=[] if framed else ["X"])
+    named = {"group": columns.several("groups"), "label": columns.one("y"), "sensitive": columns.several("sensitive")}
+    options = {"model": "", **named, **settings}
+    if framed:
+        options |= {"data": "X", "features": columns.several("X")}
+        return columns.audited("robustness_bias", "X", model, options, directions=columns.directions(directions))
+    options |= {"images": "X", "partition": "groups"}
+    return columns.audited("robustness_bias", "groups", model, options, array=array_of("X", X))

@@ -110,10 +110,13 @@ class Reading(Files, title="reading"):
     )
 
 
-class Rows(Options, title="data"):
-    """A table of rows, and the columns that the model uses."""
-
+class Table(Options, title="data"):
     data: Path = source("the rows to audit: CSV or Parquet", metavar="FILE", python="X")
+
+
+class Inputs(Options, title="data"):
+    """The columns that the model uses, and the label's value that it calls class 1."""
+
     positive: str | None = option(
         "the label's value that is the model's class 1 (needed unless labels are 0 and 1)", None, "VALUE"
     )
@@ -127,6 +130,10 @@ class Rows(Options, title="data"):
     drop: Sequence[str] = source(
         "columns that are not inputs of the model", (), "A,B", python=("X", "X.drop(columns={value})")
     )
+
+
+class Rows(Table, Inputs, title="data"):
+    """A table of rows, and the columns that the model uses."""
 
 
 OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]

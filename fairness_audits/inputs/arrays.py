@@ -87,6 +87,11 @@ def array_of(argument: str, values: Any) -> Any:
         raise InvalidInput(f"{argument} cannot be read as an array: {reason(error)}", option=argument) from error
 
 
+def is_table(argument: str, values: Any) -> bool:
+    """Return whether a value is a data frame of any make or an array of two axes."""
+    return hasattr(values, "columns") or _axes(array_of(argument, values)) == 2
+
+
 def shown(values: Any) -> str:
     """Return a description of a value that is not an array."""
     axes = _axes(values)

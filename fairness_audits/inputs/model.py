@@ -87,7 +87,8 @@ class Model:
     ``file`` is the file with the model, None for an importable module or an object. An estimator's ``classes`` are the
     label's values in the order of its outputs. Its ``columns`` are the names of its inputs. Both are empty if unknown.
     ``cut`` is the threshold on its scores, 0 for decision values, None if it has none or its scores need none.
-    ``predict`` maps the same inputs to the model's own class decisions, None if it has only scores.
+    ``predict`` maps the same inputs to the model's own class decisions, None if it has only scores. An estimator has
+    itself as ``fitted`` and its decision function as ``margins``, None if it has none.
     """
 
     evaluate: Callable[[Any], Any]
@@ -99,6 +100,8 @@ class Model:
     columns: tuple[str, ...] = ()
     cut: float | None = None
     predict: Callable[[Any], Any] | None = None
+    fitted: Any = None
+    margins: Callable[[Any], Any] | None = None
 
 
 @contextmanager
@@ -222,6 +225,8 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
         cut=0.0 if scores == ["decision_function"] else None,
         # The predictions of a regression or of a network are scores.
         predict=partial(called, "predict") if classes or scores else None,
+        fitted=fitted,
+        margins=partial(called, "decision_function") if "decision_function" in scores else None,
     )
 
 

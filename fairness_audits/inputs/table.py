@@ -169,7 +169,7 @@ def _recoded(feature: Array, code: Array) -> bool:
 
 
 def feature_names(
-    source: Source, chosen: options.Rows, label: str | None, apart: Sequence[str], option: str, included: bool
+    source: Source, chosen: options.Inputs, label: str | None, apart: Sequence[str], option: str, included: bool
 ) -> tuple[str, ...]:
     """Return the model's input columns in order: the requested columns, or all columns without another role.
 

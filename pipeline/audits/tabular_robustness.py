@@ -5,8 +5,7 @@ r"""Robustness bias of tabular models: distances of test rows to the decision bo
 
 over the correctly classified rows of a group P and of the others, in the units of the model's inputs, without bounds.
 For a linear model d is exact, |w.x + b| / |w|. For a network with one hidden layer it is an upper bound by the fast
-minimum-norm attack. The attack works in a box, so all rows are shifted and scaled together until the box is far away:
-the middle of the rows to 1/2, their largest range to 1 / ``MARGIN``. This multiplies all distances by one factor.
+minimum-norm attack, :func:`fairness_audits.attacks.row_networks.fmn_of_rows`.
 A random decision, such as that of a mixture of models, has no boundary; only its accuracy is measured.
 
 Source: Nanda et al. 2021, (1)-(6), who measure image networks.
@@ -16,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from fairness_audits.attacks import Execution
 from fairness_audits.attacks.linear_distance import linear_distance
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.measures import Partition
@@ -31,14 +29,7 @@ from fairness_audits.validation import Checked, Count, Share
 from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.values import AuditResult
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 Distance = Literal["exact", "fmn", ""]
-MARGIN = 4.0
-"""Size of the attack's box, in multiples of the rows' range."""
-BATCH = 4096
-"""Number of rows attacked together."""
 KEPT = ("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p", "mean_distance", "n")
 
 
@@ -117,19 +108,14 @@ def distances(kind: Distance, own: Mapping[str, Array], x: Array, label: Array, 
         return linear_distance(weight, np.array([0.0, own["intercept"][0]]), x, label).distance
     import torch
 
-    from fairness_audits.attacks.minimum_norm import fmn
+    from fairness_audits.attacks.row_networks import fmn_of_rows
     from fairness_audits.models import mlp
 
-    low, high = x.min(axis=0), x.max(axis=0)
-    scale = MARGIN * float((high - low).max()) or 1.0
-    middle = torch.from_numpy((low + high) / 2)
     network = {name: torch.from_numpy(values[None].astype(float)) for name, values in own.items()}
-
-    def logits(images: Tensor) -> Tensor:
-        moved = (images[:, 0, 0].double() - 0.5) * scale + middle
-        return mlp.log_probabilities(network, moved[None])[0].float()
-
-    images = ((x - (low + high) / 2) / scale + 0.5)[:, None, None]
-    how = Execution(BATCH, device="cpu", keep_adversarial=False)
-    steps = {"steps": config.fmn_steps, "start_steps": config.fmn_start_steps}
-    return scale * fmn(logits, images, label, **steps, execution=how).distance
+    return fmn_of_rows(
+        lambda rows: mlp.log_probabilities(network, rows[None])[0],
+        x,
+        label,
+        steps=config.fmn_steps,
+        start_steps=config.fmn_start_steps,
+    ).distance

@@ -102,7 +102,7 @@ def test_every_audit_aligns_by_label() -> None:
     assert mean_ratio(X.iloc[order], HIRED.to_numpy()[order], sensitive=sex.iloc[order]) == pytest.approx(plain_ratio)
     levels = pd.DataFrame({"groups": GROUP})
     assert sigmas(IMAGES[order], y.iloc[order], levels.iloc[order]) == pytest.approx(sigmas())
-    with invalid(option="images"):
+    with invalid(option="X"):
         biased(y=y.iloc[order], groups=levels)
     assert sigmas(IMAGES[order], y.iloc[order], levels.loc[y.iloc[order].index]) == pytest.approx(sigmas())
 

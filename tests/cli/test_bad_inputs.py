@@ -39,6 +39,7 @@ the messages anew.
 OF_A_LIBRARY = re.compile(r"(?<=Error: )[^.)\n]*|(?<=as memory_limit: ).*")
 """The text of another program's error, which is left out of the tables."""
 SHORT = {
+    "PEOPLE": "no--images no--partition no--attack --model wrong.py:old --label y --data people.csv",
     "AUC": "--score p --group sex --metric auc",
     "SEX": "--sensitive sex",
 }
@@ -70,6 +71,8 @@ def large(x): return torch.nn.functional.linear(x.flatten(1), torch.ones(2, 784)
 def double(x): return x.double() @ x.float()
 def detached(x): return x.detach().flatten(1)[:, :3]
 def rounded(x): return x.flatten(1)[:, :1].round()
+def old(frame): return frame["age"] > 19
+def same(frame): return 0 * frame["age"]
 """
 MODELS = """
 def classes(frame): return frame["tests"] % 3
@@ -169,6 +172,9 @@ def spoil_studio() -> None:
         Path("broken", f"{number}.png").write_text("no image")
     four = pd.DataFrame({"file": [f"{number}.png" for number in range(4)], "smiles": 0, "sex": ["f", "m"] * 2})
     four.to_csv("four.csv", index=False)
+    people = pd.DataFrame({"age": np.arange(40.0), "sex": ["f", "m"] * 20, "y": np.arange(40) // 20})
+    people.to_csv("people.csv", index=False)
+    people.assign(age=people["age"].where(people["age"] != 3)).to_csv("gaps.csv", index=False)
     np.savez("kept.npz", a=np.zeros(3))
 
 

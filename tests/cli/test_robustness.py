@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits.attacks import minimum_norm
@@ -557,7 +559,7 @@ def printed(text: str) -> list[list[str]]:
     return [shlex.split(line.replace("\\\n", " ")) for line in found]
 
 
-@pytest.mark.parametrize(("source", "count"), [("README.md", 1), ("docs/guide/robustness_bias.md", 1), ("", 3)])
+@pytest.mark.parametrize(("source", "count"), [("README.md", 1), ("docs/guide/robustness_bias.md", 2), ("", 4)])
 def test_the_commands_run_as_they_stand(source: str, count: int) -> None:
     commands = printed((ROOT / source).read_text(encoding="utf-8") if source else EXAMPLES)
     assert len(commands) == count
@@ -566,6 +568,10 @@ def test_the_commands_run_as_they_stand(source: str, count: int) -> None:
     table = table.assign(race=table.pop("place"), y=table["smiles"], age=ages[table.pop("smiles")])
     table.to_csv("attributes.csv", index=False)
     table.to_parquet("rows.parquet")
+    people = pd.DataFrame({"age": np.arange(len(table)) % 50, "hours": np.arange(len(table)) % 7})
+    income = np.where(people.sum(axis=1) > 25, ">50K", "<=50K")
+    joblib.dump(LogisticRegression(C=100).fit(people, income), "model.joblib")
+    people.assign(income=income, sex=table["sex"], race=table["race"]).to_csv("rows.csv", index=False)
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 5)).eval()
     scripted(network, "model.pt")
     batch = torch.export.Dim("images", min=1)

@@ -12,7 +12,6 @@ from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from fairness_audits.audits.loss_ratio.association import association
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
-from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
@@ -31,9 +30,9 @@ VERSIONS = ("original", "comparable", "possible")
 
 
 def fair_metric(
-    settings: Settings, rows: Rows, source: Source, directions: Array | None, units: Units
+    path: Path | None, rows: Rows, source: Source, directions: Array | None, units: Units, seed: int
 ) -> tuple[FairMetric, dict[str, Any]]:
-    """Return the fair metric, from ``directions``, a file or the rows, and its description for the JSON.
+    """Return the fair metric, from ``directions``, the file ``path`` or the rows, and its description for the JSON.
 
     In the description, ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area
     under the ROC curve for separating an attribute's two groups along its direction. ``association`` is the p-value of
@@ -42,10 +41,9 @@ def fair_metric(
     U': 1 for a feature that the metric ignores, 0 for a feature that it keeps in full. They sum to the dimension of the
     subspace.
     """
-    path = settings.directions
     facts: dict[str, Any]
     if path is None and directions is None:
-        metric, evidence = learned(rows, units, settings.seed)
+        metric, evidence = learned(rows, units, seed)
         inputs = [f"input {rows.names[position]}" for position in rows.sensitive_inputs]
         labels = [*rows.sensitive, *apart(inputs, rows.sensitive, "column")]
         facts = {"source": "learned", "path": source.name, "sha256": source.sha256}

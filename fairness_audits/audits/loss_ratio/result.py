@@ -165,7 +165,7 @@ def audited(
                 remedy="Give reference rows with the same levels",
             )
     learned_from = (everyone, source) if others is None or reference is None else (others, reference)
-    metric, alike = fair_metric(settings, *learned_from, directions, scale)
+    metric, alike = fair_metric(settings.directions, *learned_from, directions, scale, settings.seed)
     people = people_of(everyone, settings.one_hot, encoding.categories)
     tried = trial_of(model, encoding, everyone, settings, metric.basis.T, scale)
     kept, values = rows_of_the_search(settings, len(everyone.features), tried.engine == "people", others)

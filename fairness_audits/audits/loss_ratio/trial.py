@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from typing import TypeVar
 
 import numpy as np
 
 from fairness_audits.attacks.whole_people import Column
 from fairness_audits.audits.loss_ratio.admissible import Admissible
 from fairness_audits.audits.loss_ratio.settings import Settings
+from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding
 from fairness_audits.inputs.model import Computing, Model, named_as
@@ -27,7 +29,10 @@ HELD_OUT, MOST_HELD_OUT = 5, 5000
 """Without reference rows, the reference is one row in HELD_OUT, at most MOST_HELD_OUT rows."""
 
 
-def as_the_model_says(settings: Settings, source: Source, model: Model) -> Settings:
+Asked = TypeVar("Asked", Settings, RobustnessSettings)
+
+
+def as_the_model_says(settings: Asked, source: Source, model: Model) -> Asked:
     """Return the settings, completed with what a fitted model knows: its input columns and its class 1."""
     named = named_as(model.columns, source.table)
     check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)

@@ -12,7 +12,6 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -31,16 +30,15 @@ from fairness_audits.audits.robustness_bias.distances import (
     distances_by_part,
     exact_attack,
 )
+from fairness_audits.audits.robustness_bias.measured import Chosen
 from fairness_audits.audits.robustness_bias.settings import Settings
-from fairness_audits.audits.robustness_bias.subjects import Subjects
+from fairness_audits.audits.robustness_bias.subjects import Pictures
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import written
 from fairness_audits.messages import advised, listed
 from fairness_audits.progress import track
 from fairness_audits.values import Array
 
-BOUNDS = {EXACT: "exact", SMOOTHING: "lower"}
-"""Type of the distances: exact, lower bounds, or upper bounds for all other attacks."""
 OURS = ("execution", "seed", "rows", "channel_scale")
 """Arguments of the attacks that the audit sets itself."""
 CERTIFIED_TOGETHER = 16
@@ -50,17 +48,6 @@ LINEARITY = 1e-3
 FORMAT = 2
 SECONDS = 5.0
 """Shortest time between two writes of the file. It is also written at the end."""
-
-
-@dataclass(frozen=True)
-class Chosen:
-    name: str
-    settings: Mapping[str, Any]
-
-    @property
-    def bound(self) -> str:
-        """Return ``exact``, ``lower`` or ``upper``."""
-        return BOUNDS.get(self.name, "upper")
 
 
 def chosen_attacks(options: Settings) -> list[Chosen]:
@@ -99,7 +86,7 @@ def chosen_attacks(options: Settings) -> list[Chosen]:
     return [Chosen(name, settings) for name, settings in every.items()]
 
 
-def distances(chosen: Chosen, subjects: Subjects, cache: DistanceCache, options: Settings) -> Array:
+def distances(chosen: Chosen, subjects: Pictures, cache: DistanceCache, options: Settings) -> Array:
     """Return the distances (n,) of correctly classified points; NaN for other points and failed attacks.
 
     Distances in the ``cache`` are reused. New distances are added to it, part by part.
@@ -128,7 +115,7 @@ def distances(chosen: Chosen, subjects: Subjects, cache: DistanceCache, options:
     return distance
 
 
-def _made(chosen: Chosen, subjects: Subjects, options: Settings) -> tuple[Attack, int]:
+def _made(chosen: Chosen, subjects: Pictures, options: Settings) -> tuple[Attack, int]:
     """Return the attack on this network, and the number of images attacked at a time.
 
     Raises InvalidInput before any computation if a setting is out of range.
@@ -142,13 +129,13 @@ def _made(chosen: Chosen, subjects: Subjects, options: Settings) -> tuple[Attack
     attack = attack_on(subjects.classifier.evaluate, chosen.name, settings, how)
     nothing = np.zeros(0, dtype=np.int64)
     try:
-        attack(np.zeros((0, *subjects.points.images.shape), dtype=np.float32), nothing, nothing)
+        attack(np.zeros((0, *subjects.source.shape), dtype=np.float32), nothing, nothing)
     except ValueError as error:
         raise InvalidInput.within(f"--attack-setting of {chosen.name}", error, option="attack_setting") from error
     return attack, size
 
 
-def _exact(subjects: Subjects) -> Attack:
+def _exact(subjects: Pictures) -> Attack:
     """Return the closed form for a linear network; linearity is checked at every image and its nearest boundary point.
 
     Raises InvalidInput if the network's scores are not affine.
@@ -156,7 +143,7 @@ def _exact(subjects: Subjects) -> Attack:
     import torch
 
     evaluate = subjects.classifier.evaluate
-    origin = torch.zeros((1, *subjects.points.images.shape), dtype=torch.float32, device=subjects.device)
+    origin = torch.zeros((1, *subjects.source.shape), dtype=torch.float32, device=subjects.device)
     weight, bias = affine(evaluate, origin)
 
     def check(images: Array) -> None:
@@ -176,8 +163,7 @@ def _exact(subjects: Subjects) -> Attack:
         check(np.concatenate((images, crossing(weight, bias, images, label).clip(0, 1))))
         return closed_form(images, label, streams)
 
-    points = subjects.points
-    check(points.images.pixels(points.rows[:CPU_BATCH]))
+    check(subjects.source.pixels(subjects.points.rows[:CPU_BATCH]))
     return attack
 
 

@@ -18,8 +18,9 @@ from fairness_audits.attacks import Execution
 from fairness_audits.attacks.distances import batch_of
 from fairness_audits.attacks.second_bound import lost_gradient, second_bound
 from fairness_audits.audits.robustness_bias.attack_check import FACTOR, Checked, checked, sampled
+from fairness_audits.audits.robustness_bias.points import Subjects
 from fairness_audits.audits.robustness_bias.settings import Settings
-from fairness_audits.audits.robustness_bias.subjects import TOGETHER, Subjects
+from fairness_audits.audits.robustness_bias.subjects import TOGETHER, Pictures
 from fairness_audits.progress import progress_bar, track
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
@@ -67,7 +68,7 @@ class Check:
         return {"factor": FACTOR, "images": int(self.tried.sum()), "forward_passes": self.passes, "groups": groups}
 
 
-def checked_attacks(subjects: Subjects, options: Settings) -> Check:
+def checked_attacks(subjects: Pictures, options: Settings) -> Check:
     """Check the gradients of all correctly classified images, and compute second bounds for a sample."""
     n, right = len(subjects.prediction), np.flatnonzero(subjects.correct)
     rng, order = generators("audit", "robustness", "check", str(options.seed), repetitions=2)
@@ -104,7 +105,7 @@ def checked_attacks(subjects: Subjects, options: Settings) -> Check:
         return Check(lost, tried, second, line, passes)
 
 
-def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array, Array, Array], Array]:
+def _neighbours(subjects: Pictures, rng: np.random.Generator) -> Callable[[Array, Array, Array], Array]:
     """Return a function from images, their classes and some row numbers to target images of other classes."""
     # Take equal numbers of each predicted class, up to the size of the pool.
     order = rng.permutation(len(subjects.prediction))
@@ -112,7 +113,7 @@ def _neighbours(subjects: Subjects, rng: np.random.Generator) -> Callable[[Array
     for label in np.unique(subjects.prediction):
         own = order[subjects.prediction[order] == label]
         rank[own] = np.arange(len(own))
-    size = max(2, min(POOL, POOL_NUMBERS // int(np.prod(subjects.points.images.shape))))
+    size = max(2, min(POOL, POOL_NUMBERS // int(np.prod(subjects.source.shape))))
     pooled = order[np.argsort(rank[order], kind="stable")][:size]
     pool, classes = torch.from_numpy(subjects.pixels(pooled)), subjects.prediction[pooled]
     means = {label: pool[torch.from_numpy(classes == label)].mean(0) for label in np.unique(classes).tolist()}

@@ -20,8 +20,8 @@ LETTERS = 22
 """Longer names are truncated."""
 
 
-def curves(attack: Measured, images: str) -> Figure:
-    """Draw all partitions for one attack and the correctly classified images.
+def curves(attack: Measured, audited: str) -> Figure:
+    """Draw all partitions for one attack and the correctly classified points, which ``audited`` describes.
 
     Draw and save the figure within :func:`fairness_audits.results.style.paper`.
     """
@@ -37,13 +37,14 @@ def curves(attack: Measured, images: str) -> Figure:
         groups = attack.groups[attack.groups[["denominator", "partition"]].eq(["correct", partition.name]).all(axis=1)]
         _panel(axes, lengths, partition, groups.set_index("level"), tau)
         axes.set_ylabel("$I_P(\\tau)$: share with distance > $\\tau$")
-        axes.set_xlabel("$\\tau$ (L2, pixels in [0, 1])")
+        axes.set_xlabel(f"$\\tau$ ({attack.unit.metric}, {attack.unit.of})")
         axes.set_title(label_text(partition.name, LETTERS))
         if len(points.partitions) > 1:
             panel_letter(axes, chr(ord("a") + number % 26))
     stamp = [
         f"{settings_text(found)} ({BOUNDS[found['bound']]})",
-        f"{images}; of images classified correctly; {found['failed']:,} of {found['n_correct']:,} attacks failed",
+        f"{audited}; of {attack.unit.many} classified correctly; "
+        f"{found['failed']:,} of {found['n_correct']:,} attacks failed",
     ]
     print_stamp(drawn, stamp, emphatic=False)
     return drawn

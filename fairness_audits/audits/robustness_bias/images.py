@@ -81,6 +81,7 @@ def in_array(source: Source, options: Settings, array: Array) -> Images:
     InvalidInput for another shape, numbers that are not pixels, and another number of rows or channels.
     """
     path, pixels = options.images, np.asarray(array)
+    assert path is not None
     if pixels.ndim == 4 and pixels.shape[1] in COLOURS and pixels.shape[3] in COLOURS:
         raise _refused(
             path,
@@ -146,7 +147,7 @@ def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
     InvalidInput if no header is readable, or if sizes differ without ``--resize``.
     """
     path, table = options.images, source.table
-    if not path.is_dir():
+    if path is None or not path.is_dir():
         problem = f"expected --images to be a folder of PNG and JPEG files; there is no folder {path}"
         raise InvalidInput(problem, source=path, option="images")
     if options.file is not None:

@@ -1,8 +1,10 @@
 """Findings of each attack: the measures of all images and of every group, under the keys of the JSON."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,16 +12,48 @@ import pandas as pd
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias import rows
 from fairness_audits.audits.robustness_bias.attack_check import Checked
-from fairness_audits.audits.robustness_bias.attacking import Chosen
-from fairness_audits.audits.robustness_bias.checking import Check
-from fairness_audits.audits.robustness_bias.settings import Settings
-from fairness_audits.audits.robustness_bias.subjects import Subjects
+from fairness_audits.audits.robustness_bias.distances import EXACT, SMOOTHING
+from fairness_audits.audits.robustness_bias.points import Subjects
+from fairness_audits.audits.robustness_bias.settings import OfRows, Settings
+from fairness_audits.options import Options
 from fairness_audits.results.formats import plain
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 
+if TYPE_CHECKING:
+    from fairness_audits.audits.robustness_bias.checking import Check
+
+KINDS = {EXACT: "exact", SMOOTHING: "lower"}
+"""Type of the distances: exact, lower bounds, or upper bounds for all other attacks."""
 BOUNDS = {"upper": "upper bounds", "lower": "lower bounds of the smoothed model", "exact": "exact"}
 Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An attack by its name, with its settings."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+    @property
+    def bound(self) -> str:
+        """Return ``exact``, ``lower`` or ``upper``."""
+        return KINDS.get(self.name, "upper")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a point is (``name``), and how distances are measured: by which ``metric``, and ``of`` which unit."""
+
+    name: str
+    metric: str
+    of: str
+
+    @property
+    def many(self) -> str:
+        """Return what several points are."""
+        return f"{self.name}s"
 
 
 @dataclass(frozen=True)
@@ -32,6 +66,7 @@ class Measured:
     """
 
     chosen: Chosen
+    unit: Unit
     points: rows.Measured
     groups: pd.DataFrame
     entry: Entry
@@ -39,7 +74,32 @@ class Measured:
     checked: Sequence[Checked] | None = None
 
 
-def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Subjects, options: Settings) -> Measured:
+@dataclass(frozen=True)
+class Examined:
+    """All that an audit finds out before it concludes.
+
+    ``place`` names the images or rows and ``shape`` describes one of them. ``data`` and ``model`` are their facts,
+    ``classes`` the names of the classes.
+    ``conditions`` are those of the caveats that apply to one kind of input.
+    """
+
+    subjects: Subjects
+    attacks: Sequence[Measured]
+    unit: Unit
+    place: str
+    shape: str
+    data: Mapping[str, Any]
+    model: Mapping[str, Any]
+    conditions: Mapping[str, Any]
+    libraries: tuple[str, ...]
+    classes: Sequence[str] | None
+    settings: Options
+    check: Check | None = None
+
+
+def measured(
+    chosen: Chosen, distance: Array, check: Check | None, subjects: Subjects, options: Settings | OfRows, unit: Unit
+) -> Measured:
     """Measure all groups by an attack's distances (n,), NaN if it failed, and add its ``check``.
 
     All attacks and denominators share the seed's resamples and permutations. A quantity that does not exist is null.
@@ -67,7 +127,7 @@ def measured(chosen: Chosen, distance: Array, check: Check | None, subjects: Sub
         "groups": groups.to_dict("records"),
         "check": None if check is None or compared is None else check.entry(compared, subjects),
     }
-    return Measured(chosen, points, groups, plain(found), failed, compared)
+    return Measured(chosen, unit, points, groups, plain(found), failed, compared)
 
 
 def settings_text(found: Entry) -> str:

@@ -1,49 +1,40 @@
 """From the settings of a robustness audit to its result. Layout of the JSON: ``docs/guide/robustness_bias.md``."""
 
-import hashlib
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 
-from fairness_audits.audits.robustness_bias.attacking import DistanceCache, chosen_attacks, distances
 from fairness_audits.audits.robustness_bias.brief import brief
-from fairness_audits.audits.robustness_bias.checking import Check, checked_attacks
-from fairness_audits.audits.robustness_bias.distances import SMOOTHING, exact_arithmetic
-from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, measured, settings_text
+from fairness_audits.audits.robustness_bias.measured import BOUNDS, Examined, Measured, Unit, settings_text
+from fairness_audits.audits.robustness_bias.points import Subjects
 from fairness_audits.audits.robustness_bias.settings import Settings
-from fairness_audits.audits.robustness_bias.subjects import (
-    Subjects,
-    check_sizes,
-    classified,
-    identity,
-    normalised,
-    read_points,
-)
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model import Computing, Model, load_model
-from fairness_audits.inputs.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions
-from fairness_audits.inputs.table import Source, check_classes
-from fairness_audits.messages import SHOWN, apart, listed
+from fairness_audits.inputs.probe import OUTPUT_CAVEATS, model_words, output_conditions
+from fairness_audits.inputs.table import Source
+from fairness_audits.messages import apart
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
-from fairness_audits.results.formats import fixed, level, p_text, percent, plural, span
+from fairness_audits.results.formats import fixed, level, p_text, percent, span
 from fairness_audits.results.result import Column, Figure, Result, Section, Table, Text, Verdict, rows_of, under
 from fairness_audits.values import Array
-from fairness_audits.version import __version__
+
+if TYPE_CHECKING:
+    from fairness_audits.audits.robustness_bias.checking import Check
 
 SHOWN_LEVELS = 12
 SMALL = 0.01
 """Numbers below this have two significant digits, so that they fit their column."""
 SIGNED, COUNT = fixed(2, "+"), fixed(0)
 Entry = Mapping[str, Any]
-WANTED = "a torch network or a function of x"
-# Thresholds and texts of the caveats.
-MANY_FAILED = 0.01
+WANTED = "a torch network, a fitted scikit-learn model or a function of x"
 SOUND = """
 worse <= 10: {attack} is worse than a second search at {value:.0f} % of the checked images of {worst}, more than
   {limit:.0f} %: its distance is more than {factor:g} times as long. So its distances do not say how far the boundary
@@ -55,30 +46,38 @@ lost_apart <= 10: The gradient is lost at {own:.0f} % of the images of {apart} a
 """
 """Limits beyond which distances of groups cannot be compared."""
 LIMITS = """
-accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, and distances of fewer than half of the
-  images say little: see first whether that can be so.
-gain > 0: The model classifies {percent:.0f} % of the images correctly, no more than {trivial:.0f} %, which is right of
+accuracy >= 0.5: Only {percent:.0f} % of the {units} are classified correctly, and distances of fewer than half of the
+  {units} say little: see first whether that can be so.
+gain > 0: The model classifies {percent:.0f} % of the {units} correctly, no more than {trivial:.0f} %, which is right of
   a model that always names the most frequent class.
-failed <= 10: {attack} failed on {value:.0f} % of the images of a group, more than {limit:.0f} %.
+failed <= 10: {attack} failed on {value:.0f} % of the {units} of a group, more than {limit:.0f} %.
 saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the images, more than {limit:.0f} %: an
   attack has no gradient to follow there.
-fewest >= 10 unless rejected: A group has only {value} images that count, and needs {limit:.0f}.
+fewest >= 10 unless rejected: A group has only {value} {units} that count, and needs {limit:.0f}.
 least_p <= 1 unless rejected: {permutations:,} permutations cannot reject at level {alpha:g} in {comparisons}
   comparisons: --permutations={enough} can.
 """
 CAVEATS = f"""
-no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as
-  classified correctly, no distance is 0, and both denominators are the same. Images that the model gets wrong count for
-  a group's robustness here; with labels they would count against it.
+no_label: No --label was given, so the model's own prediction is taken for the true class: every {{unit}} counts as
+  classified correctly, no distance is 0, and both denominators are the same. {{Units}} that the model gets wrong count
+  for a group's robustness here; with labels they would count against it.
 upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change that fools the model may exist, and an
   attack may come closer to the boundary for one group than for another.{{more}}
 certified_radii: The radii of {{attack}} are lower bounds, each wrong with probability at most {{alpha:g}}, and of
   another model: the one that takes a vote over noisy copies of the image. 0 says that nothing could be certified.
-closer_is_not_worse: A group that is closer to the boundary need not be treated worse: smaller changes of its images
-  change the prediction. Groups may differ in their classes, or in the contrast of their pictures.
+closer_is_not_worse: A group that is closer to the boundary need not be treated worse: smaller changes of its
+  {{units}} change the prediction. Groups may differ in their classes, or in {{why}}.
 failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. Those with a gradient have no
   distance and are left out, by both denominators, however far from the boundary they are. More steps, or another
   attack, may find one.
+no_change: No permitted change of {{failed:,}} of {{correct:,}} rows{{where}} was found to change the decision. They
+  have no distance and are left out, by both denominators, however far from the boundary they are.
+changes: A change of a row moves its numbers, in standard deviations of all rows, and switches columns of two values and
+  categories as a whole{{switched}}; a switch is as long as one standard deviation.{{fixed}} Changed rows need not
+  describe people who could exist.
+fair_metric: Distances are in the fair metric: a standard deviation along the sensitive directions ({{directions}})
+  is {{cost:g}} long, any other 1. A distance near 0 means that a change along these directions, which should make no
+  difference, changes the decision.
 lost_gradients: The model has no gradient along some pixels of {{count:,}} images, and none at all at {{none:,}} images:
   it is zero, infinite or not a number there{{where}}. An attack does not change such pixels. An image without any
   gradient on which an attack fails has the distance of the search that checks the attack, an upper bound.
@@ -86,94 +85,77 @@ lost_gradients: The model has no gradient along some pixels of {{count:,}} image
 unreadable_images: {{images}} left out, being unreadable: {{told}}.
 turned_images: {{count:,}} images were turned or mirrored as their EXIF orientation says, which is how a viewer shows
   them. A model sees them otherwise where its own pipeline ignores EXIF: write such images again without it then.
-unknown_group: {{count:,}} images have no {{partition}}: they are in none of its groups.
+unknown_group: {{count:,}} {{units}} have no {{partition}}: they are in none of its groups.
 """
 
 
 def from_files(settings: Settings) -> Result:
     """Run the audit from its settings. Raises InvalidInput for everything that the user can correct."""
-    source = Source.read(settings.partition, **settings.some("text", "missing", "separator"))
-    with load_model(
-        settings.model, settings.trust_pickle, Computing(settings.device, "float32"), wanted=WANTED
-    ) as model:
+    table = settings.data or settings.partition
+    if table is None or (settings.data is None and settings.images is None):
+        raise InvalidInput(
+            "the audit is of the rows of a table, --data, or of images, --images and --partition",
+            option="data" if settings.images is None else "partition",
+            remedy="Give the one or the other",
+        )
+    source = Source.read(table, **settings.some("text", "missing", "separator"))
+    computing = Computing(settings.device, settings.dtype)
+    with load_model(settings.model, settings.trust_pickle, computing, wanted=WANTED) as model:
         return audited(settings, source, model)
 
 
-def audited(settings: Settings, source: Source, model: Model, array: Array | None = None) -> Result:
-    """Find the distances of images, in an ``array`` or in the folder of the settings, and compare the groups."""
-    wanted = chosen_attacks(settings)
-    points = read_points(source, settings, array)
-    shape = points.images.shape
-    check_sizes(points.partitions, settings.min_group)
-    with_gradient = bool({one.name for one in wanted} - {SMOOTHING})
-    raw = normalised(model, settings, shape, with_gradient)
-    normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
-    # The network's part of the cache key. Smoothing also depends on the seed, through its noise.
-    made_of = {
-        **{"model": "" if settings.checkpoint is None else identity(model), **normalisation},
-        **{"output kind": settings.output_kind, "shape": list(shape)},
-        **{"program": __version__, "torch": torch.__version__, "numpy": np.__version__},
-    }
-    made_by = {
-        one.name: {**one.settings, **({"seed": settings.seed} if one.name == SMOOTHING else {})} for one in wanted
-    }
-    with exact_arithmetic(torch.get_num_threads()):
-        subjects = classified(points, raw, settings.output_kind, with_gradient)
-        partitions, label = subjects.points.partitions, subjects.points.label
-        check_sizes(partitions, settings.min_group)
-        labels = np.zeros(0, dtype=np.int64) if label is None else label
-        check_classes(labels, subjects.classes, settings.classes, settings.label, source.name)
-        cache = DistanceCache(settings.checkpoint, made_of, made_by)
-        try:
-            found = [distances(one, subjects, cache, settings) for one in wanted]
-            check = checked_attacks(subjects, settings) if any(one.bound == "upper" for one in wanted) else None
-        except KeyboardInterrupt:
-            cache.interrupted()
-            raise
-    attacks = [measured(one, distance, check, subjects, settings) for one, distance in zip(wanted, found, strict=True)]
-    results = [one.entry for one in attacks]
+def audited(
+    settings: Settings, source: Source, model: Model, array: Array | None = None, directions: Array | None = None
+) -> Result:
+    """Find the distances of the rows of a table, or of images, and compare the groups.
+
+    Images are in an ``array`` or in the folder of the settings. ``directions`` of rows are those of the fair metric.
+    """
+    if settings.data is not None:
+        from fairness_audits.audits.robustness_bias import of_rows
+
+        found = of_rows.examined(settings, source, model, directions)
+    else:
+        from fairness_audits.audits.robustness_bias import of_images
+
+        found = of_images.examined(settings, source, model, array)
+    subjects, attacks = found.subjects, found.attacks
+    partitions, label = subjects.points.partitions, subjects.points.label
     facts: dict[str, Any] = {
         "accuracy": None if label is None else float(subjects.correct.mean()),
         "data": {
-            "pixels_sha256": hashlib.sha256(b"".join(subjects.digests)).hexdigest(),
-            "sha256": source.sha256,
-            "file": points.column,
+            **found.data,
             "rows": len(source.table),
             "groups": [one.name for one in partitions],
             "audited": len(subjects.points.rows),
-            "shape": list(shape),
-            "unreadable": dict(sorted(subjects.unreadable.items())),
         },
-        "model": {
-            **{**model_facts(model, subjects.classifier), **normalisation},
-            **{"classes": subjects.classes, "device": str(raw.device)},
-        },
-        "results": results,
+        "model": found.model,
+        "results": [one.entry for one in attacks],
     }
     concluded = verdict(attacks[0], subjects, settings)
     return Result(
         audit="robustness",
         title="Robustness audit",
-        subject=f"{model.given} on {settings.images}",
+        subject=f"{model.given} on {found.place}",
         verdict=concluded,
-        brief=brief(attacks[0].entry, str(settings.images), settings.alpha, concluded),
+        brief=brief(attacks[0], found.place, settings.alpha, concluded),
         caveats=(
-            *words.caveats(CAVEATS, conditions(subjects, attacks, check)),
+            *words.caveats(CAVEATS, {**conditions(subjects, found.unit), **found.conditions}),
             *words.caveats(words.READING, source.notes),
         ),
-        sections=tuple(_sections(subjects, attacks, settings, facts)),
+        sections=tuple(_sections(found, settings, facts)),
         facts=facts,
         tables={
             "groups": pd.concat([one.groups for one in attacks], ignore_index=True),
-            "distances": table_of_images(subjects, attacks, check, settings.classes),
+            "distances": table_of_points(subjects, attacks, found.check, found.classes),
         },
-        libraries=("numpy", "torch"),
-        settings=settings,
+        libraries=found.libraries,
+        settings=found.settings,
     )
 
 
 def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
-    """Return which groups are closer to the boundary or farther from it, by the first attack and the correct images.
+    """Return which groups are closer to the boundary or farther from it, by the first attack and the correct points.
 
     Without true classes, the quantities of LIMITS that need them are None.
     """
@@ -186,16 +168,17 @@ def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
     comparisons = sum(len(np.unique(one.comparisons)) for one in subjects.points.partitions)
     quantities = {
         **known,
+        **unit_words(first.unit),
         "attack": found["attack"],
         "failed": 100 * max(one["failed"] / max(1, one["n_correct"]) for one in [found, *found["groups"]]),
-        "saturated": 100 * subjects.classifier.saturated / count,
+        "saturated": 100 * subjects.classifier.saturated / count if first.unit.name == "image" else None,
         "fewest": min(one["n"] for _, few in levels(found) for one in few),
         "least_p": comparisons / (settings.permutations + 1) / alpha,
         **{"permutations": settings.permutations, "alpha": alpha, "comparisons": comparisons},
         "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
         **_soundness(found),
     }
-    rejected, said, facts = conclusion(found, alpha, label is not None, settings.budget)
+    rejected, said, facts = conclusion(found, alpha, label is not None, settings.budget, first.unit.name)
     if words.beyond(SOUND, quantities, rejected is True):
         # Unsound distances may order the groups the wrong way round.
         said, facts = (
@@ -222,9 +205,9 @@ def _soundness(found: Entry) -> dict[str, Any]:
 
 
 def levels(found: Entry) -> Iterator[tuple[str, list[Entry]]]:
-    """Yield the levels of each partition among correctly classified images, the closest to the boundary first.
+    """Yield the levels of each partition among correctly classified points, the closest to the boundary first.
 
-    ``other`` has the measures of all images.
+    ``other`` has the measures of all points.
     """
     of_all = {(one["partition"], one["level"]): one for one in found["groups"] if one["denominator"] == "paper"}
     correct = (one for one in found["groups"] if one["denominator"] == "correct")
@@ -250,7 +233,7 @@ def _numbers(group: Entry, alpha: float) -> str:
 
 
 def conclusion(
-    found: Entry, alpha: float, labelled: bool, budget: float | None = None
+    found: Entry, alpha: float, labelled: bool, budget: float | None = None, unit: str = "image"
 ) -> tuple[bool | None, str, dict[str, Any]]:
     """Return whether a test rejects (None without tests), the sentence on the tests, and its groups."""
     # With two levels, only the closer one is compared. The other is its mirror image.
@@ -273,7 +256,7 @@ def conclusion(
         largest = max(tested, key=lambda group: abs(group["sigma"]))
         said = (
             "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
-            f"of {_title(largest)}: {_numbers(largest, alpha)}. What {found['images']:,} images do not show "
+            f"of {_title(largest)}: {_numbers(largest, alpha)}. What {found['images']:,} {unit}s do not show "
             "may still be there."
         )
     else:
@@ -282,21 +265,21 @@ def conclusion(
         change += "" if budget is None else f" up to T = {_number(budget)}"
         place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
         said = (
-            f"Images of {_title(first)} are {place} the decision boundary: their {change} are "
+            f"{unit.title()}s of {_title(first)} are {place} the decision boundary: their {change} are "
             f"{100 * abs(first['sigma']):.0f} % {than} than those of the others, {first['auc']:.3g} on average "
             f"({_numbers(first, alpha)})."
         )
-        said += f" {_otherwise(first, alpha)}" if labelled else ""
+        said += f" {_otherwise(first, alpha, unit)}" if labelled else ""
         if others:
             others_text = ", ".join(f"{_title(one)} ({one['sigma']:+.2f})" for one in others[:3])
             said += f" Also: {others_text}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
     return bool(shown) if tested else None, said, facts
 
 
-def _otherwise(group: Entry, alpha: float) -> str:
-    """Return a sentence on the same group among all images, which shows the effect of accuracy."""
+def _otherwise(group: Entry, alpha: float, unit: str) -> str:
+    """Return a sentence on the same group among all points, which shows the effect of accuracy."""
     other, p = group["other"]["sigma"], group["other"]["sigma_p_adjusted"]
-    whose = "Of all images, those classified wrongly counting as distance 0,"
+    whose = f"Of all {unit}s, those classified wrongly counting as distance 0,"
     if other is None:
         return f"{whose} there is no sigma."
     same = other * group["sigma"] > 0
@@ -304,37 +287,35 @@ def _otherwise(group: Entry, alpha: float) -> str:
     return f"{whose} sigma {verb} {other:+.2f} (adjusted p {p_text(p)})."
 
 
-def _sections(
-    subjects: Subjects, attacks: Sequence[Measured], settings: Settings, facts: Mapping[str, Any]
-) -> Iterator[Section]:
-    images = images_text(facts["data"], settings)
+def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Iterator[Section]:
+    unit, points = of.unit, points_text(of, facts["data"], settings)
     tested = {
         "null": "each group is as far from the decision boundary as all others (sigma = 0)",
-        "images": images,
+        unit.many: points,
         "read as": model_words(facts["model"]),
         "accuracy": "unknown" if facts["accuracy"] is None else f"{facts['accuracy']:.3f}",
         "attack": "; ".join(settings_text(found) for found in facts["results"]),
     }
-    yield words.tested(Settings, stated(settings), tested)
-    for one in attacks:
+    yield words.tested(type(of.settings), stated(of.settings), tested)
+    for one in of.attacks:
         entry = one.entry
-        title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, L2 in pixels in [0, 1]"
+        title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, {unit.metric} in {unit.of}"
         explained = Text(
             "right: share classified correctly; median: of their distances; sigma: how much larger the mean distance "
             f"of the group is than that of all others, up to T = {_number(entry['budget'])}, with its interval "
             "(bootstrap); p: of permutations, adjusted (Holm) over all groups of this attack; sigma*: the same of "
-            "all images of a group, those classified wrongly at distance 0."
+            f"all {unit.many} of a group, those classified wrongly at distance 0."
         )
         figure = Figure(
             f"curves_{entry['attack']}",
             "Curves I_P",
             "The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
-            "the boundary; in brackets the number of its images and sigma. Of the images classified correctly alone, "
-            f"by {settings_text(entry)}.",
+            f"the boundary; in brackets the number of its {unit.many} and sigma. Of the {unit.many} classified "
+            f"correctly alone, by {settings_text(entry)}.",
             "fairness_audits.audits.robustness_bias.figures:curves",
-            (one, images),
+            (one, points),
         )
-        yield Section(title, (_groups(entry, settings.alpha, facts["accuracy"] is not None), explained, figure))
+        yield Section(title, (_groups(entry, settings.alpha, facts["accuracy"] is not None, unit), explained, figure))
         if entry["check"] is not None:
             yield _check_section(entry)
 
@@ -365,15 +346,14 @@ def _check_section(found: Entry) -> Section:
     return Section(f"Check of {found['attack']}", (Table(columns, rows, SHOWN_LEVELS, "audit.json"), explained))
 
 
-def images_text(data: Entry, settings: Settings) -> str:
-    """Return the number and shape of the audited images."""
+def points_text(found: Examined, data: Entry, settings: Settings) -> str:
+    """Return the number of the audited points, and what one of them is."""
     of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
     drawn = f", drawn with seed {settings.seed}" if of and settings.points else ""
-    shape = " x ".join(map(str, data["shape"]))
-    return f"{data['audited']:,}{of} images{drawn}; {shape} (channels x height x width)"
+    return f"{data['audited']:,}{of} {found.unit.many}{drawn}; {found.shape}"
 
 
-def _groups(found: Entry, alpha: float, labelled: bool) -> Table:
+def _groups(found: Entry, alpha: float, labelled: bool, unit: Unit) -> Table:
     """Return the levels of every partition, the closest to the boundary first."""
 
     def right(entry: Entry) -> str:
@@ -381,7 +361,7 @@ def _groups(found: Entry, alpha: float, labelled: bool) -> Table:
 
     columns = (
         Column("", cell=under("level")),
-        Column("images", cell=under("images", COUNT)),
+        Column(unit.many, cell=under("images", COUNT)),
         Column("right", cell=right),
         *([Column("failed", cell=under("failed", COUNT))] if found["failed"] else []),
         Column("median", cell=under("median_distance", _number)),
@@ -398,17 +378,18 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}" if value >= SMALL else f"{value:.2g}"
 
 
-def table_of_images(
+def table_of_points(
     subjects: Subjects, attacks: Sequence[Measured], check: Check | None, classes: Sequence[str] | None
 ) -> pd.DataFrame:
-    """Return one row for each audited image.
+    """Return one row for each audited image or row.
 
-    ``distance_<attack>`` is empty if the image is misclassified or there is no distance. ``length_<attack>`` is the
-    length for the paper's denominator: 0 if the image is misclassified, empty if there is no distance. Any partition is
+    ``distance_<attack>`` is empty if it is misclassified or there is no distance. ``length_<attack>`` is the
+    length for the paper's denominator: 0 if it is misclassified, empty if there is no distance. Any partition is
     therefore a group-by of these rows. A partition with the name of an audit column gets the suffix ``(group)``.
     """
     some, right = subjects.points, subjects.correct
-    columns: dict[str, Any] = {"audit_image": some.names, "audit_row": some.rows}
+    columns: dict[str, Any] = {} if some.images is None else {"audit_image": some.names}
+    columns["audit_row"] = some.rows
     if some.label is not None:
         columns["audit_label"] = _named(some.label, classes)
     columns["audit_prediction"] = _named(subjects.prediction, classes)
@@ -429,53 +410,20 @@ def _named(codes: Array, classes: Sequence[str] | None) -> Array:
     return codes if classes is None else np.array(classes, dtype=object)[codes]
 
 
-def conditions(subjects: Subjects, attacks: Sequence[Measured], check: Check | None) -> dict[str, Any]:
-    points, correct, partitions = subjects.points, subjects.correct, subjects.points.partitions
-    scores = subjects.classifier
-    members = {
-        f"{one.name} = {name}": one.codes == place for one in partitions for place, name in enumerate(one.levels)
-    }
-    upper = [one.chosen.name for one in attacks if one.chosen.bound == "upper"]
-    certified = [one.chosen for one in attacks if one.chosen.bound == "lower"]
+def unit_words(unit: Unit) -> dict[str, str]:
+    """Return what a point is, for sentences."""
+    return {"unit": unit.name, "units": unit.many, "Units": unit.many.title()}
 
-    def where(failed: Array) -> str:
-        """Return the groups that contain more than a few of these images."""
-        counts = {name: (failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
-        many = [f"{name} ({few})" for name, (few, right) in counts.items() if few > MANY_FAILED * max(1, right)]
-        return f": {listed(many, SHOWN)}" if many else ""
 
-    failures = [
-        {
-            "attack": one.chosen.name,
-            "failed": int(one.failed.sum()),
-            "correct": correct.sum(),
-            "where": where(one.failed),
-        }
-        for one in attacks
-        if one.failed.any()
-    ]
-    lost = np.zeros(0) if check is None else check.lost
-    turned = len(points.images.turned.intersection(points.rows.tolist()))
-    unreadable = [f"{name} ({why})" for name, why in sorted(subjects.unreadable.items())]
-    unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
+def conditions(subjects: Subjects, unit: Unit) -> dict[str, Any]:
+    """Return the conditions of the caveats that images and rows share."""
+    points, scores = subjects.points, subjects.classifier
+    unknown = {one.name: int((one.codes < 0).sum()) for one in points.partitions}
+    saturated = scores.saturated if unit.name == "image" else 0
     return {
-        "no_label": points.label is None,
-        "upper_bounds": upper
-        and {
-            "attacks": " and ".join(upper),
-            "more": "" if len(upper) > 1 else " A second --attack (fmn, carlini_wagner) tells.",
-        },
-        "certified_radii": [{"attack": one.name, **one.settings} for one in certified],
-        "closer_is_not_worse": True,
-        "failed_attacks": failures,
-        "lost_gradients": bool(lost.any())
-        and {"count": int((lost > 0).sum()), "none": int((lost == 1).sum()), "where": where(lost > 0)},
-        **output_conditions(scores.kind, scores.detected, scores.saturated, "image"),
-        "unreadable_images": unreadable
-        and {
-            "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
-            "told": listed(unreadable, SHOWN),
-        },
-        "turned_images": turned and {"count": turned},
-        "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
+        "no_label": points.label is None and unit_words(unit),
+        **output_conditions(scores.kind, scores.detected, saturated, unit.name),
+        "unknown_group": [
+            {"partition": name, "count": count, "units": unit.many} for name, count in unknown.items() if count
+        ],
     }

@@ -1,20 +1,34 @@
-"""Robustness: is one group of images closer to the decision boundary than the others?
+"""Robustness: is one group of images or rows closer to the decision boundary than the others?
 
-Takes an image classifier, images, and a table of the groups of each image. For each image that the model classifies
-correctly, it searches for the smallest change that makes the model err. The size of this change is the distance to the
-decision boundary (L2, for pixels in [0, 1]). The audit then compares groups by the measures of Nanda et al. (FAccT
-2021): I_P(tau), the share of a group that withstands changes of size tau; RB(P, tau), the difference of this share from
-that of all other images; and sigma(P), this difference over all sizes, with its interval and p-value.
+Takes an image classifier, images, and a table of the groups of each image; or any model and the rows of a table. For
+each image or row that the model classifies correctly, it searches for the smallest change that makes the model err. The
+size of this change is the distance to the decision boundary (L2, for pixels in [0, 1] or in standard deviations of the
+columns). The audit then compares groups by the measures of Nanda et al. (FAccT 2021): I_P(tau), the share of a group
+that withstands changes of size tau; RB(P, tau), the difference of this share from that of all others; and sigma(P),
+this difference over all sizes, with its interval and p-value.
 
-Attacks give upper bounds of the distances. Smoothing gives lower bounds for the smoothed model. For linear models, the
-distances are exact.
+Attacks give upper bounds of the distances. Smoothing gives lower bounds for the smoothed model. For linear models, and
+for rows under one decision tree, the distances are exact.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fairness_audits.options import Computed, Network, Number, Options, Output, Reading, option, source
+from fairness_audits.errors import InvalidInput
+from fairness_audits.options import (
+    Computed,
+    Inputs,
+    Network,
+    Number,
+    Options,
+    Output,
+    Reading,
+    flag,
+    option,
+    option_fields,
+    source,
+)
 from fairness_audits.validation import Count, Limit, Positive, Share, Size, at_least, not_empty
 
 EXAMPLES = """\
@@ -32,21 +46,27 @@ examples:
     fairness-audits robustness --model model.pt2 --trust-pickle --images faces \\
         --partition attributes.csv --label y --attack smoothing --attack-setting smoothing.samples=1000 --points 300
 
+  Rows of a table under any model, distances in standard deviations:
+    fairness-audits robustness --data rows.csv --label income --positive '>50K' --group sex,race \\
+        --model model.joblib --trust-pickle --output audit
+
 The attributes have a row for each image: its file name, its true class, its groups:
     file,age,sex
     a/0001.png,15-24,female
 """
 COMMAND = "robustness"
 PAGE = "See docs/guide/robustness_bias.md for the measures, the attacks, the files and the fields of the JSON."
-FILES = "audit.json, the page robustness.html, distances.csv (every image), groups.csv and the figures of the curves"
+FILES = (
+    "audit.json, the page robustness.html, distances.csv (every image or row), groups.csv and the figures of the curves"
+)
 Channels = Number | Sequence[Number]
 AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
 
 
-class Data(Options, title="images and groups"):
-    images: Path = source("a folder of PNG and JPEG files, at any depth", metavar="FOLDER")
-    partition: Path = source(
-        "CSV or Parquet with one row per image: its file, true class and groups", metavar="FILE", python="groups"
+class Images(Options, title="images and groups"):
+    images: Path | None = source("a folder of PNG and JPEG files, at any depth", None, "FOLDER", python="X")
+    partition: Path | None = source(
+        "CSV or Parquet with one row per image: its file, true class and groups", None, "FILE", python="groups"
     )
     file: str | None = source(
         "the column with the files' paths relative to the folder (default: file, filename, image or path, otherwise "
@@ -54,28 +74,35 @@ class Data(Options, title="images and groups"):
         None,
         "COLUMN",
     )
+
+
+class Compared(Options, title="images and groups"):
     label: str | None = source(
         "the column with the true class. Without it, the model's own prediction is used as the label, and every "
-        "image counts as classified correctly",
+        "image or row counts as classified correctly",
         None,
         "COLUMN",
         python="y",
     )
     group: Sequence[str] = source(
-        "columns whose levels are compared; may be repeated, and may include the label (default: all other columns)",
+        "columns whose levels are compared; may be repeated, and may include the label (default for images: all other "
+        "columns)",
         (),
         "COLUMN",
         python="groups",
     )
     min_group: Annotated[int, at_least(2)] = option(
-        "smallest number of audited images that each group must have", 10, "N"
+        "smallest number of audited images or rows that each group must have", 10, "N"
     )
     points: Annotated[int, at_least(2)] | None = option(
-        "number of images to audit, drawn so that classes and groups keep their shares. A larger N includes the "
-        "images of a smaller one (default: all)",
+        "number of images or rows to audit, drawn so that classes and groups keep their shares. A larger N includes "
+        "those of a smaller one (default: all)",
         None,
         "N",
     )
+
+
+class Shape(Options, title="images and groups"):
     resize: Annotated[Sequence[Count], Limit("of two, height and width", lambda size: len(size) == 2)] | None = option(
         "resize every image first (bilinear, antialiased). Distances then refer to the resized images (default: "
         "original size)",
@@ -84,6 +111,34 @@ class Data(Options, title="images and groups"):
     )
     channels: Literal[1, 3] | None = source(
         "1 for grey, 3 for colour (default: 1 if all images are grey)", None, python="images of {value} channel(s)"
+    )
+
+
+class Rows(Options, title="rows in place of images"):
+    data: Path | None = source(
+        "the rows to audit, with their groups: CSV or Parquet. Distances are in standard deviations of the columns. "
+        "Categories and columns of two values switch as a whole, which counts as one standard deviation",
+        None,
+        "FILE",
+        python="X",
+    )
+    one_hot: Sequence[str] = option(
+        "prefixes of column names, such as race_. The columns with a prefix are the indicators of one category",
+        (),
+        "A,B",
+    )
+    sensitive: Sequence[str] = source(
+        "columns with sensitive attributes. Distances are then in the fair metric, in which changes along the "
+        "directions that separate their groups are short. Two levels, or one level against the rest",
+        (),
+        "A,B=LEVEL",
+        python=("sensitive", "sensitive=({column} == {level})"),
+    )
+    directions: Path | None = source(
+        ".npy file of shape (number, features): the sensitive directions, in the columns' units", None, "FILE"
+    )
+    sensitive_cost: Annotated[float, Limit("in (0, 1]", lambda cost: 0 < cost <= 1)] | None = option(
+        "length of one standard deviation along the sensitive directions (default: 0.1)", None, "C"
     )
 
 
@@ -126,5 +181,23 @@ class Comparison(Options, title="comparison"):
     seed: Size = option("random seed", 0)
 
 
-class Settings(Data, Reading, Network, Input, Computed, Attacks, Comparison, Output):
+class Settings(Images, Compared, Shape, Rows, Inputs, Reading, Network, Input, Computed, Attacks, Comparison, Output):
     """Every option of the robustness audit."""
+
+    @property
+    def dtype(self) -> Literal["float32", "float64"]:
+        """Return the precision in which a network is computed."""
+        return "float32" if self.data is None else "float64"
+
+
+def refuse(settings: Settings, kinds: Sequence[type[Options]], only: str) -> None:
+    """Raise InvalidInput if an option of these kinds, which apply to other inputs ``only``, has no default value."""
+    for kind in kinds:
+        for _, one, _ in option_fields(kind):
+            if getattr(settings, one.name) != one.default:
+                place = flag(one.name)
+                raise InvalidInput(f"{place} applies to {only} only", option=one.name, remedy="Leave it out")
+
+
+class OfRows(Rows, Inputs, Compared, Reading, Network, Computed, Comparison, Output):
+    """The options that apply to the rows of a table."""

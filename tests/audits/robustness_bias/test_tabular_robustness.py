@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairness_audits.attacks.row_networks import MARGIN
 from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset
 from pipeline.audits import tabular_robustness
@@ -59,7 +60,7 @@ def test_of_a_network_that_is_linear_the_bound_is_the_distance_to_its_plane_wher
     found = distances("fmn", model, x, (margin > 0).astype(np.int64), CONFIG)
     exact = np.abs(margin) / np.linalg.norm(coef)
     # Up to what float32 resolves of an image whose unit is the range of the rows.
-    tolerance = 2e-6 * np.ptp(x, axis=0).max() * tabular_robustness.MARGIN
+    tolerance = 2e-6 * np.ptp(x, axis=0).max() * MARGIN
     assert (found >= exact - tolerance).all()
     np.testing.assert_allclose(found, exact, rtol=0.02, atol=tolerance)
 

@@ -1,0 +1,290 @@
+"""The audit of the rows of a table under any model: what may change, and the distances that the model allows.
+
+Distances are exact for linear scores, and for one decision tree in standardised units. For any other model they are
+upper bounds by a search that asks for decisions. A torch network's search also starts from an attack along gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.attacks.changes import Changes, Switch, box_distance, boxes_of, plane_distance
+from fairness_audits.attacks.decision_search import nearest_decisions, nearest_rows
+from fairness_audits.audits.loss_ratio.compute import fair_metric, people_of
+from fairness_audits.audits.loss_ratio.trial import as_the_model_says, columns_of, sensitive_inputs
+from fairness_audits.audits.robustness_bias.distances import EXACT
+from fairness_audits.audits.robustness_bias.measured import Chosen, Examined, Measured, Unit, measured
+from fairness_audits.audits.robustness_bias.points import Points, Subjects, check_sizes, compared, partition_of, sampled
+from fairness_audits.audits.robustness_bias.settings import Attacks, Images, Input, OfRows, Settings, Shape, refuse
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.encoding import Encoding, encoding_of
+from fairness_audits.inputs.model import Computing, Model, named_as
+from fairness_audits.inputs.probe import Answers, answered, model_facts, probed
+from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, drawn, feature_names, rows
+from fairness_audits.messages import SHOWN, listed
+from fairness_audits.options import option_fields
+from fairness_audits.seeds import generators
+from fairness_audits.tables.levels import level_name
+from fairness_audits.values import Array
+
+SEARCH = "search"
+COST = 0.1
+"""Length of a standard deviation along sensitive directions."""
+LINEARITY = 1e-6
+"""Largest relative difference between a linear model's margins and an affine map."""
+SHARP = 15.0
+"""Largest log-odds that probabilities tell to ten digits."""
+REFERENCE = 5000
+"""Largest number of rows among which those of other decisions are looked for."""
+FMN = {"steps": 20, "start_steps": 100}
+"""Settings of the attack on torch networks."""
+
+
+def examined(settings: Settings, source: Source, model: Model, directions: Array | None) -> Examined:
+    """Find the distances of the rows of a table to another decision of the model."""
+    refuse(settings, (Images, Shape, Input, Attacks), "images")
+    if not settings.group:
+        problem = "the audit compares groups of rows"
+        raise InvalidInput(problem, option="group", remedy="Name their columns with --group")
+    own = OfRows(**settings.some(*(one.name for _, one, _ in option_fields(OfRows))))
+    settings = as_the_model_says(settings, source, model)
+    groups = compared(source, settings, None)
+    trial = tried(settings, source, model, directions, groups)
+    answers, changes = trial.answers, trial.changes
+    label, levels = None, tuple(map(level_name, model.classes)) or None
+    count = answers.trial.shape[1]
+    if settings.label is not None:
+        names = settings.classes or (levels if levels and len(levels) == count > 2 else None)
+        label, levels = classes_of(source, settings.label, count, names, settings.positive)
+    partitions = tuple(partition_of(source.table[name]) for name in groups)
+    points = sampled(Points(None, np.arange(len(source.table)), label, partitions), settings)
+    check_sizes(points, settings.min_group)
+    some = replace(answers, trial=answers.trial[points.rows], prediction=answers.prediction[points.rows], saturated=0)
+    subjects = Subjects(points, some)
+    chosen, distance, evaluations = distances(trial, points.rows[subjects.correct], settings)
+    every = np.full(len(points.rows), np.nan)
+    every[subjects.correct] = np.where(np.isfinite(distance), distance, np.nan)
+    unit = Unit("row", "L2" if changes.plain else "fair distance", "standard deviations")
+    result = measured(chosen, every, None, subjects, own, unit)
+    return Examined(
+        subjects=subjects,
+        attacks=[result],
+        unit=unit,
+        place=source.name,
+        shape=f"{len(trial.everyone.names)} features",
+        classes=levels if levels and len(levels) == count else None,
+        data={
+            **{"path": source.name, "sha256": source.sha256, "label": settings.label},
+            **{"label_levels": levels, **trial.facts},
+        },
+        model={**model_facts(model, some), "classes": count, "evaluations": evaluations},
+        conditions={**conditions(trial, result), "no_change": subjects.failures(result.failed)},
+        libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
+        settings=own,
+    )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model that was tried on ``everyone``, and what may change in the rows.
+
+    ``columns`` are the names of the columns that change as a whole, by the positions of their features. ``metric``
+    describes the fair metric, None without one.
+    """
+
+    model: Model
+    encoding: Encoding
+    everyone: Rows
+    units: Units
+    changes: Changes
+    answers: Answers
+    columns: Mapping[tuple[int, ...], str]
+    metric: Mapping[str, Any] | None
+
+    @property
+    def z(self) -> Array:
+        """Return all rows in the units of the audit."""
+        return self.units.inward(self.everyone.features)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the features and what may change in them, for the JSON."""
+        numbers = [self.columns[j,] for j in self.changes.numbers.tolist()]
+        switches = [self.columns[tuple(one.positions.tolist())] for one in self.changes.switches]
+        return {
+            "features": list(self.everyone.names),
+            "numbers": numbers,
+            "switches": switches,
+            "fixed": [name for name in self.columns.values() if name not in {*numbers, *switches}],
+            "scale": dict(zip(self.everyone.names, self.units.scale.tolist(), strict=True)),
+            "fair_metric": self.metric and {**self.metric, "cost": self.changes.cost},
+        }
+
+    def margins(self) -> Callable[[Array], Array]:
+        """Return the scores (m, K) of points in the units of the audit: the decision function, if there is one."""
+        if self.model.margins is None:
+            return lambda z: self.answers.scores(self.units.outward(z))
+
+        def scores(z: Array) -> Array:
+            assert self.model.margins is not None
+            found = self.model.margins(self.encoding.decoded(self.units.outward(z)))
+            return np.stack([np.zeros(len(found)), found], axis=1) if found.ndim == 1 else found
+
+        return scores
+
+
+def tried(settings: Settings, source: Source, model: Model, directions: Array | None, groups: Sequence[str]) -> Trial:
+    """Return the trial of the model on all rows. Raises InvalidInput if it decides alike for all of them."""
+    sensitive = [attribute(text, source.columns) for text in settings.sensitive]
+    apart = [one.column for one in sensitive]
+    beside = [name for name in (*groups, *apart) if name != settings.label]
+    columns = feature_names(source, settings, settings.label, beside, "--group", False)
+    known = named_as(model.columns, source.table)
+    columns = tuple(known) if known and set(known) <= set(columns) else columns
+    encoding = encoding_of(source, columns, model.kind in ("estimator", "function"))
+    coded = encoding.encoded(source)
+    everyone = sensitive_inputs(rows(coded, encoding.names, sensitive), encoding, apart)
+    people = people_of(everyone, settings.one_hot, encoding.categories)
+    units, changes = what_changes(everyone.features, people.categories)
+    alike: Mapping[str, Any] | None = None
+    if sensitive or settings.directions is not None or directions is not None:
+        metric, alike = fair_metric(settings.directions, everyone, coded, directions, units, settings.seed)
+        cost = COST if settings.sensitive_cost is None else settings.sensitive_cost
+        changes = replace(changes, basis=metric.basis, cost=cost)
+    computing = Computing(settings.device, settings.dtype)
+    answers = answered(model, encoding, everyone.features, settings.output_kind, computing, True)
+    if len(np.unique(answers.prediction)) < 2:
+        raise InvalidInput(
+            f"{model.given} decides alike for all {len(everyone.features):,} rows, so that there is no boundary to "
+            "measure distances to",
+            option="model",
+            remedy="Check the order of its inputs, or audit rows of both decisions",
+        )
+    whole = {places: name for name, places in columns_of(everyone.names, encoding, people, settings.one_hot).items()}
+    return Trial(model, encoding, everyone, units, changes, answers, whole, alike)
+
+
+def conditions(trial: Trial, result: Measured) -> dict[str, Any]:
+    """Return the conditions of the caveats that only rows have."""
+    facts, alike = trial.facts, trial.metric
+    switches, fixed = (listed(facts[key], SHOWN) for key in ("switches", "fixed"))
+    return {
+        "upper_bounds": result.chosen.bound == "upper" and {"attacks": f"the {result.chosen.name}", "more": ""},
+        "closer_is_not_worse": {"units": result.unit.many, "why": "how far their numbers spread"},
+        "changes": {
+            "switched": f" ({switches})" if switches else "",
+            "fixed": f" Constant columns are held fixed: {fixed}." if fixed else "",
+        },
+        "fair_metric": alike and {"cost": trial.changes.cost, "directions": listed(list(alike["directions"]), SHOWN)},
+    }
+
+
+def what_changes(features: Array, categories: Sequence[tuple[int, ...]]) -> tuple[Units, Changes]:
+    """Return the units of the audit, and what may change in rows (n, d).
+
+    Numbers of more than two values have standard deviation 1. Columns of two values, and ``categories`` given by the
+    positions of their indicators, are switches of length 1. Constant columns are fixed.
+    """
+    d = features.shape[1]
+    shift, scale = np.zeros(d), np.ones(d)
+    indicators = {j for group in categories for j in group}
+    numbers, switches = [], [Switch(np.array(group), np.eye(len(group)) / np.sqrt(2)) for group in categories]
+    scale[sorted(indicators)] = np.sqrt(2)
+    for j in sorted(set(range(d)) - indicators):
+        values = np.unique(features[:, j])
+        if len(values) > 2:
+            numbers.append(j)
+            shift[j], scale[j] = features[:, j].mean(), features[:, j].std()
+        elif len(values) == 2:
+            shift[j], scale[j] = values[0], values[1] - values[0]
+            switches.append(Switch(np.array([j]), np.array([[0.0], [1.0]])))
+    return Units(shift, scale), Changes(np.array(numbers, dtype=int), switches, np.zeros((d, 0)))
+
+
+def distances(trial: Trial, numbers: Array, settings: Settings) -> tuple[Chosen, Array, int]:
+    """Return the method that the model allows, the distances of rows with these ``numbers``, and its evaluations."""
+    z, own, changes = trial.z[numbers], trial.answers.prediction[numbers], trial.changes
+    plane = linear_scores(trial) if changes.closed_form else None
+    if plane is not None:
+        return Chosen(EXACT, {}), plane_distance(*plane, z, own, changes), 0
+    boxes = leaf_boxes(trial) if changes.plain else None
+    if boxes is not None:
+        return Chosen(EXACT, {}), box_distance(boxes, z, own, changes), 0
+    features = trial.everyone.features[numbers]
+
+    def decide(points: Array, rows: Array) -> Array:
+        # Features that do not change keep their exact values.
+        there = np.where(points == z[rows], features[rows], trial.units.outward(points))
+        return trial.answers.decisions(there)
+
+    some = drawn(np.arange(len(trial.z)), REFERENCE, "robustness", "reference", str(settings.seed))
+    starts = nearest_rows(trial.z[some], trial.answers.prediction[some], z, own, changes)
+    if (
+        trial.model.kind == "network"
+        and (attacked := along_gradients(trial, z, own, Computing(settings.device, settings.dtype))) is not None
+    ):
+        starts = np.concatenate([attacked[:, None], starts], axis=1)
+    (rng,) = generators("audit", "robustness", SEARCH, str(settings.seed), repetitions=1)
+    found = nearest_decisions(decide, z, own, starts, trial.z[some], changes, rng)
+    return Chosen(SEARCH, {}), found.length, found.evaluations
+
+
+def linear_scores(trial: Trial) -> tuple[Array, Array] | None:
+    """Return W (K, d) and b (K,) in the units of the audit if the model's scores are linear, else None.
+
+    They are tried at all rows, and at rows whose numbers are moved by one and by ten standard deviations. Probabilities
+    are tried where they do not round to 0 or 1.
+    """
+    scores, z, changes = trial.margins(), trial.z, trial.changes
+    base, steps = z.min(axis=0), np.ones(z.shape[1])
+    base[changes.numbers] = 0.0
+    for one in changes.switches:
+        steps[one.positions] = one.levels.max()
+    moved = np.concatenate([z, z, z])
+    noise = np.random.default_rng(0).normal(size=(2, len(z), len(changes.numbers)))
+    moved[len(z) :, changes.numbers] += np.concatenate([noise[0], 10 * noise[1]])
+    at_base, there = scores(np.vstack([base, base + np.diag(steps)])), scores(moved)
+    with np.errstate(invalid="ignore"):
+        weight = (at_base[1:] - at_base[0]).T / steps
+        bias = at_base[0] - weight @ base
+        expected = moved @ weight.T + bias
+        gaps, wanted = there - there[:, :1], expected - expected[:, :1]
+    tried = np.full(len(moved), True)
+    if trial.model.margins is None and trial.answers.kind != "logits":
+        tried = np.abs(wanted).max(axis=1) <= SHARP
+    gaps, wanted = gaps[tried], wanted[tried]
+    fits = np.isfinite(weight).all() and len(gaps) and np.abs(gaps - wanted).max() <= LINEARITY * np.abs(gaps).max()
+    alike = np.array_equal(expected[: len(z)].argmax(axis=1), trial.answers.prediction)
+    return (weight, bias) if fits and alike else None
+
+
+def leaf_boxes(trial: Trial) -> Any:
+    """Return the leaf boxes of one decision tree in the units of the audit, None for any other model."""
+    tree, d = getattr(trial.model.fitted, "tree_", None), len(trial.everyone.names)
+    if tree is None or trial.encoding.levels or tree.n_features != d or not len(trial.model.classes):
+        return None
+    feature = np.maximum(tree.feature, 0)
+    threshold = (tree.threshold - trial.units.shift[feature]) / trial.units.scale[feature]
+    return boxes_of(feature, threshold, tree.children_left, tree.children_right, tree.value[:, 0].argmax(axis=1), d)
+
+
+def along_gradients(trial: Trial, z: Array, own: Array, computing: Computing) -> Array | None:
+    """Return points (n, d) of other decisions by the fast minimum-norm attack; None if there is no gradient."""
+    import torch
+
+    from fairness_audits.attacks.row_networks import fmn_of_rows
+
+    features = torch.tensor(trial.everyone.features, dtype=computing.dtype, device=computing.device)
+    try:
+        scores = probed(trial.model, features, trial.everyone.names, trial.answers.kind)
+    except ValueError:
+        return None
+
+    def network(rows: torch.Tensor) -> torch.Tensor:
+        return scores.evaluate(trial.units.network_input(rows).to(features)).cpu()
+
+    return fmn_of_rows(network, z, own, **FMN, numbers=trial.changes.numbers, keep=True).points

@@ -1,0 +1,169 @@
+"""The robustness audit of rows: distances by their formulas, the inference's level and power, any model and table."""
+
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.stats import binom
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import fairness_audits as fa
+from tests.cli.places import ended
+from tests.errors import invalid
+
+N = 240
+
+
+def people(seed: int = 0, apart: float = 1.0) -> pd.DataFrame:
+    """Numbers in their own units, a category and a sex, whose women are ``apart`` times as far from the mean."""
+    rng = np.random.default_rng(seed)
+    sex = np.where(rng.random(N) < 0.5, "f", "m")
+    spread = np.where(sex == "f", apart, 1.0)
+    numbers = {"age": 40 + 10 * spread * rng.normal(size=N), "income": 3e4 + 8e3 * spread * rng.normal(size=N)}
+    return pd.DataFrame({**numbers, "job": rng.choice(["a", "b", "c"], N), "sex": sex})
+
+
+X = people(apart=0.4)
+NUMBERS = ["age", "income"]
+Y = (X["age"] / 10 + X["income"] / 8e3 + 0.2 * np.random.default_rng(1).normal(size=N) > 7.75).astype(int)
+SCALE = X[NUMBERS].std(ddof=0).to_numpy()
+
+
+def audited(model: Any, rows: Any = X[NUMBERS], y: Any = Y, **given: Any) -> fa.Result:
+    return fa.robustness_bias(model, rows, y, **{"groups": X["sex"], "permutations": 199, "bootstraps": 50, **given})
+
+
+def lengths(result: fa.Result) -> np.ndarray:
+    return result.to_frame("distances").filter(like="distance_").to_numpy()[:, 0]
+
+
+LINEAR = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[NUMBERS], Y)
+TREE = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X[NUMBERS], Y)
+
+
+def test_under_a_linear_pipeline_distances_are_margins_over_the_slope_in_standard_deviations() -> None:
+    result = audited(LINEAR)
+    margin = np.abs(LINEAR.decision_function(X[NUMBERS])) / np.linalg.norm(LINEAR[-1].coef_)
+    np.testing.assert_allclose(lengths(result), np.where(LINEAR.predict(X[NUMBERS]) == Y, margin, np.nan), rtol=1e-6)
+    entry = result.facts["results"][0]
+    assert (result.outcome, entry["attack"], entry["bound"], entry["failed"]) == ("rejected", "exact", "exact", 0)
+    assert result.verdict.facts["closer"] == [{"partition": "sex", "level": "f"}]
+    assert "Rows of sex = f are closer" in result.verdict.sentence
+
+
+@pytest.mark.parametrize("model", [LINEAR, TREE], ids=["linear", "tree"])
+def test_order_and_units_of_the_columns_change_nothing(model: Any) -> None:
+    def other(frame: pd.DataFrame) -> Any:
+        return model.predict_proba(pd.DataFrame({"age": frame["months"] / 12, "income": frame["income"]}))
+
+    given = lengths(audited(model))
+    turned = lengths(audited(model, X[["income", "age"]]))
+    np.testing.assert_allclose(given, turned)
+    if model is LINEAR:
+        months = lengths(audited(other, pd.DataFrame({"income": X["income"], "months": 12 * X["age"]})))
+        np.testing.assert_allclose(given, months, rtol=1e-6)
+
+
+def test_under_a_forest_the_bound_is_above_the_distance_and_said_to_be_one() -> None:
+    # A forest of one tree is that tree.
+    alone = RandomForestClassifier(1, bootstrap=False, max_features=None, max_depth=4, random_state=0)
+    result = audited(alone.fit(X[NUMBERS], Y))
+    assert result.facts["results"][0]["bound"] == "upper"
+    assert "upper_bounds" in {one.condition for one in result.caveats}
+    bound, exact = lengths(result), lengths(audited(alone.estimators_[0]))
+    known = ~np.isnan(exact)
+    assert (bound >= exact * (1 - 1e-3))[known].all()
+    assert np.nanmean(bound) < 1.05 * np.nanmean(exact)
+
+
+def test_a_category_switches_as_a_whole_for_the_price_of_a_standard_deviation() -> None:
+    encoder = make_column_transformer((OneHotEncoder(), ["job"]), (StandardScaler(), ["age"]))
+    rows, y = X[["job", "age"]], (X["job"] == "a").astype(int)
+    model = make_pipeline(encoder, LogisticRegression(C=1e4)).fit(rows, y)
+    found = audited(model, rows, y)
+    np.testing.assert_allclose(lengths(found), 1.0)
+    assert (found.outcome, found.facts["data"]["switches"]) == ("inconclusive", ["job"])
+    # As indicators in the table, with a constant column that stays what it is.
+    coded = pd.get_dummies(rows, columns=["job"], dtype=float).assign(one=1.0)
+
+    def of_indicators(frame: pd.DataFrame) -> Any:
+        return frame["job_a"] - 0.5 + 0 * frame["one"]
+
+    again = audited(of_indicators, coded, y, one_hot=["job_"])
+    np.testing.assert_allclose(lengths(again), 1.0)
+    assert again.facts["data"]["fixed"] == ["one"]
+
+
+def test_in_the_fair_metric_sensitive_directions_are_cheap() -> None:
+    weight = LINEAR[-1].coef_[0]
+    plain, along = lengths(audited(LINEAR)), [SCALE[0], 0.0]
+    for cost in (1.0, 0.25, 0.01):
+        found = audited(LINEAR, directions=along, sensitive_cost=cost)
+        slope = np.linalg.norm([weight[0] / cost, weight[1]])
+        np.testing.assert_allclose(lengths(found), plain * np.linalg.norm(weight) / slope, rtol=1e-6)
+    assert found.facts["data"]["fair_metric"]["cost"] == 0.01
+    learned = audited(LINEAR, sensitive=X["sex"])
+    assert (lengths(learned) <= plain + 1e-9)[~np.isnan(plain)].all()
+
+
+def test_the_level_holds_without_a_difference_and_a_planted_one_is_found() -> None:
+    def rejects(seed: int, apart: float) -> bool:
+        rows = people(seed, apart)
+        given = {"groups": rows["sex"], "permutations": 99, "bootstraps": 2}
+        found = audited(lambda frame: frame["age"] + frame["income"] / 1e3 - 70, rows[NUMBERS], None, **given)
+        return found.outcome == "rejected"
+
+    runs = 60
+    assert sum(rejects(seed, 1.0) for seed in range(runs)) <= binom.ppf(0.995, runs, 0.05)
+    assert all(rejects(seed, 0.4) for seed in range(10))
+
+
+def test_the_command_and_tables_of_any_make_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    X.assign(y=Y).to_csv("rows.csv", index=False)
+    joblib.dump(TREE, "tree.joblib")
+    words = "robustness --data rows.csv --label y --group sex --model tree.joblib --trust-pickle --permutations 199"
+    status, out, err = ended([*words.split(), "--bootstraps", "50", "--output", "out"])
+    assert (status, err) == (0, ""), out
+    given = lengths(audited(TREE))
+    np.testing.assert_allclose(pd.read_csv("out/distances.csv")["distance_exact"], given)
+    assert "Rows of sex = f" in Path("out/robustness.html").read_text()
+    assert "mean" not in Path("out/audit.yaml").read_text()
+    polar = audited(TREE, pl.from_pandas(X[NUMBERS]), Y.to_numpy(), groups=X["sex"].to_numpy())
+    np.testing.assert_allclose(lengths(polar), given)
+    status, _, err = ended(["robustness", "--config", "out/audit.yaml", "--trust-pickle"])
+    assert (status, err) == (0, "")
+
+
+def test_a_network_is_no_farther_from_its_boundary_than_the_attack_along_gradients_finds() -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)).double()
+    with torch.no_grad():
+        net[2].bias[:] = 0
+    rows = ((X[NUMBERS] - X[NUMBERS].mean()) / SCALE).to_numpy()
+    found = audited(net, rows, None)
+    from fairness_audits.attacks.row_networks import fmn_of_rows
+
+    label = net(torch.tensor(rows)).argmax(dim=1).numpy()
+    attacked = fmn_of_rows(net, rows, label, steps=20, start_steps=100)
+    known = ~np.isnan(attacked.distance)
+    assert (lengths(found) <= attacked.distance * (1 + 1e-4))[known].all()
+
+
+def test_what_is_no_table_to_audit_is_refused() -> None:
+    with invalid(option="model"):
+        audited(lambda frame: 0 * frame["age"])
+    with invalid(option="mean"):
+        audited(LINEAR, mean=0.5)
+    with invalid(source="X", column="age", row=3):
+        audited(LINEAR, X[NUMBERS].assign(age=X["age"].where(X.index != 3)))
