@@ -348,16 +348,19 @@ def fractional(values: Array) -> bool:
     return values.dtype.kind == "f" and bool((values != np.round(values)).any())
 
 
-def check_finite(output: Array, names: Sequence[object], form: Form) -> None:
+def check_finite(output: Array, names: Sequence[Any], form: Form) -> None:
     """Raise InvalidInput for outputs (n, ...) that are not finite, with the first of their ``names`` (n,)."""
     bad = np.flatnonzero(~np.isfinite(output.reshape(len(output), -1)).all(axis=1)).tolist()
     if bad:
-        counted = "" if isinstance(names[0], str) else " (counted from 0)"
+        text = isinstance(names[0], str)
+        # An audit may have its own order of rows; the reader has that of the file.
+        first = [names[place] for place in bad] if text else sorted(int(names[place]) for place in bad)
+        counted = "" if text else " (counted from 0)"
         raise InvalidInput(
             f"the model returns NaN or infinite values for {len(bad)} of {len(output)} {form.unit}s, the first being "
-            f"{listed([names[place] for place in bad], SHOWN)}{counted}: mend the model, or remove these {form.unit}s",
+            f"{listed(first, SHOWN)}{counted}: mend the model, or remove these {form.unit}s",
             option="model",
-            row=bad[0],
+            row=bad[0] if text else first[0],
         )
 
 
