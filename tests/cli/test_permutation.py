@@ -15,8 +15,9 @@ from scipy.stats import fisher_exact
 from sklearn.metrics import roc_auc_score
 
 from fairness_audits.audits.inference import corrected_once
-from fairness_audits.audits.permutation import compute as reading
+from fairness_audits.audits.permutation import compute, reading
 from fairness_audits.audits.permutation.permutation_test import PermutationTest
+from fairness_audits.audits.permutation.plan import Plan, planned
 from fairness_audits.cli.entry import parser, settings_of
 from fairness_audits.files import save_figure
 from fairness_audits.results.render import terminal
@@ -341,15 +342,15 @@ def test_sequential_draws_stop_early_and_say_so() -> None:
 def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
     """Three tests, two hypotheses: Holm doubles the least p-value, and both tests of a hypothesis have its larger p."""
     known = PermutationTest("auc", ("f", "m"), "studentized", "two-sided", 0.05, (0.5, 0.6), (100, 100), (100, 100))
-    made = reading._corrected(
+    made = compute._corrected(
         [
-            reading.Finding("sex", "AUC", replace(known, p_value=p, p_least=p), "every row", 100, (name,))
+            compute.Finding("sex", "AUC", replace(known, p_value=p, p_least=p), "every row", 100, (name,))
             for p, name in ((0.01, "tpr"), (0.012, "tpr"), (0.4, "fpr"))
         ],
         "holm",
     )
     assert [finding.adjusted for finding in made] == pytest.approx([0.024, 0.024, 0.4])
-    assert reading.hypotheses(made) == 2
+    assert compute.hypotheses(made) == 2
 
 
 @pytest.mark.parametrize(
@@ -360,32 +361,32 @@ def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
 )
 def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: int) -> None:
     """At the least number the smallest possible p-value is rejected beside five of 1; below it is refused."""
-    jobs = [reading.Job(lambda asked: [], ((f"metric {number}",),), drawn=True) for number in range(6)]
+    jobs = [compute.Job(lambda asked: [], ((f"metric {number}",),), drawn=True) for number in range(6)]
     least = np.array([2 / (draws + 1), *[1.0] * 5])
     if correction in ("holm", "bonferroni", "bh", "by"):
         assert corrected_once(least, list("abcdef"), correction)[0] <= 0.05
         assert corrected_once(np.array([2 / draws, *[1.0] * 5]), list("abcdef"), correction)[0] > 0.05
-    made = reading.with_enough_draws(_asked("--correct", correction, "--draws", str(draws)), jobs)
+    made = compute.with_enough_draws(_asked("--correct", correction, "--draws", str(draws)), jobs)
     assert made.draws == draws
-    assert reading.with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
+    assert compute.with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
     few = _asked("--correct", correction, "--draws", str(draws - 1))
     with pytest.raises(ValueError, match=rf"--draws={draws - 1} cannot reject .* give at least --draws={draws}"):
-        reading.with_enough_draws(few, jobs)
+        compute.with_enough_draws(few, jobs)
     one_tail = _asked("--correct", correction, "--alternative", "two-sided", "--draws", str(draws // 2))
     if correction != "max-t":
-        assert reading.with_enough_draws(one_tail, jobs).draws == draws // 2
+        assert compute.with_enough_draws(one_tail, jobs).draws == draws // 2
     exact = [replace(job, drawn=False) for job in jobs]
-    assert reading.with_enough_draws(few, exact) == few
+    assert compute.with_enough_draws(few, exact) == few
 
 
 def test_many_tests_get_more_draws_unasked() -> None:
-    jobs = [reading.Job(lambda asked: [], ((f"{number}",),), drawn=True) for number in range(780)]
-    assert reading.with_enough_draws(_asked(), jobs).draws == 31_199
+    jobs = [compute.Job(lambda asked: [], ((f"{number}",),), drawn=True) for number in range(780)]
+    assert compute.with_enough_draws(_asked(), jobs).draws == 31_199
 
 
-def _asked(*options: str) -> reading.Plan:
+def _asked(*options: str) -> Plan:
     audit = "permutation --predictions f --label y --score p --group sex --metric auc"
-    return reading.planned(settings_of(parser().parse_args([*audit.split(), *options])))  # type: ignore[arg-type]
+    return planned(settings_of(parser().parse_args([*audit.split(), *options])))  # type: ignore[arg-type]
 
 
 # The permutation audit counted by Spark as a user's own command starts it.

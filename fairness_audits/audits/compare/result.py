@@ -20,8 +20,8 @@ from fairness_audits.audits.permutation.paired_samples import (
     precision_change,
 )
 from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.permutation.reading import grouped_by
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.table import Attribute, attribute
 from fairness_audits.messages import check_columns
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import decimal, level, p_text, plain, plural, span
@@ -29,7 +29,6 @@ from fairness_audits.results.result import Column, Result, Section, Table, Verdi
 from fairness_audits.seeds import generators
 from fairness_audits.tables import opened
 from fairness_audits.tables import table as tables
-from fairness_audits.tables.groupings import grouping as grouping_of
 from fairness_audits.tables.levels import rest_of
 from fairness_audits.tables.rows import grouped, outcomes
 from fairness_audits.values import Array
@@ -96,7 +95,7 @@ def _metrics(settings: Settings) -> list[Rate | Mean | Auc]:
 
 def _entries(settings: Settings, table: tables.Table) -> Iterator[dict[str, Any]]:
     """Yield the change of each group's metric, then the changes of the gaps, for each grouping and metric."""
-    metrics, groupings = _metrics(settings), [_grouping(text, table) for text in dict.fromkeys(settings.group)]
+    metrics, groupings = _metrics(settings), [grouped_by(text, table) for text in dict.fromkeys(settings.group)]
     columns = [*([settings.label] if settings.label else []), *settings.versions, *(one.column for one in groupings)]
     check_columns(table, columns, "label, versions or group", table.name)
     frame = pd.DataFrame(table.arrays(list(dict.fromkeys(columns))))
@@ -112,14 +111,6 @@ def _entries(settings: Settings, table: tables.Table) -> Iterator[dict[str, Any]
             (old, among), (new, _) = values(metric, label, first), values(metric, label, second)
             pair = np.stack([old, new])[:, among]
             yield from _changes(settings, grouping.name, metric, pair, codes[among], names)
-
-
-def _grouping(text: str, table: tables.Table) -> Attribute:
-    made = grouping_of(text, table.columns)
-    if made is None:
-        return attribute(text, table.columns)
-    table.add(made)
-    return Attribute(made.name)
 
 
 def _versions(

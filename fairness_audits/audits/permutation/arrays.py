@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fairness_audits.audits.permutation.compute import planned
+from fairness_audits.audits.permutation.plan import planned
 from fairness_audits.audits.permutation.result import audited
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.columns import Columns

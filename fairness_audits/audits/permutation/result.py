@@ -9,17 +9,9 @@ from typing import Any
 import pandas as pd
 
 from fairness_audits.audits.permutation.brief import brief
-from fairness_audits.audits.permutation.compute import (
-    CORRELATION,
-    WIDTH,
-    Finding,
-    GroupEstimate,
-    Plan,
-    gather,
-    hypotheses,
-    planned,
-)
+from fairness_audits.audits.permutation.compute import WIDTH, Finding, GroupEstimate, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import Bounds
+from fairness_audits.audits.permutation.plan import CORRELATION, Plan, planned
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.table import sha256
 from fairness_audits.messages import SHOWN, listed

@@ -1,0 +1,189 @@
+"""What the settings ask for: which metrics are compared, by which tests, and whether the settings agree."""
+
+import inspect
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.audits.permutation import metrics as known_metrics
+from fairness_audits.audits.permutation import monte_carlo
+from fairness_audits.audits.permutation.equivalence import Bounds
+from fairness_audits.audits.permutation.metrics import ALIASES, METRICS, Auc, Mean, Metric, Rate, UserMetric
+from fairness_audits.audits.permutation.monte_carlo import Alternative
+from fairness_audits.audits.permutation.settings import Settings
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.model import named_object
+from fairness_audits.messages import advised, reason
+from fairness_audits.results.sentences import caveats
+from fairness_audits.seeds import generators
+
+CORRELATION = "correlation"
+SEVERAL = {"equalized_odds": ("tpr", "fpr")}
+"""Fairness notions that concern more than one metric."""
+KNOWN = (*METRICS, *ALIASES, *SEVERAL, CORRELATION)
+BASE_RATE = "base_rate"
+DRAWS = 10_000
+FOUR_FIFTHS = 0.8
+UNIT = (0.0, 1.0)
+REFUSED = """
+nothing: nothing to audit: give scores (--score) or decisions (--prediction)
+labels: metric {metric} needs the true class of each row: give it by --label
+threshold: --threshold cuts scores, but --score is not given
+both: --threshold makes decisions of scores, and --prediction gives them: leave one of them out
+no_group: metric {metric} is compared between groups: give them by --group
+no_attribute: metric correlation needs a number of each row, such as age: give it by --attribute
+attribute: --attribute goes with --metric=correlation: add it
+group: --group goes with metrics that groups can be compared by, such as --metric=auc: add one
+rows_alone: metric correlation takes rows as they are: leave --cluster out
+regression: metric {metric} is of two classes: with --regression take mean_score, mean_error, absolute_error,
+  squared_error, or a metric of your own
+weighted: --weight is of rates, the AUC and means, which metric {metric} is not: leave one of them out
+weighted_ratio: --ratio takes rows as they are: leave --weight out
+decisions: metric {metric} needs decisions: give them by --prediction, or cut the scores by --threshold
+scores: metric {metric} needs scores: give them by --score
+margin: --margin is of differences and --ratio of ratios: leave one of them out
+ratio: --at-least goes with --ratio: add it
+early: --resampling-risk stops when the decision about equality is safe, not that about a margin: leave it out
+unstudentized: a margin is shown by exact or studentised tests: leave --method=unstudentized out
+sampled: ratios are tested exactly: leave --method=studentized out
+ratios: --ratio is of rates, which metric {metric} is not: leave it out
+clustered: --ratio takes rows as they are: leave --cluster out
+correlated: --margin and --ratio compare groups: leave the metric correlation out
+max_t: --correct=max-t is a two-sided test: leave --alternative out, or take another correction
+"""
+
+TO_CHANGE = {
+    **{"labels": "label", "threshold": "threshold", "both": "threshold", "no_group": "group", "group": "group"},
+    **{"no_attribute": "attribute", "attribute": "attribute", "decisions": "prediction", "scores": "score"},
+    **{"margin": "margin", "ratio": "ratio", "ratios": "ratio", "early": "resampling_risk", "correlated": "metric"},
+    **{"unstudentized": "method", "sampled": "method", "clustered": "cluster", "rows_alone": "cluster"},
+    **{"weighted": "weight", "weighted_ratio": "weight", "regression": "metric", "max_t": "alternative"},
+}
+"""The option to change for each refusal, by the refusal's name."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The ``metrics`` to compare, the number of ``draws``, and the name of the ``correction`` in ``inference``."""
+
+    settings: Settings
+    metrics: tuple[Metric, ...]
+    draws: int
+    correction: str
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The smallest and the largest score allowed."""
+        probability = any(isinstance(metric, Mean) and metric.probability for metric in self.metrics)
+        return UNIT if probability else (-math.inf, math.inf)
+
+    def testing(self, metric: Metric | None = None) -> monte_carlo.Settings:
+        """Return the test settings of a metric, or of a correlation."""
+        same = self.settings.some("method", "alpha", "resampling_risk")
+        return monte_carlo.Settings(**same, alternative=self.alternative(metric), draws=self.draws)
+
+    def drawn(self, metric: Metric) -> bool:
+        """Return whether random permutations test the metric: it is not a rate, or the rows or the method need them."""
+        clustered = self.settings.cluster is not None or self.settings.weight is not None
+        return not isinstance(metric, Rate) or clustered or self.settings.method not in ("auto", "exact")
+
+    def alternative(self, metric: Metric | None = None) -> Alternative:
+        """Return the alternative of the settings; the default is two-sided, with equal tails if T is permuted."""
+        equal = metric is not None and self.drawn(metric) and self.correction != "max_t"
+        return self.settings.alternative or ("equal-tailed" if equal else "two-sided")
+
+    @property
+    def shown(self) -> Bounds | None:
+        """Return the bounds to test; None if only equality is tested."""
+        if self.settings.margin is not None:
+            return Bounds.margin(self.settings.margin)
+        if self.settings.ratio:
+            return Bounds.at_least(self.settings.at_least or FOUR_FIFTHS, one_sided=bool(self.settings.reference))
+        return None
+
+    def rng(self, *what: str) -> np.random.Generator:
+        """Return the generator of a test, independent of the other tests of the run."""
+        (rng,) = generators("audit", "permutation", str(self.settings.seed), *what, repetitions=1)
+        return rng
+
+
+def planned(settings: Settings) -> Plan:
+    """Return the plan of the settings. Raises ValueError if settings conflict."""
+    parts: list[Any] = [part for one in settings.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
+    named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
+    if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
+        raise InvalidInput(
+            f"{advised('metric', ','.join(unknown))}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for "
+            "one of your own",
+            option="metric",
+        )
+    correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
+    metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
+    # Refuse metrics without their columns, columns without a metric, and tests that cannot be combined.
+    rates = [metric.name for metric in metrics if of_decisions(metric) and metric.name != BASE_RATE]
+    scored = [metric.name for metric in metrics if not (of_decisions(metric) or isinstance(metric, UserMetric))]
+    score, decided = settings.score is not None, settings.prediction is not None
+    found = {
+        "nothing": not score and not decided and [one.name for one in metrics] != [BASE_RATE],
+        "labels": settings.label is None
+        and [{"metric": one.name} for one in metrics if one.name not in known_metrics.WITHOUT_LABEL],
+        "threshold": settings.threshold is not None and not score,
+        "both": settings.threshold is not None and decided,
+        "no_group": not settings.group and [{"metric": metric.name} for metric in metrics],
+        "no_attribute": correlated and not settings.attribute,
+        "attribute": settings.attribute and not correlated,
+        "group": settings.group and not metrics,
+        "rows_alone": correlated and settings.cluster,
+        "regression": settings.regression and [{"metric": one.name} for one in metrics if _of_classes(one)],
+        "weighted": settings.weight is not None
+        and [{"metric": one} for one in named if one == CORRELATION or not isinstance(one, str) or ":" in one],
+        "weighted_ratio": settings.ratio and settings.weight is not None,
+        "decisions": not decided and settings.threshold is None and [{"metric": name} for name in rates],
+        "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
+        "margin": settings.margin is not None and settings.ratio,
+        "ratio": settings.at_least is not None and not settings.ratio,
+        "ratios": settings.ratio and [{"metric": one.name} for one in metrics if not isinstance(one, Rate)],
+        "clustered": settings.ratio and settings.cluster is not None,
+        "early": settings.resampling_risk is not None and (settings.ratio or settings.margin is not None),
+        "unstudentized": settings.method == "unstudentized" and (settings.ratio or settings.margin is not None),
+        "sampled": settings.method == "studentized" and settings.ratio,
+        "correlated": correlated and (settings.ratio or settings.margin is not None),
+        "max_t": settings.correct == "max-t" and settings.alternative not in (None, "two-sided"),
+    }
+    if refused := next(caveats(REFUSED, found), None):
+        raise InvalidInput(refused.text, option=TO_CHANGE.get(refused.condition))
+    return Plan(settings, metrics, settings.draws or DRAWS, settings.correct.replace("-", "_"))
+
+
+def _of_classes(metric: Metric) -> bool:
+    return isinstance(metric, Rate | Auc) or (isinstance(metric, Mean) and (metric.binary or metric.decisions))
+
+
+def of_decisions(metric: Metric) -> bool:
+    return isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
+
+
+def own_metric(metric: Any) -> UserMetric:
+    """Return the user's metric, or load it from ``path/to/file.py:name`` or ``package.module:name``.
+
+    A metric is a function of y, score and weight, arrays (n,), or an instance of ``UserMetric``. A function with the
+    attribute ``batched = True`` also accepts weights (T, n) and then returns (T,). Raises ValueError if there is no
+    such metric.
+    """
+    found, name = metric, getattr(metric, "__name__", type(metric).__name__)
+    if isinstance(metric, str):
+        found, name, _ = named_object("--metric", metric)
+    if isinstance(found, UserMetric):
+        return found
+    try:
+        inspect.signature(found).bind("y", "score", "weight")
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{advised('metric', metric if isinstance(metric, str) else name)}: expected a function of three arrays, "
+            f"(y, score, weight), that gives a number: "
+            f"{reason(error)}",
+            option="metric",
+        ) from error
+    return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))
