@@ -8,6 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fairness_audits.attacks.changes import Boxes, Changes, Switch, box_distance, boxes_of, plane_distance
 from fairness_audits.attacks.decision_search import Bounds, nearest_decisions, nearest_rows
+from fairness_audits.attacks.relu_distance import Layers, relu_distance
 from fairness_audits.values import Array
 
 TWO = np.array([[0.0], [1.0]])
@@ -131,6 +132,40 @@ def test_the_search_is_just_above_the_distance_under_a_tree(depth: int, slack: f
     assert found.length.mean() < slack * exact.mean()
     assert (decide(found.points) != decide(z)).all()
     np.testing.assert_allclose(found.length, np.linalg.norm(found.points - z, axis=1))
+
+
+@pytest.mark.parametrize("changes", [NUMBERS, FAIR])
+def test_of_a_small_network_no_sampled_region_has_a_nearer_point(changes: Changes) -> None:
+    rng, z = np.random.default_rng(2), rows(n=40)
+    layers = Layers(rng.normal(size=(8, D)), rng.normal(size=8), rng.normal(size=(3, 8)), np.zeros(3))
+    own = layers.scores(z).argmax(axis=1)
+    bound = searched(lambda x: layers.scores(x).argmax(axis=1), z, changes)
+    found = relu_distance(layers, z, own, bound.length, changes)
+    assert found is not None
+    assert (found <= bound.length).all()
+    assert (bound.length / found).mean() < 1.05
+    # Just inside the distance nothing is decided otherwise; just outside the exact distance something is.
+    e = rng.normal(size=(len(z), 20000, D))
+    e *= found[:, None, None] / np.linalg.norm(e, axis=2, keepdims=True) * (1 - 1e-9)
+    assert (layers.scores(z[:, None] + e @ changes.isotropic).argmax(axis=2) == own[:, None]).all()
+    near = (layers.scores(z[:, None] + 1.3 * e @ changes.isotropic).argmax(axis=2) != own[:, None]).any(axis=1)
+    assert near.all()
+
+
+def test_the_distance_of_a_network_that_is_linear_is_that_to_its_plane_and_of_a_large_one_is_not_found() -> None:
+    z = rows()
+    layers = Layers(
+        np.stack([WEIGHT, -WEIGHT]), np.zeros(2), np.array([[0.0, 0.0], [1.0, -1.0]]), np.array([0.0, -0.3])
+    )
+    own = layers.scores(z).argmax(axis=1)
+    exact = plane_distance(*planes(WEIGHT), z, own, FAIR)
+    found = relu_distance(layers, z, own, 2 * exact, FAIR)
+    assert found is not None
+    np.testing.assert_allclose(found, exact)
+    rng = np.random.default_rng(0)
+    large = Layers(rng.normal(size=(200, D)), rng.normal(size=200), rng.normal(size=(2, 200)), np.zeros(2))
+    own = large.scores(z).argmax(axis=1)
+    assert relu_distance(large, z, own, np.full(len(z), 50.0), NUMBERS) is None
 
 
 def test_without_another_decision_nothing_is_found() -> None:

@@ -12,6 +12,7 @@ from scipy.stats import binom
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -144,13 +145,15 @@ def test_the_command_and_tables_of_any_make_give_the_same(tmp_path: Path, monkey
     assert (status, err) == (0, "")
 
 
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
 def test_a_network_is_no_farther_from_its_boundary_than_the_attack_along_gradients_finds() -> None:
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)).double()
-    with torch.no_grad():
-        net[2].bias[:] = 0
     rows = ((X[NUMBERS] - X[NUMBERS].mean()) / SCALE).to_numpy()
+    with torch.no_grad():
+        scores = net(torch.tensor(rows))
+        net[2].bias[1] += 0.001 - (scores[:, 1] - scores[:, 0]).median()
     found = audited(net, rows, None)
     from fairness_audits.attacks.row_networks import fmn_of_rows
 
@@ -158,6 +161,16 @@ def test_a_network_is_no_farther_from_its_boundary_than_the_attack_along_gradien
     attacked = fmn_of_rows(net, rows, label, steps=20, start_steps=100)
     known = ~np.isnan(attacked.distance)
     assert (lengths(found) <= attacked.distance * (1 + 1e-4))[known].all()
+    assert found.facts["results"][0]["bound"] == "exact"
+    # The same network as scikit-learn's, behind a scaler.
+    scaler = StandardScaler().fit(X[NUMBERS])
+    same = MLPClassifier((4,), max_iter=1).fit(scaler.transform(X[NUMBERS]), Y)
+    weights = [values.detach().numpy() for values in net.parameters()]
+    same.coefs_ = [weights[0].T, weights[2][1:].T - weights[2][:1].T]
+    same.intercepts_ = [weights[1], weights[3][1:] - weights[3][:1]]
+    again = audited(make_pipeline(scaler, same), y=None)
+    assert again.facts["results"][0]["bound"] == "exact"
+    np.testing.assert_allclose(lengths(again), lengths(found), rtol=1e-6)
 
 
 def test_what_is_no_table_to_audit_is_refused() -> None:

@@ -1,7 +1,8 @@
 """The audit of the rows of a table under any model: what may change, and the distances that the model allows.
 
-Distances are exact for linear scores, and for one decision tree in standardised units. For any other model they are
-upper bounds by a search that asks for decisions. A torch network's search also starts from an attack along gradients.
+Distances are exact for linear scores, for one decision tree in standardised units, and for numbers under a network with
+one small hidden layer. For any other model they are upper bounds by a search that asks for decisions. A torch network's
+search also starts from an attack along gradients.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from fairness_audits.attacks.changes import Changes, Switch, box_distance, boxes_of, plane_distance
 from fairness_audits.attacks.decision_search import nearest_decisions, nearest_rows
+from fairness_audits.attacks.relu_distance import Layers, relu_distance
 from fairness_audits.audits.loss_ratio.compute import fair_metric, people_of
 from fairness_audits.audits.loss_ratio.trial import as_the_model_says, columns_of, sensitive_inputs
 from fairness_audits.audits.robustness_bias.distances import EXACT
@@ -36,6 +38,8 @@ COST = 0.1
 """Length of a standard deviation along sensitive directions."""
 LINEARITY = 1e-6
 """Largest relative difference between a linear model's margins and an affine map."""
+UNITS = 64
+"""Largest number of hidden units for which exact distances are tried."""
 SHARP = 15.0
 """Largest log-odds that probabilities tell to ten digits."""
 REFERENCE = 5000
@@ -230,36 +234,81 @@ def distances(trial: Trial, numbers: Array, settings: Settings) -> tuple[Chosen,
         starts = np.concatenate([attacked[:, None], starts], axis=1)
     (rng,) = generators("audit", "robustness", SEARCH, str(settings.seed), repetitions=1)
     found = nearest_decisions(decide, z, own, starts, trial.z[some], changes, rng)
+    layers = None if changes.switches or not np.isfinite(found.length).all() else one_hidden_layer(trial)
+    if layers is not None and (exact := relu_distance(layers, z, own, found.length, changes)) is not None:
+        return Chosen(EXACT, {}), exact, found.evaluations
     return Chosen(SEARCH, {}), found.length, found.evaluations
 
 
 def linear_scores(trial: Trial) -> tuple[Array, Array] | None:
-    """Return W (K, d) and b (K,) in the units of the audit if the model's scores are linear, else None.
-
-    They are tried at all rows, and at rows whose numbers are moved by one and by ten standard deviations. Probabilities
-    are tried where they do not round to 0 or 1.
-    """
-    scores, z, changes = trial.margins(), trial.z, trial.changes
+    """Return W (K, d) and b (K,) in the units of the audit if the model's scores are linear, else None."""
+    scores, z = trial.margins(), trial.z
     base, steps = z.min(axis=0), np.ones(z.shape[1])
-    base[changes.numbers] = 0.0
-    for one in changes.switches:
+    base[trial.changes.numbers] = 0.0
+    for one in trial.changes.switches:
         steps[one.positions] = one.levels.max()
-    moved = np.concatenate([z, z, z])
-    noise = np.random.default_rng(0).normal(size=(2, len(z), len(changes.numbers)))
-    moved[len(z) :, changes.numbers] += np.concatenate([noise[0], 10 * noise[1]])
-    at_base, there = scores(np.vstack([base, base + np.diag(steps)])), scores(moved)
+    at_base = scores(np.vstack([base, base + np.diag(steps)]))
     with np.errstate(invalid="ignore"):
         weight = (at_base[1:] - at_base[0]).T / steps
         bias = at_base[0] - weight @ base
-        expected = moved @ weight.T + bias
-        gaps, wanted = there - there[:, :1], expected - expected[:, :1]
+    return (weight, bias) if agrees(trial, lambda z: z @ weight.T + bias) else None
+
+
+def agrees(trial: Trial, scores: Callable[[Array], Array]) -> bool:
+    """Return whether a formula has the model's decisions and differences of scores.
+
+    They are compared at all rows, and at rows whose numbers are moved by one and by ten standard deviations.
+    Probabilities are compared where they do not round to 0 or 1.
+    """
+    moved = np.concatenate([trial.z] * 3)
+    noise = np.random.default_rng(0).normal(size=(2, len(trial.z), len(trial.changes.numbers)))
+    moved[len(trial.z) :, trial.changes.numbers] += np.concatenate([noise[0], 10 * noise[1]])
+    there, expected = trial.margins()(moved), scores(moved)
+    if there.shape != expected.shape or not np.isfinite(expected).all():
+        return False
     tried = np.full(len(moved), True)
+    with np.errstate(invalid="ignore"):
+        gaps, wanted = there - there[:, :1], expected - expected[:, :1]
     if trial.model.margins is None and trial.answers.kind != "logits":
         tried = np.abs(wanted).max(axis=1) <= SHARP
     gaps, wanted = gaps[tried], wanted[tried]
-    fits = np.isfinite(weight).all() and len(gaps) and np.abs(gaps - wanted).max() <= LINEARITY * np.abs(gaps).max()
-    alike = np.array_equal(expected[: len(z)].argmax(axis=1), trial.answers.prediction)
-    return (weight, bias) if fits and alike else None
+    alike = np.array_equal(expected[: len(trial.z)].argmax(axis=1), trial.answers.prediction)
+    return alike and bool(len(gaps)) and bool(np.abs(gaps - wanted).max() <= LINEARITY * np.abs(gaps).max())
+
+
+def one_hidden_layer(trial: Trial) -> Layers | None:
+    """Return the weights of a torch or scikit-learn network with one hidden ReLU layer of at most UNITS units.
+
+    They are in the units of the audit. None for any other model.
+    """
+    weights = layers_of(trial.model)
+    if weights is None or trial.encoding.levels or weights[0].shape[1:] != trial.units.scale.shape:
+        return None
+    w1, b1, w2, b2 = weights
+    if len(w2) == 1:
+        w2, b2 = np.vstack([0 * w2, w2]), np.append(0 * b2, b2)
+    layers = Layers(w1 * trial.units.scale, b1 + w1 @ trial.units.shift, w2, b2)
+    return layers if len(b1) <= UNITS and agrees(trial, layers.scores) else None
+
+
+def layers_of(model: Model) -> list[Array] | None:
+    """Return W1 (H, d), b1 (H,), W2 (K, H), b2 (K,) of a network with one hidden layer, None for any other model."""
+    if model.kind == "network":
+        import torch
+
+        linear = [one for one in model.evaluate.modules() if isinstance(one, torch.nn.Linear)]  # type: ignore[attr-defined]
+        if len(linear) != 2 or any(one.bias is None for one in linear):
+            return None
+        return [values.double().cpu().numpy() for one in linear for values in (one.weight, one.bias)]
+    steps = [step for _, step in getattr(model.fitted, "steps", [("", model.fitted)])]
+    net, scalers = steps[-1], steps[:-1]
+    if len(getattr(net, "coefs_", ())) != 2 or any(type(one).__name__ != "StandardScaler" for one in scalers):
+        return None
+    (w1, w2), (b1, b2) = (np.asarray(one, dtype=float).T for one in net.coefs_), net.intercepts_
+    for one in reversed(scalers):
+        w1 = w1 / (1.0 if one.scale_ is None else one.scale_)
+        b1 = b1 - w1 @ (0.0 * w1[0] if one.mean_ is None else one.mean_)
+    return [w1, b1, w2, b2]
 
 
 def leaf_boxes(trial: Trial) -> Any:

@@ -8,7 +8,7 @@ that withstands changes of size tau; RB(P, tau), the difference of this share fr
 this difference over all sizes, with its interval and p-value.
 
 Attacks give upper bounds of the distances. Smoothing gives lower bounds for the smoothed model. For linear models, and
-for rows under one decision tree, the distances are exact.
+for rows under one decision tree or a small network, the distances are exact.
 """
 
 from collections.abc import Mapping, Sequence
