@@ -95,7 +95,7 @@ def from_directions(directions: Array) -> FairMetric:
             f"sensitive directions {_rows(largest == 0)} are zero",
             option="directions",
             row=int((largest == 0).argmax()),
-            remedy="Leave them out, a direction needs a length",
+            remedy="Remove them: a direction needs a length",
         )
     unit = given / largest[:, None]
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
@@ -144,7 +144,7 @@ def sensitive_directions(
                 f"expected both groups 0 and 1 of protected attribute {name!r}, found values {groups[:5].tolist()}",
                 option="protected",
                 column=name,
-                remedy="Code it as 0 and 1 with members of both, or leave it out",
+                remedy="Code it as 0 and 1 with members of both, or drop it",
             )
         directions[row, others] = _logistic_coefficients(features[:, others], np.asarray(values), name)
     directions[len(protected) + np.arange(len(inputs)), inputs] = 1.0

@@ -64,14 +64,14 @@ def save_figure(figure: Figure, stem: Path | str) -> tuple[Path, ...]:
 def check_destination(path: Path, folder: bool) -> None:
     """Raise InvalidInput if ``path`` cannot become an output folder (or file). Call this before the work."""
     if folder and path.exists() and not path.is_dir():
-        raise InvalidInput(f"expected {path} to be a folder, found a file", source=path, remedy="Give another name")
+        raise InvalidInput(f"{path} must be a folder, but is a file", source=path, remedy="Name another file")
     if not folder and path.is_dir():
-        problem = f"expected {path} to be a file, found a folder"
-        raise InvalidInput(problem, source=path, remedy="Give the name of a file in it")
+        problem = f"{path} must be a file, but is a folder"
+        raise InvalidInput(problem, source=path, remedy="Name a file in it")
     home = path if folder and path.is_dir() else _existing_parent(path)
     if not (home.is_dir() and os.access(home, os.W_OK | os.X_OK)):
-        problem = f"nothing can be written to {home}"
-        raise InvalidInput(problem, source=path, remedy=f"Give another place for {path.name}")
+        problem = f"the folder {home} is not writable"
+        raise InvalidInput(problem, source=path, remedy=f"Choose another folder for {path.name}")
 
 
 @contextmanager

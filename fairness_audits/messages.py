@@ -53,10 +53,10 @@ def check_distinct(names: Sequence[str], source: object) -> None:
     """Raise InvalidInput if columns of the ``source`` have the same name."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidInput(
-            f"{source}: more than one column is called {listed(repeated)}",
+            f"{source} has several columns named {listed(repeated)}",
             source=str(source),
             column=repeated[0],
-            remedy="Give each its own name",
+            remedy="Rename them",
         )
 
 

@@ -39,7 +39,7 @@ class Argument:
         return self.shape[0]
 
 
-def read_argument(argument: str, values: Any, expected: str = "to be one value a row") -> Argument:
+def read_argument(argument: str, values: Any, expected: str = "to have one value per row") -> Argument:
     """Read an argument; ``expected`` describes the expected value in errors.
 
     Raises InvalidInput unless the value has one or two axes and at least one column, with distinct names.
@@ -123,15 +123,15 @@ def _of_another_make(argument: str, values: Any) -> tuple[Table, bool] | None:
     try:
         frame: Any = nw.from_native(values, pass_through=True, allow_series=True)
     except nw.exceptions.DuplicateError as error:
-        problem = f"{argument}: more than one column has the same name"
-        raise InvalidInput(problem, option=argument, remedy="Give each its own name") from error
+        problem = f"{argument} has several columns with the same name"
+        raise InvalidInput(problem, option=argument, remedy="Rename them") from error
     if isinstance(frame, nw.LazyFrame):
         if frame.implementation.value not in IN_ORDER:
             raise InvalidInput(
                 f"the rows of {argument}, a {type(values).__name__}, have no order, so other arguments cannot be "
                 "matched to them",
                 option=argument,
-                remedy=f"Make it a data frame in memory, {argument}.toPandas() for example",
+                remedy=f"Convert it to a data frame in memory, such as {argument}.toPandas()",
             )
         frame = frame.collect()
     if isinstance(frame, nw.DataFrame | nw.Series):
@@ -185,5 +185,5 @@ def _check_size(argument: str, shape: Sequence[int]) -> None:
             f"{argument} is sparse. As a dense array of shape {tuple(shape)} it has {count:,} values, more than the "
             f"{VALUES:,} that an audit takes",
             option=argument,
-            remedy="Give fewer rows or fewer columns",
+            remedy="Pass fewer rows or fewer columns",
         )

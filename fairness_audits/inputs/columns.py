@@ -98,10 +98,10 @@ class Columns:
             return array
         if sorted(own) != sorted(names):
             raise InvalidInput(
-                f"directions name {listed(own)}, but the columns of {INPUTS} are {listed(names)}",
+                f"directions has the names {listed(own)}, but the columns of {INPUTS} are {listed(names)}",
                 option="directions",
                 column=next((name for name in own if name not in names), None),
-                remedy="Name these, or give an array with the entries in their order",
+                remedy="Use the names of {INPUTS}, or pass an array in the order of its columns",
             )
         return array[:, [own.index(name) for name in names]]
 
@@ -160,7 +160,7 @@ def _places(first: Argument, other: Argument) -> Array | None:
             label = index[index.duplicated()].tolist()[0]
             raise InvalidInput(
                 f"the index labels of {first.argument} and {other.argument} differ, and {one.argument} has several "
-                f"rows of label {label!r}, so rows cannot be matched by label",
+                f"rows with label {label!r}, so rows cannot be matched by label",
                 option=other.argument,
                 remedy=f"If {other.argument} has the rows of {first.argument} in the same order, "
                 f"{_relabelled(first, other)}",

@@ -54,11 +54,12 @@ class Encoding:
             if np.isnan(code).any():
                 row = int(np.isnan(code).argmax())
                 raise InvalidInput(
-                    f"{source.name}: column {name!r} holds {table[name].iloc[row]!r}, which the audited rows do not",
+                    f"{source.name}: column {name!r} holds {table[name].iloc[row]!r}, a value that the audited rows "
+                    "do not have",
                     source=source.name,
                     column=name,
                     row=row,
-                    remedy="Leave such rows out",
+                    remedy="Remove these rows",
                 )
             block = code[:, None] == np.arange(len(levels)) if len(group) > 1 else code[:, None]
             coded |= {self.names[j]: block[:, place].astype(float) for place, j in enumerate(group)}
@@ -114,6 +115,9 @@ def _levels(source: Source, name: str) -> pd.Series:
             "category",
             source=source.name,
             column=name,
-            remedy=f"If it is a name or an identifier leave it out, {advised('drop', name)}; else group its values",
+            remedy=(
+                f"If it is a name or an identifier, exclude it, {advised('drop', name)}; otherwise merge some of its "
+                "values"
+            ),
         )
     return pd.Series(levels, dtype=column.dtype)

@@ -76,7 +76,7 @@ class Computing:
             torch.zeros(1, device=device, dtype=self.dtype)
         except Exception as error:
             problem = f"--device={self.device_name} cannot be used here ({reason(error)})"
-            raise InvalidInput(problem, option="device", remedy="Try --device=cpu") from error
+            raise InvalidInput(problem, option="device", remedy="Use --device=cpu") from error
         return device
 
 
@@ -117,8 +117,8 @@ def load_model(
     if not isinstance(model, str):
         loaded, origin, given = model, f"{type(model).__name__} of this program", type(model).__name__
         if inspect.isclass(model):
-            problem = f"expected {wanted}, found the class {model.__name__}"
-            raise InvalidInput(problem, option=option_in(option), remedy="Give a fitted object of it")
+            problem = f"expected {wanted}, found the class {model.__name__} instead of an object"
+            raise InvalidInput(problem, option=option_in(option), remedy="Pass a fitted object of this class")
     elif model.endswith(ARCHIVES):
         given, file = model, Path(model)
         if not file.is_file():
@@ -187,10 +187,10 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
     known = () if known is None else known
     if any(np.ndim(one) for one in known):
         raise InvalidInput(
-            f"{model.given} predicts {len(known)} outputs a row, but an audit needs one decision",
+            f"{model.given} predicts {len(known)} outputs per row, but an audit needs one decision",
             source=model.given,
             option="model",
-            remedy="Give a model of one output",
+            remedy="Pass a model of one output",
         )
     classes = tuple(np.asarray(known).tolist())
     # LightGBM stores the category levels of its training frame and recodes other frames with them.
@@ -264,12 +264,12 @@ class Onnx:
             raise _unopened(path, "cannot be opened as an ONNX program", error, "Export it again") from error
         (self.name, *others) = (one.name for one in self.session.get_inputs())
         if others:
-            problem = f"{path}: expected an ONNX program of one input, found {listed([self.name, *others])}"
+            problem = f"{path}: expected an ONNX program with one input, found {listed([self.name, *others])}"
             raise InvalidInput(problem, source=path, option="model")
         (count, *_) = self.session.get_inputs()[0].shape or [None]
         if isinstance(count, int):
             raise InvalidInput(
-                f"{path}: this ONNX program takes batches of {count} only, and an audit gives it any number of rows",
+                f"{path}: this ONNX program only takes batches of {count} rows, but an audit needs batches of any size",
                 source=path,
                 option="model",
                 remedy="In torch.onnx.export, mark the first axis of the input as dynamic",
@@ -302,16 +302,16 @@ def _named(scores: Any) -> bool:
     return isinstance(scores, list) and bool(scores) and isinstance(scores[0], Mapping)
 
 
-OTHER_AUDITS = "use an audit that needs none: fliptest, of its decisions, or permutation, of its predictions"
+OTHER_AUDITS = "use an audit that needs no gradient: fliptest (decisions) or permutation (predictions)"
 
 
 def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> InvalidInput:
     """Return the error for a model without gradients, with an alternative ``instead``."""
     return InvalidInput(
-        f"{model.given} is {WHAT[model.kind]}, which gives no gradient, and this audit follows gradients",
+        f"{model.given} is {WHAT[model.kind]}, which has no gradient, but this audit follows gradients",
         source=model.given,
         option="model",
-        remedy=f"Give the model as a torch network, or {instead}",
+        remedy=f"Pass a torch network, or {instead}",
     )
 
 
@@ -334,7 +334,7 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
             return joblib.load(path), "pickled model"
         except Exception as error:
             remedy = (
-                "A pickle needs the module that defined its class: run where that can be imported, or give "
+                "A pickle needs the module that defines its class. Make this module importable, or pass "
                 "path/to/file.py:name"
             )
             raise _unopened(path, "cannot be unpickled", error, remedy) from error
@@ -348,7 +348,7 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
     except Exception as error:
         raise _unopened(path, "cannot be opened as a skops archive", error, "Save it again") from error
     raise InvalidInput(
-        f"{path} holds objects that skops does not know to be safe ({listed(unknown, 5)})",
+        f"{path} holds types that skops does not trust ({listed(unknown, 5)})",
         source=path,
         option="trust_pickle",
         remedy="If you trust its maker, give --trust-pickle",
@@ -363,10 +363,10 @@ def _unopened(path: Path, problem: str, error: Exception, remedy: str) -> Invali
 def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
     if not trust_pickle:
         raise InvalidInput(
-            f"{path} is {what}. A pickle can run any program when it is opened, so it is not opened by default",
+            f"{path} is {what}. Opening a pickle can run any code, so this needs your consent",
             source=path,
             option="trust_pickle",
-            remedy=f"If you trust its maker, give --trust-pickle; better, {better}, or give path/to/file.py:name",
+            remedy=f"If you trust its source, pass --trust-pickle. A safer way: {better}, or pass path/to/file.py:name",
         )
 
 
@@ -390,11 +390,13 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
     except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise _unopened(path, "cannot be opened as a saved network", error, "Save it again") from error
     raise InvalidInput(
-        f"{path} is no TorchScript archive. Weights alone, or a pickled network, are not opened",
+        f"{path} is not a TorchScript archive. Files of weights and pickled networks cannot be opened",
         source=path,
         option="model",
-        remedy="Save the network as TorchScript or as an exported program, or give path/to/file.py:name with a "
-        "function that builds it and loads its weights",
+        remedy=(
+            "Save the network as TorchScript or as an exported program, or pass path/to/file.py:name, where name is "
+            "a function that builds the network and loads its weights"
+        ),
     )
 
 

@@ -33,8 +33,8 @@ CHANGE = 1e-3
 ROUNDED = 4
 """Largest change of an output in half precision, in units in the last place."""
 REMEDIES = (
-    ("dtype", ("same dtype", "Double"), "The model computes in another precision: {precision}"),
-    ("device", ("on the same device",), "The model keeps tensors on another device: try --device=cpu"),
+    ("dtype", ("same dtype", "Double"), "The model uses another precision: {precision}"),
+    ("device", ("on the same device",), "The model has tensors on another device: use --device=cpu"),
 )
 """Option to change and remedy, by words in torch's message."""
 
@@ -51,7 +51,7 @@ class Form:
     unit: str
     given: str
     remedy: str
-    precision: str = "try --dtype=float32"
+    precision: str = "use --dtype=float32"
     without_gradient: str = ""
 
 
@@ -265,7 +265,7 @@ def jumps(probabilities: Callable[[Array], Array], points: Array, directions: Ar
 def row_form(names: Sequence[str], unit: str = "row") -> Form:
     """Return the form of rows with these columns."""
     columns = listed(list(names))
-    remedy = f"It was given the columns {columns}: if it takes others, or another order, choose them by --features"
+    remedy = f"Its input has the columns {columns}. If the model takes other columns or another order, use --features"
     return Form(unit, f"{unit}s of {len(names)} features", remedy)
 
 
@@ -296,14 +296,14 @@ def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Fo
     output = _output(evaluate, x.clone(), form)  # the model may change its input
     if not isinstance(output, torch.Tensor):
         raise InvalidInput(
-            f"expected the model to return a torch tensor, found an object of type {type(output).__name__}: return the "
-            "tensor of scores itself (not a NumPy array, which has no gradient, nor a tuple or a dictionary)",
+            f"the model must return a torch tensor, but returns an object of type {type(output).__name__}: return "
+            "the tensor of scores itself, not a NumPy array (which has no gradient), a tuple or a dictionary",
             option="model",
         )
     _check_shape(tuple(output.shape), len(x), form)
     if not output.is_floating_point():
         raise InvalidInput(
-            f"expected the model to return floating-point scores, found {output.dtype}: return scores, not classes",
+            f"the model must return floating-point scores, but returns {output.dtype}: return scores, not classes",
             option="model",
         )
     return _wide(output)
@@ -320,7 +320,7 @@ def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> A
         return np.asarray(output, dtype=output.dtype if output.dtype.kind == "f" else np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            f"expected the model to return numbers, found values such as {output.ravel()[0]!r}: return 1 for the "
+            f"the model must return numbers, but returns values such as {output.ravel()[0]!r}: return 1 for the "
             "positive decision and 0 for the other",
             option="model",
         ) from error
@@ -336,8 +336,8 @@ def classes_by(predict: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> 
     several = predicted.shape[1:] not in ((), (1,))
     if several and not fractional(predicted):
         raise InvalidInput(
-            f"the model predicts {predicted.shape[1]} outputs for each {form.unit}, and an audit is of one decision: "
-            "give the model of one",
+            f"the model predicts {predicted.shape[1]} outputs per {form.unit}, but an audit needs one decision: pass "
+            "a model of one output",
             option="model",
         )
     return predicted if several else predicted.reshape(len(predicted))
@@ -357,8 +357,8 @@ def check_finite(output: Array, names: Sequence[Any], form: Form) -> None:
         first = [names[place] for place in bad] if text else sorted(int(names[place]) for place in bad)
         counted = "" if text else " (counted from 0)"
         raise InvalidInput(
-            f"the model returns NaN or infinite values for {len(bad)} of {len(output)} {form.unit}s, the first being "
-            f"{listed(first, SHOWN)}{counted}: mend the model, or remove these {form.unit}s",
+            f"the model returns NaN or infinite values for {len(bad)} of {len(output)} {form.unit}s, such as "
+            f"{listed(first, SHOWN)}{counted}: correct the model, or remove these {form.unit}s",
             option="model",
             row=bad[0] if text else first[0],
         )
@@ -375,9 +375,9 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
     if bool((np.abs(alone - before) > change * (1 + np.abs(before))).any()):
         article = "an" if form.unit[0] in "aeiou" else "a"
         raise InvalidInput(
-            f"the model's output for {article} {form.unit} changes with the other {form.unit}s of its batch, or from "
-            f"call to call: expected a function of each {form.unit} alone that draws no random numbers (a network in "
-            "evaluation mode, .eval(): no dropout, fixed batch normalisation)",
+            f"the model's output for {article} {form.unit} depends on the other {form.unit}s of the batch, or "
+            "changes from call to call: switch a network to evaluation mode with .eval() (no dropout, fixed batch "
+            "normalisation), and remove other sources of randomness",
             option="model",
         )
 
@@ -426,8 +426,8 @@ def check_gradient(
                 ) from error
         if gradient is None:
             raise InvalidInput(
-                "the model gives no gradient with respect to its input: the audit needs a differentiable torch network "
-                f"(no .detach(), no NumPy, no torch.no_grad() inside, no trees){form.without_gradient}",
+                "the model has no gradient with respect to its input: the audit needs a differentiable torch "
+                f"network, without .detach(), NumPy, torch.no_grad() or trees inside{form.without_gradient}",
                 option="model",
             )
         count, finite = count + len(x), finite and bool(gradient.isfinite().all())
@@ -436,9 +436,9 @@ def check_gradient(
     if flat:
         what = "zero" if finite else "zero or not finite"
         raise InvalidInput(
-            f"the model's gradient is {what} at all {count} {form.unit}s tried: it is constant, saturated, or rounds "
-            "inside (argmax, a threshold). The audit follows gradients: return logits, the scores before the rounding"
-            f"{form.without_gradient}",
+            f"the model's gradient is {what} at all {count} {form.unit}s tried: the model is constant, saturated, or "
+            "rounds inside (argmax, a threshold). Return logits, the scores before the "
+            f"rounding{form.without_gradient}",
             option="model",
         )
 
@@ -455,15 +455,15 @@ def model_facts(model: Model, scores: Scores | Answers | None = None) -> dict[st
 def model_words(facts: Mapping[str, Any]) -> str:
     """Return a description of the model and of how its outputs were read."""
     shape = f"{facts['output_columns']} columns" if facts["output_columns"] > 1 else "one column, class 1"
-    read = "read off the values" if facts["output_kind_detected"] else "as told"
+    read = "inferred from the values" if facts["output_kind_detected"] else "set by --output-kind"
     return f"{facts['origin']}; output: {shape}, {facts['output_kind']} ({read})"
 
 
 OUTPUT_CAVEATS = f"""
-read_as_probabilities: All outputs lie between 0 and 1 (sums within {ROUNDING:g} of 1 where there are several) and were
-  read as probabilities; if they are logits, say --output-kind=logits.
-saturated: One class has all the probability in {{count:,}} {{unit}}s: every other probability is rounded to 0. A loss
-  is infinite or has no gradient there: let the model return logits, the values before the last sigmoid or softmax.
+read_as_probabilities: All outputs lie between 0 and 1 (and sum to 1 within {ROUNDING} if there are several), so they
+  were read as probabilities. If they are logits, use --output-kind=logits.
+saturated: In {{count:,}} {{unit}}s, one class has probability 1 and all others are rounded to 0. There a loss is
+  infinite or has no gradient. Let the model return logits, the values before the last sigmoid or softmax.
 """
 
 
@@ -504,8 +504,8 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
 def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
     if not (len(shape) in (1, 2) and shape[0] == n and shape[1:] != (0,)):
         raise InvalidInput(
-            f"expected the model to return ({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1, for {n} "
-            f"{form.unit}s, found shape {shape}: return the scores of each {form.unit}",
+            f"the model must return scores of shape ({n}, K) for K classes, or ({n},) or ({n}, 1) for class 1, but "
+            f"returns shape {shape} for {n} {form.unit}s",
             option="model",
         )
 

@@ -26,7 +26,7 @@ from fairness_audits.values import Array
 if TYPE_CHECKING:
     import torch
 
-FILL = "fill them in or remove these rows, as was done for the model's training"
+FILL = "fill in the values or remove these rows, as in the model's training"
 """Remedy for missing values."""
 LARGEST = 1e100
 """Largest allowed number. The squares of larger numbers overflow in variances."""
@@ -185,14 +185,14 @@ def feature_names(
     ):
         check_columns(table, names, named_by, path)
     if label in apart:
-        problem = f"column {label!r} is given as --label and as {option}"
-        raise InvalidInput(problem, option=option_in(option), column=label, remedy="Give it as one of them only")
+        problem = f"column {label!r} is both --label and {option}"
+        raise InvalidInput(problem, option=option_in(option), column=label, remedy="Drop one of them")
     if not chosen.features:
         left_out = {*labels, *chosen.drop, *(() if included else apart)}
         every = tuple(name for name in table.columns if name not in left_out)
         if not every:
             raise InvalidInput(
-                f"{path}: no feature column is left beside label, {option[2:]} and dropped columns",
+                f"{path} has no column left for the features, apart from label, {option[2:]} and dropped columns",
                 source=path,
                 option="drop",
                 remedy="Drop fewer columns",
@@ -209,10 +209,10 @@ def feature_names(
     both = [name for name in chosen.features if name in {*labels, *chosen.drop}]
     if both:
         raise InvalidInput(
-            f"--features names {listed(both)}, which is also the label or dropped",
+            f"--features names {listed(both)}, which is also the label or in --drop",
             option="features",
             column=both[0],
-            remedy="Leave one of them out",
+            remedy="Remove it from one of them",
         )
     return tuple(chosen.features)
 
@@ -239,8 +239,10 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
             source=source.name,
             option="features",
             column=wrong[0],
-            remedy="Encode these columns as the model expects them (pandas.get_dummies of text, days of a date), or "
-            f"leave them out, {advised('drop', ','.join(wrong))}",
+            remedy=(
+                "Encode these columns as the model expects them (such as pandas.get_dummies for text, days for "
+                f"dates), or exclude them, {advised('drop', ','.join(wrong))}"
+            ),
         )
     if not gaps:
         check_complete(replace(source, table=table[list(names)]), source.name, FILL.capitalize())
@@ -255,7 +257,7 @@ def check_complete(source: Source, place: str, remedy: str) -> None:
         return
     places = source.places(Faulty(names[0], "missing"))
     at = where(places, int(counts[names[0]]), len(source.table), values=False)
-    others = f"; so are values of {listed(list(map(repr, names[1:])), SHOWN)}" if names[1:] else ""
+    others = f"; values are also missing in {listed(list(map(repr, names[1:])), SHOWN)}" if names[1:] else ""
     problem = f"{place}: column {names[0]!r} (feature) is missing in {at}{others}"
     raise InvalidInput(problem, source=source.name, column=names[0], row=first_row(places), remedy=remedy)
 
@@ -266,8 +268,8 @@ def two_classes(source: Source, column: str, positive: str | None) -> tuple[Arra
     names = {code: level_name(value) for value, code in classes.items()}
     if len(names) < 2:
         raise InvalidInput(
-            f"{source.name}: column {column!r} (label) is {listed(list(names.values()))} in all rows. An audit of a "
-            "model needs rows of both classes",
+            f"{source.name}: column {column!r} (label) is {listed(list(names.values()))} in all rows, but an audit "
+            "needs rows of both classes",
             source=source.name,
             option="label",
             column=column,
@@ -291,11 +293,11 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
         problem, remedy = (
             (
-                "expected the numbers of the model's outputs, from 0",
-                "Give their names in the outputs' order with --classes=A,B,C",
+                "but expected the indices of the model's outputs, from 0",
+                "List the labels in the order of the model's outputs, --classes=A,B,C",
             )
             if classes is None
-            else ("which --classes does not name", f"It names: {listed(classes)}")
+            else ("which is not in --classes", f"It has: {listed(classes)}")
         )
         raise InvalidInput(
             f"{source.name}: column {column!r} (label) holds {listed(odd, SHOWN)}, {problem}",
@@ -313,18 +315,18 @@ def check_classes(label: Array, count: int, classes: Sequence[str] | None, name:
         raise InvalidInput(
             f"--classes names {len(classes)} classes, but the model returns scores of {count}",
             option="classes",
-            remedy="Name all, in the order of the outputs",
+            remedy="Name all classes, in the order of the outputs",
         )
     beyond = sorted(set(label[label >= count].tolist()))
     if beyond:
         raise InvalidInput(
-            f"{path}: the label {name!r} holds {listed(beyond, SHOWN)}, but the model has {count} classes, so expected "
-            f"0 to {count - 1}",
+            f"{path}: the label {name!r} holds {listed(beyond, SHOWN)}, but the model has {count} classes, 0 to "
+            f"{count - 1}",
             source=path,
             option="classes",
             column=str(name),
             row=int(np.flatnonzero(label >= count)[0]),
-            remedy="If classes are numbered from 1, or otherwise, name them with --classes",
+            remedy="If the classes have other numbers or names, list them with --classes",
         )
 
 
@@ -343,7 +345,7 @@ def classes_of(
             source=source.name,
             option="classes",
             column=column,
-            remedy="Name the model's own classes, in the order of its outputs, with --classes",
+            remedy="List the model's classes, in the order of its outputs, with --classes",
         )
     return label, tuple(classes or map(str, range(count)))
 
@@ -359,8 +361,10 @@ def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, 
             source=source.name,
             option="sensitive",
             column=column,
-            remedy="Compare one level with the rest, "
-            f"{advised('sensitive', f'{column}={levels[0]}')}, or code it in two levels",
+            remedy=(
+                f"Compare one level with the rest, {advised('sensitive', f'{column}={levels[0]}')}, or merge its "
+                "levels into two"
+            ),
         )
     first, second = levels
     return (codes, (first, second)) if attribute.level is None else (1 - codes, (second, first))
@@ -425,8 +429,11 @@ def units(features: Array, names: Sequence[str], standardize: options.Standardiz
                 "alike",
                 option="standardize",
                 column=names[off[0]],
-                remedy="Choose: --standardize=continuous measures columns of more than two values in standard "
-                "deviations (the model still sees the columns as they are); --standardize=none keeps their units",
+                remedy=(
+                    "Choose --standardize=continuous, which measures columns of more than two values in standard "
+                    "deviations (the model still sees the original values), or --standardize=none, which keeps "
+                    "their units"
+                ),
             )
     shift, scale = np.zeros(d), np.ones(d)
     if standardize != "continuous":

@@ -62,8 +62,8 @@ class Brief:
 
 
 INDEPENDENT_ROWS = (
-    "Check that the model was not made from these rows, and that each row is another person: the audit assumes both "
-    "and cannot see it."
+    "Check that the model was not trained on these rows, and that each row is a different person. The audit assumes "
+    "both and cannot check them."
 )
 """What the reader of a :class:`Brief` must check in rows of people."""
 

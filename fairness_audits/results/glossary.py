@@ -6,26 +6,44 @@ from html import escape
 from markupsafe import Markup
 
 TERMS = {
-    "adjusted p": "A p-value made larger because several questions were asked: the chance of at least one false alarm.",
-    "p-value": "How often chance alone would make a difference as large as this, if in truth there were none.",
-    "interval": "The range of values that the data do not contradict; it misses the truth as often as its level says.",
-    "noise floor": "How much of the same appears between groups that are alike, because people were dealt at random.",
-    "flipset": "The people who are decided otherwise than their counterparts.",
-    "counterpart": "The point or person of the other group that stands where this person stands in their own group.",
-    "standard deviation": "The usual distance of a value from the average of all people.",
-    "transparency report": "In which features the people who flip differ from their counterparts.",
-    "Kolmogorov-Smirnov distance": "The largest difference of two distributions: 0 if they are alike, 1 if apart.",
-    "balanced accuracy": "The share of right decisions, averaged over the true classes; guessing has one half of two.",
-    "null hypothesis": "What a test assumes until the data speak against it.",
-    "AUC": "The chance that the score of a positive person is above that of a negative one; guessing has one half.",
-    "true positive rate": "The share of truly positive people who are decided positively.",
-    "false positive rate": "The share of truly negative people who are decided positively.",
-    "selection rate": "The share of people who are decided positively.",
-    "permutation": "Dealing people into groups at random, to see which differences chance makes.",
-    "bootstrap": "Drawing people again from those that there are, to see how much a number depends on who they are.",
-    "decision boundary": "Where the model changes its decision.",
-    "loss ratio": "How many times larger the model's error is after permitted changes of a person.",
-    "fair metric": "The rule that says which people are alike for this decision.",
+    "adjusted p": (
+        "A p-value that is corrected for the number of tests. At level 0.05, the chance of any false rejection is "
+        "at most 5 %."
+    ),
+    "p-value": "The probability of a difference at least this large if there were no true difference.",
+    "interval": (
+        "The range of values that are consistent with the data. A 95 % interval misses the true value in 5 % of "
+        "samples."
+    ),
+    "noise floor": "The result for groups that are alike because people were assigned to them at random.",
+    "flipset": "The people whose decision differs from that of their counterparts.",
+    "counterpart": (
+        "The point or person of the other group that corresponds to this person: it holds the same place in its own "
+        "group."
+    ),
+    "standard deviation": "The typical distance of a value from the average of all people.",
+    "transparency report": "The list of features in which people who flip differ from their counterparts.",
+    "Kolmogorov-Smirnov distance": (
+        "The largest difference between two distribution functions: 0 for equal distributions, 1 for distributions "
+        "without overlap."
+    ),
+    "balanced accuracy": (
+        "The share of correct decisions, averaged over the true classes. Guessing between two classes scores one half."
+    ),
+    "null hypothesis": "The statement that a test assumes until the data contradict it.",
+    "AUC": (
+        "The probability that a random positive has a higher score than a random negative. Guessing scores one half."
+    ),
+    "true positive rate": "The share of positives (true class 1) who get a positive decision.",
+    "false positive rate": "The share of negatives (true class 0) who get a positive decision.",
+    "selection rate": "The share of people who get a positive decision.",
+    "permutation": "Random reassignment of people to groups, which shows the differences that arise by chance.",
+    "bootstrap": (
+        "Resampling of the people with replacement, which shows how much a number varies from sample to sample."
+    ),
+    "decision boundary": "The set of points where the model's decision changes.",
+    "loss ratio": "The model's loss on a comparable individual, divided by its loss on the person.",
+    "fair metric": "The distance that defines which people are alike for this decision.",
 }
 """The meaning of each term, by the form that sentences use."""
 PATTERN = re.compile(

@@ -322,11 +322,11 @@ class DuckTable:
             return self._connection.execute(statement)
         except duckdb.OutOfMemoryException as error:
             raise InvalidInput(
-                f"{self.name} needs more memory than is allowed ({said(error)})",
+                f"{self.name} needs more memory than the limit ({said(error)})",
                 source=self.name,
                 option="memory",
-                remedy="Allow more, or count fewer distinct scores with bins or a threshold",
+                remedy="Raise the limit, or count fewer distinct scores with bins or a threshold",
             ) from error
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
             problem = f"{self.name} cannot be read ({said(error)})"
-            raise InvalidInput(problem, source=self.name, remedy="Correct the file or write it again") from error
+            raise InvalidInput(problem, source=self.name, remedy="Correct the file or save it again") from error

@@ -27,7 +27,10 @@ class Part:
             return f"CAST({found.raw} AS STRING)"
         if found.number is None:
             raise InvalidInput(
-                f"Column {self.column!r} holds no numbers", option="group", column=self.column, remedy="Cut numbers"
+                f"Column {self.column!r} holds no numbers",
+                option="group",
+                column=self.column,
+                remedy=("Cut a column of numbers"),
             )
         names = [dialect.text(f"{self.column} {sign} {self.at:g}") for sign in (self.relation, OPPOSITE[self.relation])]
         return (
@@ -85,6 +88,6 @@ def _part(text: str, columns: Sequence[str]) -> Part:
     if at is None:
         raise InvalidInput(
             f"--group={text!r} cuts column {column!r} at {value!r}", option="group", column=column,
-            remedy="Cut it at a number",
+            remedy="Use a number",
         )  # fmt: skip
     return Part(column, relation, at)

@@ -48,11 +48,11 @@ def label_classes(
             return {value: code for value, code in found.items() if code is not None}
         if len(held := in_order(map(level_name, values))) == 2:
             raise InvalidInput(
-                f"{table.name}: column {column!r} (label) holds {listed(held)}, not 0 and 1",
+                f"{table.name}: column {column!r} (label) holds {listed(held)} instead of 0 and 1",
                 source=table.name,
                 option="positive",
                 column=column,
-                remedy=f"Say which of them counts as 1, {advised('positive', held[1])} for example",
+                remedy=f"Name the value that counts as 1, such as {advised('positive', held[1])}",
             )
         raise _not_two(table, column, values, strange)
     names = {value: level_name(value) for value in values}
@@ -76,13 +76,13 @@ def prediction_classes(
     places = table.places(Faulty(column, "value", value=odd))
     at = where(places, values[odd], sum(values.values()), values=False)
     raise InvalidInput(
-        f"{table.name}: column {column!r} (prediction) holds {_shown(values)}: expected 0 and 1, or the label's own "
-        f"values; {str(odd)!r} is in {at}",
+        f"{table.name}: column {column!r} (prediction) holds {_shown(values)}: expected 0 and 1, or the values of "
+        f"the label; {str(odd)!r} is in {at}",
         source=table.name,
         option="prediction",
         column=column,
         row=first_row(places),
-        remedy="If these are scores, name the column as score and give a threshold",
+        remedy="If these are scores, pass the column as score, with a threshold",
     )
 
 
@@ -98,21 +98,23 @@ def group_names(
     if len(set(names.values())) == 1:
         only, count = next(iter(names.values())), sum(values.values())
         raise InvalidInput(
-            f"{table.name}: column {column!r} ({role}) is {only!r} in all {count:,} rows. There is nothing to compare "
-            "it with",
+            f"{table.name}: column {column!r} ({role}) is {only!r} in all {count:,} rows. There is no other group to "
+            "compare with",
             source=table.name,
             option=option_of(role),
             column=column,
         )
     if len(set(names.values())) > MOST_GROUPS:
         raise InvalidInput(
-            f"{table.name}: column {column!r} ({role}) has {len(values):,} values, {_shown(values)}: expected at most "
-            f"{MOST_GROUPS} groups",
+            f"{table.name}: column {column!r} ({role}) has {len(values):,} values ({_shown(values)}), but at most "
+            f"{MOST_GROUPS} groups can be compared",
             source=table.name,
             option=option_of(role),
             column=column,
-            remedy="Group a number into ranges first, or compare one value with all the others, "
-            f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}",
+            remedy=(
+                "Cut numbers into ranges, or compare one value with all others, "
+                f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}"
+            ),
         )
     return names
 
@@ -173,13 +175,13 @@ def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: lis
     places = table.places(Faulty(column, "value", value=strange[0]))
     at = where(places, values[strange[0]], sum(values.values()), values=False)
     return InvalidInput(
-        f"{table.name}: column {column!r} (label) must have two classes, 0 and 1, found {len(values):,} values, "
-        f"{_shown(values)}; {str(strange[0])!r} is in {at}",
+        f"{table.name}: column {column!r} (label) must have the two classes 0 and 1, but has {len(values):,} values "
+        f"({_shown(values)}); {str(strange[0])!r} is in {at}",
         source=table.name,
         option="label",
         column=column,
         row=first_row(places),
-        remedy="Keep the rows of two classes, or code the label as 0 and 1",
+        remedy="Keep only rows of two classes, or recode the label as 0 and 1",
     )
 
 
@@ -206,11 +208,11 @@ def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
     if twice := sorted({column for column in named if named.count(column) > 1}):
         roles = [role for role, column in columns.items() if column in twice]
         raise InvalidInput(
-            f"column {twice[0]!r} is given as {' and as '.join(roles)}",
+            f"column {twice[0]!r} is both {' and '.join(roles)}",
             source=table.name,
             option=option_in(roles[-1]),
             column=twice[0],
-            remedy="Give it as one of them only",
+            remedy="Drop one of them",
         )
 
 
@@ -225,7 +227,7 @@ def check_present(table: Placed, column: str, role: str, values: Mapping[Any, in
             option=option_of(role),
             column=column,
             row=first_row(places),
-            remedy="Fill in these values or remove the rows",
+            remedy="Fill in these values or remove these rows",
         )
 
 
@@ -233,11 +235,11 @@ def check_scores(table: Placed, score: Score, role: str, faults: Mapping[Fault, 
     """Raise InvalidInput if rows have invalid scores; ``faults`` holds the number of rows with each fault."""
     bounded = math.isfinite(score.low) or math.isfinite(score.high)
     problems: Mapping[Fault, tuple[str, str]] = {
-        "missing": ("is missing", "Fill in these values or remove the rows"),
+        "missing": ("is missing", "Fill in these values or remove these rows"),
         "text": ("is not a number", "Write numbers with a decimal point, or name another column"),
         "outside": (
             f"is outside [{score.low:g}, {score.high:g}]" if bounded else "is infinite",
-            "Doubles do not tell such whole numbers apart: subtract one of them from all"
+            "Whole numbers this large are rounded in double precision. Subtract a constant from all of them"
             if score.high == DISTINGUISHED
             else "Correct these rows",
         ),
@@ -288,7 +290,7 @@ def cells_of(table: Table, request: Request, found: Sequence[Sequence[Any]]) -> 
         raise InvalidInput(
             f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}",
             source=table.name,
-            remedy="Count scores in bins, use a threshold, or read the rows themselves; group a number into ranges",
+            remedy="Count scores in bins, use a threshold, or cut numeric groups into ranges",
         )
     if isinstance(request.outcome, Bins):
         rows = ((*row[:3], tuple(row[3:-3]), *row[-3:]) for row in found)

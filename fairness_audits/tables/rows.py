@@ -198,11 +198,13 @@ def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.D
         raise InvalidInput(f"{table.name} has no rows. An audit needs rows of data", source=table.name)
     if rows * len(columns) > values:
         raise InvalidInput(
-            f"{table.name}: {rows:,} rows of {len(columns)} columns are {rows * len(columns):,} values, more than the "
-            f"{values:,} that may be fetched into memory",
+            f"{table.name}: {rows:,} rows of {len(columns)} columns are {rows * len(columns):,} values, more than "
+            f"the {values:,} that fit the limit for memory",
             source=table.name,
-            remedy="Metrics of counts need no rows: give predictions, a threshold or bins; otherwise audit a random "
-            "sample, or allow more",
+            remedy=(
+                "Use predictions, a threshold or bins, whose metrics need only counts. Otherwise audit a random "
+                "sample, or raise the limit"
+            ),
         )
     return pd.DataFrame(table.arrays(columns))
 
@@ -299,8 +301,8 @@ def _clustered(table: Table, column: str, found: pd.Series, group: str, codes_of
     if (torn := np.unique(codes[group_of[codes] != codes_of_groups])).size:
         raise InvalidInput(
             f"{table.name}: {torn.size:,} values of column {column!r} (cluster) have rows in more than one group of "
-            f"{group!r}, the first being {str(names[torn[0]])!r}. The rows of a cluster are permuted together, so they "
-            "must all be of one group",
+            f"{group!r}, such as {str(names[torn[0]])!r}. The rows of a cluster are permuted together, so they must "
+            "belong to one group",
             source=table.name,
             option="cluster",
             column=column,

@@ -38,18 +38,18 @@ def local_files(source: str | Path | Sequence[str | Path]) -> Files:
     name = listed([str(one) for one in sources], 3)
     paths = [path for one in sources for path in _expanded(str(one))]
     if not paths:
-        remedy = "Give the path of a CSV or Parquet file, or a glob in quotes"
+        remedy = "Pass the path of a CSV or Parquet file, or a glob in quotes"
         raise InvalidInput(f"there is no file {name}", source=name, remedy=remedy)
     if strange := [path for path in paths if _kind(path) is None]:
         raise InvalidInput(
             f"expected files ending in {', '.join((*CSV, *PARQUET))}, found {listed(strange, 3)}",
             source=strange[0],
-            remedy="Save the rows as one of these",
+            remedy="Save the rows in one of these formats",
         )
     kind, *others = {kind for path in paths if (kind := _kind(path))}
     if others:
-        problem = f"expected files of one kind, found {listed(paths, 3)}"
-        raise InvalidInput(problem, source=name, remedy="Audit CSV and Parquet apart")
+        problem = f"expected either CSV or Parquet files, found both: {listed(paths, 3)}"
+        raise InvalidInput(problem, source=name, remedy="Convert them to one format")
     return Files(name, tuple(paths), kind)
 
 
@@ -111,7 +111,7 @@ def parquet_header(files: Files) -> tuple[str, ...]:
         lowered = [name.lower() for name in names]
         if len(headers) > 1 and len(set(lowered)) < len(names):
             alike = [name for name in names if lowered.count(name.lower()) > 1]
-            problem = f"{path}: the columns {listed(alike)} differ in case alone"
+            problem = f"{path}: the names of the columns {listed(alike)} differ only in case"
             raise InvalidInput(problem, source=path, column=alike[0], remedy="Rename them")
     return headers[0]
 
@@ -133,7 +133,7 @@ def _schema(path: str) -> tuple[str, ...]:
         return tuple(read_schema(path).names)
     except (ArrowException, OSError) as error:
         problem = f"{path} cannot be read ({reason(error)})"
-        raise InvalidInput(problem, source=path, remedy="Correct the file or write it again") from error
+        raise InvalidInput(problem, source=path, remedy="Correct the file or save it again") from error
 
 
 def csv_layout(path: str | Path, separator: str | None = None) -> Layout:
@@ -151,7 +151,7 @@ def csv_layout(path: str | Path, separator: str | None = None) -> Layout:
         raise InvalidInput(problem, source=path, remedy="Save it as UTF-8") from error
     except (gzip.BadGzipFile, EOFError) as error:
         problem = f"{path} cannot be read ({reason(error)})"
-        raise InvalidInput(problem, source=path, remedy="Write the file again") from error
+        raise InvalidInput(problem, source=path, remedy="Save the file again") from error
     return layout_of(sample, str(path), separator)
 
 
@@ -163,7 +163,9 @@ def layout_of(sample: str, path: str, separator: str | None = None) -> Layout:
     mark = separated_by(sample, path) if separator is None else SEPARATORS[separator]
     names = next(csv.reader(io.StringIO(sample, newline=""), delimiter=mark), [])
     if not names:
-        raise InvalidInput(f"{path} is empty", source=path, remedy="Write a line of column names and rows below it")
+        raise InvalidInput(
+            f"{path} is empty", source=path, remedy=("A file needs a line of column names, and rows below it")
+        )
     if nameless := [position for position, name in enumerate(names) if not name.strip()]:
         raise InvalidInput(
             f"{path}: column {nameless[0]} (counted from 0) has no name",
@@ -188,8 +190,8 @@ def separated_by(sample: str, path: str) -> str:
     possible = [mark for mark, found in widths.items() if found and found[0] > 1 and set(found) == {found[0]}]
     if len(possible) > 1:
         names = [name for name, mark in SEPARATORS.items() if mark in possible]
-        problem = f"{path} can be read with columns separated by {listed(names)}"
-        raise InvalidInput(problem, source=path, option="separator", remedy="Say which with --separator")
+        problem = f"the separator of {path} can be any of {listed(names)}"
+        raise InvalidInput(problem, source=path, option="separator", remedy="Name it with --separator")
     if possible:
         return possible[0]
     first = {mark: found[0] for mark, found in widths.items() if found}

@@ -235,8 +235,8 @@ class SparkTable:
         if repeated:
             if len(plain.inputFiles()) > 1:
                 raise InvalidInput(
-                    f"{self.name}: more than one column is called {repeated[0]['name']}, which Spark reads in a single "
-                    "file only",
+                    f"{self.name} has several columns named {repeated[0]['name']}, which Spark can only read from a "
+                    "single file",
                     source=self.name,
                     column=repeated[0]["name"],
                     remedy="Rename them",
@@ -286,4 +286,4 @@ class SparkTable:
             return work()
         except (PySparkException, Py4JError) as error:
             problem = f"{self.name} cannot be read ({_message_of(error)})"
-            raise InvalidInput(problem, source=self.name, remedy="Correct the source or write it again") from error
+            raise InvalidInput(problem, source=self.name, remedy="Correct the source or save it again") from error

@@ -73,16 +73,16 @@ def reading(
     if prediction is not None:
         if threshold is not None or bins is not None:
             raise InvalidInput(
-                f"a threshold and bins are for scores, but {prediction!r} holds predictions",
+                f"a threshold and bins need scores, but {prediction!r} holds predictions",
                 option="bins" if threshold is None else "threshold",
                 column=prediction,
-                remedy="Leave them out",
+                remedy="Drop them",
             )
         return Decision(prediction)
     assert score is not None
     if threshold is not None and bins is not None:
         problem = "expected a threshold or bins, found both"
-        raise InvalidInput(problem, option="bins", remedy="Give a threshold for decisions, bins for cells of scores")
+        raise InvalidInput(problem, option="bins", remedy="Use a threshold for decisions, or bins for scores")
     low, high = bounds or (-math.inf, math.inf)
     if not low < high:
         problem = f"expected the scores' lower bound below the upper one, found {low:g} and {high:g}"

@@ -89,11 +89,10 @@ def _numbers(values: list[Any], known: np.ndarray, name: str, source: str) -> np
         large = {value for value in whole if abs(value) > EXACT}
         if len(set(map(float, large))) < len(large):
             raise InvalidInput(
-                f"{source}: column {name!r} holds whole numbers that no number of 64 bits tells apart, such as "
-                f"{max(large)}",
+                f"{source}: column {name!r} holds whole numbers that do not fit in 64 bits, such as {max(large)}",
                 source=source,
                 column=name,
-                remedy="Give them as text if they are names, else as floating-point numbers",
+                remedy="Store them as text if they are names, otherwise as floating-point numbers",
             )
         values = whole
     found = np.full(len(known), np.nan)

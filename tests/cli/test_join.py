@@ -103,7 +103,7 @@ def test_parts_of_different_audits_are_refused() -> None:
     first = part("0", f"{GIVEN} --part 1/2")
     for key, given in APART.items():
         other = part("1", f"{given} --part 2/2")
-        assert f"1.json and 0.json differ in {key}." in refused(first, other)
+        assert f"1.json and 0.json have different values of {key}." in refused(first, other)
 
 
 def test_parts_of_a_file_that_are_missing_or_double_are_refused() -> None:

@@ -225,7 +225,7 @@ def test_what_bins_hide_is_in_the_interval_and_in_the_p_value(
     monkeypatch.setattr(reading, "DISTINCT", N // 4)
     monkeypatch.setattr(reading, "BINS", bins)
     made = document(*asked)
-    assert any("may be off by" in caveat for caveat in made["caveats"])
+    assert any("counted in bins" in caveat for caveat in made["caveats"])
     for row, binned in zip(exact, made["results"], strict=True):
         assert "bins by rank" in binned["basis"]
         hidden = binned["hidden_by_bins"]
@@ -370,7 +370,7 @@ def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: i
     assert made.draws == draws
     assert compute.with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
     few = _asked("--correct", correction, "--draws", str(draws - 1))
-    with pytest.raises(ValueError, match=rf"--draws={draws - 1} cannot reject .* give at least --draws={draws}"):
+    with pytest.raises(ValueError, match=rf"--draws={draws - 1} is too small to reject .*use at least --draws={draws}"):
         compute.with_enough_draws(few, jobs)
     one_tail = _asked("--correct", correction, "--alternative", "two-sided", "--draws", str(draws // 2))
     if correction != "max-t":

@@ -177,32 +177,32 @@ SMOOTHED = "--group place --attack smoothing --attack-setting smoothing.samples=
 VERDICTS = f"""
 loss-ratio => {DIRECTIONS} --steps 200 --delta 1.1 => rejected =>
 loss-ratio => {DIRECTIONS} --model fair.pt => not rejected =>
-loss-ratio => {DIRECTIONS} --points 20 => inconclusive => Only 20 rows have a finite ratio, and the test needs 30.
-loss-ratio => {DIRECTIONS} --model certain.py:p => inconclusive => % of the audited rows have no finite ratio, more than
+loss-ratio => {DIRECTIONS} --points 20 => inconclusive => Only 20 rows have a finite ratio; the test needs at
+loss-ratio => {DIRECTIONS} --model certain.py:p => inconclusive => % of the audited rows have no finite ratio (lim
 loss-ratio => {DIRECTIONS} --model certain.py:p => inconclusive => The model's probability is exactly 0 or 1 in
-loss-ratio => {DIRECTIONS} --model reversed.pt => inconclusive => no better than the 0.5 of a model that always says
+loss-ratio => {DIRECTIONS} --model reversed.pt => inconclusive => no better than the 0.5 of a model with a constant
 loss-ratio => {DIRECTIONS} --model always.pt => inconclusive => The model's balanced accuracy is 0.500, no better
 permutation => --score p --group sex --metric mean_score => rejected =>
 permutation => {AUC} => not rejected =>
-permutation => {AUC} --label few15 => inconclusive => 1 of 1 tests are of a group with fewer than 20 units
+permutation => {AUC} --label few15 => inconclusive => In 1 of 1 tests, a group has
 permutation => {AUC} --label few0 => inconclusive => Nothing could be tested: group 'female' has no rows with label 1
 permutation => --prediction d --group sex --metric tpr,selection_rate --label few0 => inconclusive => 1 of 2 tests
-permutation => --score same --group sex --metric auc => inconclusive => The model says the same of everybody
-permutation => --prediction always --group sex --metric tpr,fpr => inconclusive => The model says the same of everybody
+permutation => --score same --group sex --metric auc => inconclusive => The model gives the same answer for every
+permutation => --prediction always --group sex --metric tpr,fpr => inconclusive => The model gives the same answer
 permutation => --prediction oracle --group sex --metric tpr => not rejected =>
 fliptest => {FLIP} => rejected =>
 fliptest => {FLIP} --source north --target south --group region --predict models.py:experienced => not rejected =>
-fliptest => => inconclusive => 0 deals of the noise floor cannot tell flips from noise at level 0.05: --null-draws=39
-fliptest => --null-draws 38 => inconclusive => 38 deals of the noise floor
+fliptest => => inconclusive => 0 random splits cannot tell flips from noise at level 0.05. Use --nu
+fliptest => --null-draws 38 => inconclusive => 38 random splits cannot tell
 fliptest => --map wgan --map-setting steps=30 => inconclusive => The map is poor: the Kolmog
-fliptest => {FLIP} --threshold 0 => inconclusive => The model decides alike about all people and counterparts
-fliptest => {FLIP} --label other => inconclusive => no better than the 0.5 of a model that always decides the same
+fliptest => {FLIP} --threshold 0 => inconclusive => The model makes the same decision about all people
+fliptest => {FLIP} --label other => inconclusive => no better than the 0.5 of a model with
 robustness => --group sex => rejected =>
 robustness => --group place => not rejected =>
 robustness => --group sex --label other => inconclusive => Only 7 % of the images are classified correctly
-robustness => --group sex --label rare --model nets.py:ball --attack fmn => inconclusive => , no more than
-robustness => --group sex --permutations 19 => inconclusive => 19 permutations cannot reject at level 0.01 in 1 comp
-robustness => {SMOOTHED}.sigma=50 => inconclusive => No group could be tested: too few distances, or all of them equal
+robustness => --group sex --label rare --model nets.py:ball --attack fmn => inconclusive => , no better than
+robustness => --group sex --permutations 19 => inconclusive => 19 permutations are too few to reject at level 0.01 in 1
+robustness => {SMOOTHED}.sigma=50 => inconclusive => No group could be tested, because there are too few dist
 robustness => --group sex --points 16 --min-group 2 --alpha 0.0001 => inconclusive => A group has only
 robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => inconclusive => carlini_wagner fa
 """
@@ -317,7 +317,7 @@ def test_a_limit_is_kept_at_its_number_and_a_quantity_that_is_nan_keeps_none(
 
 @pytest.mark.parametrize("name", DECISION)
 def test_the_page_of_each_audit_documents_its_limits_and_the_gate(name: str) -> None:
-    page = (ROOT / audits()[name].PAGE.split()[1]).read_text()
+    page = (ROOT / re.findall(r"docs/\S+\.md", audits()[name].PAGE)[0]).read_text()
     assert "| 4 | With `--gate`: inconclusive. |" in (ROOT / "docs/guide/command_line.md").read_text()
     assert re.search(rf"`outcome`, its `reason`, `{DECISION[name]}`.* if inconclusive", page)
     assert "The outcome is *inconclusive*" in page

@@ -92,7 +92,7 @@ def test_a_budget_caps_every_distance() -> None:
     assert document["results"][0]["budget"] == 0.1
     means = [points["distance_exact"][who].clip(upper=0.1).mean() for who in (women, ~women)]
     less, words = 100 * (1 - means[0] / means[1]), "their distances up to T = 0.1 are"
-    said = f"{words} {less:.0f} % smaller than those of the others, {means[0]:.3g} on average (sigma"
+    said = f"{words} {less:.0f} % smaller than those of all other images, {means[0]:.3g} on average (sigma"
     assert said in document["verdict"]["sentence"]
 
 
@@ -167,7 +167,7 @@ def test_without_labels_the_prediction_stands_for_them() -> None:
     assert "audit_label" not in points
     both = [level(document, "sex", "female", denominator) for denominator in ("correct", "paper")]
     assert both[0] == both[1] | {"denominator": "correct"}
-    assert any("the model's own prediction is taken for the true class" in text for text in document["caveats"])
+    assert any("the model's own predictions are used as the true classes" in text for text in document["caveats"])
 
 
 def test_points_keep_the_shares_of_classes_and_groups_and_are_nested() -> None:
@@ -225,7 +225,7 @@ def test_a_photograph_is_turned_as_its_exif_says() -> None:
         stored.save(file, exif=exif)
     document, turned = measured()
     np.testing.assert_array_equal(turned["distance_exact"], plain["distance_exact"])
-    assert any("100 images were turned" in text for text in document["caveats"])
+    assert any("100 images were rotated" in text for text in document["caveats"])
 
 
 def test_portrait_and_landscape_that_are_stored_alike_have_one_size() -> None:
@@ -454,7 +454,7 @@ def test_a_run_that_was_stopped_continues_and_ends_as_if_it_had_not_been(monkeyp
     status, out, err = robustness(*given, "stopped.json", *keeping)
     assert (status, out) == (130, "")
     # All of fmn, and two parts of 16 of deepfool.
-    assert err.startswith("144 distances are kept in kept.npz: the same command continues there\n")
+    assert err.startswith("144 distances are saved in kept.npz; the same command continues from there\n")
     assert not Path("stopped.json").exists()
 
     attacked.clear()
@@ -495,7 +495,7 @@ def test_kept_distances_of_something_else_are_not_taken(arguments: tuple[str, ..
     status, _, err = robustness(*keeping, *arguments)
     assert Path("kept.npz").read_bytes() == kept
     assert status == (0 if other is None else 2)
-    assert err == "" if other is None else f"--checkpoint=kept.npz was made with another {other}." in err
+    assert err == "" if other is None else f"--checkpoint=kept.npz was made with other values of {other}." in err
 
 
 def test_nothing_is_left_out_in_silence() -> None:
@@ -511,10 +511,10 @@ def test_nothing_is_left_out_in_silence() -> None:
     assert document["data"]["audited"] == len(points) == 117
     said = " ".join(document["caveats"])
     for words in (
-        "3 images were left out, being unreadable: a/000.png (damaged:",
-        "a/002.png (16 bits a pixel: write it with 8)",
+        "3 images could not be read and are excluded: a/000.png (damaged:",
+        "a/002.png (16 bits per pixel: save it with 8)",
         "b/001.png (neither PNG nor JPEG inside)",
-        "1 images have no place: they are in none of its groups",
+        "1 images have no value of place and belong to none of its groups",
     ):
         assert words in said, words
     rest = plain[~plain["audit_image"].isin(document["data"]["unreadable"])]
@@ -545,7 +545,7 @@ def test_a_group_that_is_farther_is_not_called_closer() -> None:
     rejected, said, facts = conclusion(found, 0.05, labelled=True)
     assert (rejected, facts["closer"], facts["farther"]) == (True, [], [{"partition": "g", "level": "a"}])
     assert "Images of g = a are farther from the decision boundary: their distances are 40 % larger" in said
-    assert "those classified wrongly counting as distance 0, sigma is not shown: it is +0.30" in said
+    assert "misclassified images counted as distance 0, sigma is not shown: it is +0.30" in said
     assert conclusion(found, 0.001, labelled=True)[0] is False
     for level in correct:
         level |= {"sigma_p_adjusted": None, "sigma": None}

@@ -34,15 +34,15 @@ from fairness_audits.tables.rows import grouped, outcomes
 from fairness_audits.values import Array
 
 CAVEATS = """
-same_rows: The tests are about the same rows under both versions, which neither version was made from.
+same_rows: The tests compare both versions on the same rows. These rows were not used to build either version.
 independent_rows: Rows count as independent.
-gaps: A gap is the metric of the first group minus that of the second. Its change is tested by permutations of the rows'
-  changes between groups, or by the normal law for the AUC and precisions.
+gaps: A gap is the metric of the first group minus the metric of the second. Its change is tested by permuting the rows'
+  changes between groups.
 """
 LIMITS = """
-varied >= 1: Both versions say the same of everybody.
-small <= 0 unless rejected: {value} of {tests} tests are not exact and of a group with fewer than {least} rows, and hold
-  only in the limit of large groups.
+varied >= 1: Both versions give the same answer for everybody.
+small <= 0 unless rejected: {value} of {tests} tests are not exact, and have a group with fewer than {least} rows. These
+  tests are valid only for large groups.
 """
 NAMED, SHOWN, LEAST = 3, 40, 20
 SELECTED = {"precision": 1, "npv": 0}
@@ -88,7 +88,7 @@ def _metrics(settings: Settings) -> list[Rate | Mean | Auc]:
     for name in dict.fromkeys(settings.metric):
         metric = metric_named(name)
         if settings.label is None and metric.name not in WITHOUT_LABEL:
-            raise InvalidInput(f"Metric {name} needs the true class", option="label", remedy="Give it by --label")
+            raise InvalidInput(f"Metric {name} needs the true class", option="label", remedy="Pass --label")
         found.append(metric)
     return found
 
@@ -234,7 +234,7 @@ def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdic
     ]
     more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
     first, second = settings.versions
-    text = f"{len(found)} of {plural(len(known), 'change')} from {first} to {second} are shown"
+    text = f"{len(found)} of {plural(len(known), 'change')} from {first} to {second} are significant"
     text += f" at level {settings.alpha:g}: {'; '.join(told)}{more}." if told else f" at level {settings.alpha:g}."
     quantities = {
         "varied": int(any(one["varied"] for one in results)),

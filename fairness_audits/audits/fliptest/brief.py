@@ -20,30 +20,42 @@ def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
         else "The model does not see the group itself, so changing the group alone changes no decision."
     )
     return Brief(
-        asked=f"Are people of group {source} decided otherwise than their statistical counterparts in {target}? A "
-        f"counterpart stands among the people of {target} where the person stands among those of {source}.",
-        people=f"{n:,} people of {source} and {found['n_target']:,} of {target}. Check that they are people whom the "
-        "model is used on, and that the model was not made from them: the audit assumes both and cannot see it.",
-        found=f"{down:,} people ({percent(down / n)}) are not decided positively while their counterparts are; {up:,} "
-        f"({percent(up / n)}) the other way round. {group}",
+        asked=(
+            f"Do people of group {source} get other decisions than their statistical counterparts in {target}? A "
+            f"counterpart holds the same place among the people of {target} as the person among the people of "
+            f"{source}."
+        ),
+        people=(
+            f"{n:,} people of {source} and {found['n_target']:,} of {target}. Check that the model is used on such "
+            "people, and that it was not trained on them. The audit assumes both and cannot check them."
+        ),
+        found=(
+            f"{down:,} people ({percent(down / n)}) get no positive decision while their counterparts do; for {up:,} "
+            f"({percent(up / n)}) it is the other way round. {group}"
+        ),
         sure=certainty(
             verdict,
-            "More people flip than between groups that were dealt at random, by the map's doing or by chance.",
-            "As many people flip between groups that were dealt at random, so nothing is shown. This is no proof that "
-            "everybody is treated alike.",
+            "More people flip than between random groups, where flips come only from the map and from chance.",
+            "As many people flip between random groups, so no difference is shown. This is no proof that everybody "
+            "is treated alike.",
         )
         + _held(refits),
-        unsaid="That a decision is unjust: the features in which a person and the counterpart differ may justify it. "
-        f"What the decision about a person would be if they had lived as one of {target}: a counterpart is another "
-        "point, not another life. Whether a positive decision is good for people.",
+        unsaid=(
+            "Whether a decision is unjust: other features of the counterpart may justify the difference. What the "
+            f"decision would be if the person belonged to {target}: a counterpart is another point of the data, not "
+            "another life. Whether a positive decision is good for people."
+        ),
     )
 
 
 def _held(refits: Mapping[str, Any] | None) -> str:
     if refits is None:
-        return " The list of names rests on one fit, and another would name others: do not act on a single name."
+        return (
+            " The list of names comes from one fit of the map, and another fit would give another list. Do not act "
+            "on a single name."
+        )
     held, ever = (sum(refits[name].values()) for name in ("held", "ever"))
     return (
-        f" Names differ from fit to fit: {ever:,} people flip in at least one of {refits['maps']} fits, and {held:,} "
-        f"in {refits['needed']} or more. Only these names hold."
+        f" The list of names differs from fit to fit: {ever:,} people flip in at least one of {refits['maps']} fits, "
+        f"and {held:,} in at least {refits['needed']}. Only the latter are stable."
     )

@@ -308,7 +308,7 @@ def refitted(direction: Direction, space: Space, model: Decider, kind: Kind, opt
     own, others = space.to_map(direction.points), space.to_map(direction.target_points)
     most = REFITTED.get(kind.name)
     found = np.full((refits, len(own)), -1, dtype=np.int8)
-    with progress_bar(f"fitting {plural(refits, 'map')} to people drawn again ({kind.name})", refits) as step:
+    with progress_bar(f"fitting {plural(refits, 'map')} to resampled people ({kind.name})", refits) as step:
         for r, rng in enumerate(_rngs(options, "refits", direction.name, refits)):
             here, there = (rng.integers(len(side), size=min(len(side), most or len(side))) for side in (own, others))
             (image,), maps = kind.fit([(own[here], others[there])], [rng])
@@ -352,7 +352,7 @@ def _measured(
     """Compute the decisions about people and counterparts, and everything derived from them."""
     people = np.flatnonzero(np.isfinite(images).all(axis=1))
     if not len(people):
-        problem = f"the map has no finite image of any row of {direction.source.level}, so its fit failed"
+        problem = f"the map has no finite image for any row of {direction.source.level}, so its fit failed"
         raise InvalidInput(problem, option="map", remedy="Try --map=exact")
     points, found = (
         direction.points[people],

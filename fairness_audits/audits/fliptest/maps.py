@@ -105,7 +105,8 @@ def map_named(name: str, changes: Sequence[str]) -> Kind:
         key, equals, value = text.partition("=")
         if not equals or key not in hints:
             raise InvalidInput(
-                f"{advised('map-setting', text)}: expected KEY=VALUE with a setting of {name}{nearest(key, hints)}",
+                f"{advised('map-setting', text)}: expected KEY=VALUE, where KEY is a setting of "
+                f"{name}{nearest(key, hints)}",
                 option="map_setting",
                 remedy=f"It has: {', '.join(hints)}",
             )
@@ -126,16 +127,16 @@ def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
     settings = [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else list(changes)
     if name == "auto":
         if settings:
-            problem = f"{advised('map-setting', settings[0])} belongs to a map, but none is named"
-            raise InvalidInput(problem, option="map_setting", remedy=f"Name the map too, such as --map={SMOOTH}")
+            problem = f"{advised('map-setting', settings[0])} is a setting of a map, but no map is named"
+            raise InvalidInput(problem, option="map_setting", remedy=f"Also name the map, such as --map={SMOOTH}")
         left_out = (*((EXACT,) if pairs > MOST_PAIRS else ()), *(() if find_spec("torch") else NETWORKS))
         return [map_named(each, []) for each in AUTO if each not in left_out]
     if name == EXACT and pairs > MOST_PAIRS:
         raise InvalidInput(
-            f"--map=exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
-            "minute to fit",
+            f"--map=exact: {sizes[0]:,} by {sizes[1]:,} people exceed the limit of {MOST_PAIRS:,} pairs, which takes "
+            "a minute to fit",
             option="map",
-            remedy=f"Draw fewer people, --limit=20000, or use a smooth map, --map={SMOOTH}",
+            remedy=f"Use fewer people, --limit=20000, or a smooth map, --map={SMOOTH}",
         )
     return [map_named(name, settings)]
 

@@ -133,20 +133,23 @@ def sentence(found: Mapping[str, Any]) -> str:
     sets = (found["flipsets"][name] for name in FLIPSETS)
     positive, negative = (f"{one['size']:,} ({percent(one['share'])})" for one in sets)
     said = (
-        f"Of {n:,} people of group {source}, {positive} are in the positive flipset: decided positively, while their "
-        f"statistical counterparts in {target} are not. {negative} are in the negative one: not decided positively, "
-        f"while their counterparts are.{held_sentence(found['refits'])}"
+        f"Of {n:,} people of group {source}, {positive} are in the positive flipset: they get a positive decision "
+        f"and their statistical counterparts in {target} do not. {negative} are in the negative flipset: they get no "
+        f"positive decision and their counterparts do.{held_sentence(found['refits'])}"
     )
     if found["noise"] is None:
-        return f"{said} How many flips there are between groups that are alike was not measured."
+        return f"{said} The noise floor was not measured."
     floor = found["noise"]
-    many = f"between groups dealt at random the map finds {span(floor['either']['range'], fixed(0))} flips"
-    p = f"adjusted p {floor['p_either_adjusted']:.2g} for the number, {floor['p_net_adjusted']:.2g} for the net size"
-    least = f"; {floor['draws']} deals give none below {floor['least_p_adjusted']:.2g}"
+    many = f"between random groups, the map finds {span(floor['either']['range'], fixed(0))} flips"
+    p = (
+        f"adjusted p {floor['p_either_adjusted']:.2g} for the number of flips, {floor['p_net_adjusted']:.2g} for the "
+        "net number"
+    )
+    least = f"; the smallest possible with {floor['draws']} random splits is {floor['least_p_adjusted']:.2g}"
     if floor["beyond"] is None:
-        return f"{said} In {floor['draws']} deals, too few to tell whether that is noise, {many}{least}."
+        return f"{said} The {floor['draws']} random splits are too few to tell this from noise: {many}{least}."
     verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
-    return f"{said} That {verb} of the map and of chance: {many} ({p}{least})."
+    return f"{said} This {verb} from the map and from chance: {many} ({p}{least})."
 
 
 def held_sentence(refits: Mapping[str, Any] | None) -> str:
@@ -159,8 +162,8 @@ def held_sentence(refits: Mapping[str, Any] | None) -> str:
         return f"{sum(sets.values()):,} people ({sets['positive']:,} positive, {sets['negative']:,} negative)"
 
     return (
-        f" When the map is fitted again to people drawn with replacement, {counted(held)} flip in at least "
-        f"{refits['needed']} of {refits['maps']} maps, and {counted(ever)} in at least one."
+        f" In refits of the map to resampled people, {counted(held)} flip in at least {refits['needed']} of "
+        f"{refits['maps']} maps, and {counted(ever)} in at least one."
     )
 
 

@@ -63,7 +63,7 @@ class Decider:
         """Return a description of the scores."""
         of = "" if self.named is None else f" of class {self.named}"
         logits = ", from logits" if self.logits else ""
-        return f"{self.kind}{of}{logits}{' against the likeliest other' if self.likeliest else ''}"
+        return f"{self.kind}{of}{logits}{' minus the largest other score' if self.likeliest else ''}"
 
     def scores(self, frame: pd.DataFrame) -> Array:
         """Return the scores (n,) of counterparts, indexed by their people.
@@ -72,7 +72,7 @@ class Decider:
         """
         output = checked(self.raw, frame, "counterpart")
         if (output.shape[1] if output.ndim == 2 else 0) != self.columns:
-            problem = "the model returns another number of columns for counterparts"
+            problem = "the model returns a different number of columns for counterparts than for people"
             raise InvalidInput(problem, option="predict", remedy="Return the same number for all rows")
         return self.score_of(output)
 
@@ -97,10 +97,10 @@ class Decider:
         found = predicted(self.raw, frame, "counterpart")
         if strange := [name for name in names_in(found) if name not in self.classes]:
             raise InvalidInput(
-                f"the model's predict returns {listed(strange, SHOWN)} for counterparts, expected "
-                f"{listed(list(self.classes), SHOWN)} as for people",
+                f"the model's predict returns {listed(strange, SHOWN)} for counterparts, but "
+                f"{listed(list(self.classes), SHOWN)} for people",
                 option="predict",
-                remedy="Correct it, or threshold its scores, --threshold=T",
+                remedy="Correct the model, or cut its scores, --threshold=T",
             )
         return (placed(found, self.classes) == self.positive).astype(np.int64)
 
@@ -165,7 +165,7 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
         found = answered(raw, frame, "row")
         output = found.astype(np.float64)
     except ValueError as error:
-        check_complete(source, f"{error}. In {path}", f"If the model takes no missing values, {FILL}")
+        check_complete(source, f"{error}. In {path}", f"If the model cannot handle missing values, {FILL}")
         raise
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
     threshold, columns = options.threshold, output.shape[1] if output.ndim == 2 else 0
@@ -184,10 +184,10 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
             kind, threshold = SCORE, raw.cut if threshold is None else threshold
         if kind == SCORE and threshold is None and own is None:
             raise InvalidInput(
-                f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, neither decisions 0 and 1 "
-                "nor probabilities",
+                f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, which are neither "
+                "decisions (0 or 1) nor probabilities",
                 option="threshold",
-                remedy="Say from which number on the decision is positive, --threshold=T (0 for logits)",
+                remedy="Use --threshold=T: the decision is then positive if the number is at least T (0 for logits)",
             )
         cut = HALF if threshold is None and kind != SCORE else threshold
         made = Decider(raw, kind, cut, 0, positive, named)
@@ -234,7 +234,7 @@ def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mappi
     raise InvalidInput(
         f"the model's predict returns {listed(names, SHOWN)}, but {wanted}",
         option="predict" if itself else "classes",
-        remedy=f"{remedy}, or threshold its scores, --threshold=T",
+        remedy=f"{remedy}, or cut its scores, --threshold=T",
     )
 
 
@@ -260,7 +260,7 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
     names = list(options.classes or map(level_name, raw.classes))
     if len(raw.classes) == 1:
         raise InvalidInput(
-            f"the model knows only the class {names[0]}, so it decides the same for everybody",
+            f"the model knows only the class {names[0]}, so its decision is the same for everybody",
             option="predict",
             remedy="Fit it on both classes",
         )
@@ -276,11 +276,13 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
         raise InvalidInput(
             f"the model has the classes {listed(names, SHOWN)}",
             option="positive",
-            remedy="Say with --positive which of them is the positive decision, against the rest",
+            remedy="Name the positive decision with --positive",
         )
     if options.positive is not None and options.label is None:
         raise InvalidInput(
-            "--positive is about the true label", option="positive", remedy="Give --label, or leave it out"
+            "--positive is a value of the true label, but there is no --label",
+            option="positive",
+            remedy=("Pass --label, or drop --positive"),
         )
     return 1, names[1] if len(names) == 2 else None
 

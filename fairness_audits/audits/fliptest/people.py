@@ -80,7 +80,7 @@ def read_groups(data: Source, options: Settings) -> Groups:
         remedy = (
             f"Name another group, {advised('target', other)}"
             if other is not None
-            else "There is nobody to compare with"
+            else "There is no other group to compare with"
         )
         raise InvalidInput(
             f"{path}: --source and --target are both {source}",
@@ -110,7 +110,7 @@ def read_groups(data: Source, options: Settings) -> Groups:
                 source=path,
                 option=option_in(option),
                 column=options.group,
-                remedy="A map needs enough rows to find counterparts among: give more rows, or a larger group",
+                remedy="A map needs enough rows to fit. Use more rows, or a larger group",
             )
         ids = None if options.id is None else table[options.id].to_numpy()[chosen]
         known = None if label_levels is None else label[chosen]
@@ -119,12 +119,13 @@ def read_groups(data: Source, options: Settings) -> Groups:
         ids = table.loc[[*found[0].rows, *found[1].rows], options.id].astype(str).sort_index()
         if repeated := sorted(set(ids[ids.duplicated()])):
             raise InvalidInput(
-                f"{path}: expected one row for each {options.id!r} (--id), found several for {listed(repeated, SHOWN)}",
+                f"{path}: expected distinct values in {options.id!r} (--id), found repeated values "
+                f"{listed(repeated, SHOWN)}",
                 source=path,
                 option="id",
                 column=options.id,
                 row=int(ids.index[ids.duplicated()][0]),
-                remedy="Name a column that tells the rows apart, or keep one row of each",
+                remedy="Name a column with distinct values, or keep one row for each value",
             )
     if options.limit is not None:
         left_out["beyond the limit"] = limited
@@ -161,8 +162,8 @@ def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[
     label = np.full(len(data.table), -1)
     if options.label is None:
         if options.given_label is not None:
-            problem = "--given-label is about the true label"
-            raise InvalidInput(problem, option="given_label", remedy="Give --label, or leave it out")
+            problem = "--given-label is a value of the true label, but there is no --label"
+            raise InvalidInput(problem, option="given_label", remedy="Pass --label, or drop --given-label")
         return label, None
     some = replace(data, table=data.table[rows])
     column = some.table[options.label]
@@ -206,14 +207,18 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
             levels = sorted(Values.of(source, name, "feature", known).distinct, key=place_of)
             levels += [np.nan] * (len(known) < len(frame))
             if len(levels) > MOST_LEVELS:
-                other = "make its texts numbers if they are" if numbers_as_text(known) else "else group its values"
+                other = (
+                    "if its texts are numbers, convert them"
+                    if numbers_as_text(known)
+                    else ("otherwise merge some of its values")
+                )
                 raise InvalidInput(
                     f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
                     "category",
                     source=path,
                     option="drop",
                     column=name,
-                    remedy=f"If it is a name or an identifier leave it out, {advised('drop', name)}; {other}",
+                    remedy=f"If it is a name or an identifier, exclude it, {advised('drop', name)}; {other}",
                 )
             inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
             continue
@@ -236,10 +241,9 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
     moving = moving[np.argsort(np.array(still.labels)[moving], kind="stable")]  # nor on the column order
     if not len(moving):
         raise InvalidInput(
-            f"{path}: every feature is the same in all rows of {groups.source.level} and in all rows of "
-            f"{groups.target.level}",
+            f"{path}: every feature is constant in {groups.source.level} and in {groups.target.level}",
             source=path,
             option="features",
-            remedy="A map needs features that vary: choose others with --features",
+            remedy="A map needs features that vary. Choose others with --features",
         )
     return replace(still, moving=moving)

@@ -45,64 +45,63 @@ from fairness_audits.transport.quality import WORST_HEALTHY_KS
 SHOWN_LINES = 5
 SHOWN_KS = 5
 LINES = (
-    "Mean of person minus counterpart, in the feature's own unit or in shares of a category, and of its sign with its "
-    "rank. Lines are ordered by the shift in standard deviations. "
-    f"{NOISE.capitalize()}: the interval covers 0, or there is none. A shift that stands out may be the whole "
-    "group's."
+    "The mean of person minus counterpart, in the feature's own unit or in shares of a category, and the mean of "
+    f"its sign with its rank. Lines are ordered by the shift in standard deviations. {NOISE.capitalize()}: the "
+    "interval covers 0, or there is no interval. A shift that stands out may be a shift of the whole group."
 )
 """Legend of a line in a transparency report."""
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
-  is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
-unseen <= 0: Differences in {{columns}} are lost in the rounding of the costs beside columns of much larger scale, so
-  counterparts are arbitrary there: measure all columns in standard deviations, --standardize continuous, or leave
-  out the large ones, --drop.
-held_out <= 1: No map is sound beyond the people whom it was fitted on: the best of {{tried}} has a Kolmogorov-Smirnov
-  distance of {{held[ks]:.2f}} on others, and {{held[limit]:.2f}} is the most that is trusted.
-without_image <= 10: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
-decisions >= 2: The model decides alike about all people and counterparts, so nobody can flip.
-noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}:
-  --null-draws={{enough}} can.
-balanced_accuracy > 0.5: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model
-  that always decides the same.
+  is {{value:.2f}} in {{where}} (limit: {{limit:g}}).
+unseen <= 0: The costs of {{columns}} are lost in rounding, because other columns have a much larger scale, so
+  counterparts are arbitrary in {{columns}}. Measure all columns in standard deviations with --standardize=continuous,
+  or exclude the large columns with --drop.
+held_out <= 1: No map is good enough for people outside its fit: the best of {{tried}} has a Kolmogorov-Smirnov distance
+  of {{held[ks]:.2f}} on held-out people (limit: {{held[limit]:.2f}}).
+without_image <= 10: {{value:.0f}} % of the people have no finite image (limit: {{limit:.0f}} %).
+decisions >= 2: The model makes the same decision about all people and counterparts, so nobody can flip.
+noise_floor <= 1: {{draws}} random splits cannot tell flips from noise at level {{alpha:g}}. Use
+  --null-draws={{enough}}.
+balanced_accuracy > 0.5: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model with
+  a constant decision.
 """
 COUNT = fixed(0)
 FIGURES = "fairness_audits.audits.fliptest.figures"
 Entry = Mapping[str, Any]
 # Conditions and texts of the caveats.
 CAVEATS = """
-flips_are_to_be_read: A flip is not yet discrimination: the features in which a flipset differs from its counterparts
-  may justify the difference, or be what is unjust about it. FlipTest says who to look at, and where.
-poor_map: The map {where} is poor: counterparts are not distributed as {target} are, by the Kolmogorov-Smirnov distance
-  of {named}; {most:g} is the most that is trusted. Flips may come from that. Try another map, or other settings of this
-  one (--map-setting).
-no_image: {missing:,} people of {source} have no finite image and are left out.
+flips_are_to_be_read: A flip is not yet discrimination. The features in which a flipset differs from its counterparts
+  may justify the difference, or may be what is unjust about it. FlipTest shows whom to look at, and in which features.
+poor_map: The map {where} is poor: counterparts are not distributed like {target}, by the Kolmogorov-Smirnov distance of
+  {named} (limit: {most:g}). Flips may come from this. Try another map, or other settings of this map (--map-setting).
+no_image: {missing:,} people of {source} have no finite image and are excluded.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
-exact_map: The map is exact for these rows alone: it pairs everybody with people of the file, so it finds more flips
-  than a smooth map does, more of them by chance.
-missing_values: Values are missing in {missing}, and the model is asked with them missing. A distance has no value
-  there: for the map a missing number is at the mean of both groups, and that it is missing is a feature of its own.
-unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
-  the model's direct use of it.
-numbers_as_text: Column {column!r} is text, and so a category, but {numbers} look like numbers. Make it a column of
-  numbers; or, if its values are codes, name it by --categorical.
-unread_label: The label holds {values}, not 0 and 1, so the accuracy is not known: --positive=VALUE says which counts
-  as 1.
-no_noise_floor: The intervals take the map as given. --null-draws={draws} shows how many flips the map makes by itself;
-  it fits {draws} more maps.
-no_refits: One fit of a map names nobody reliably: another has other counterparts. --refits=10 says whose flips hold; it
-  fits 10 more maps.
+exact_map: The map is exact, but only for these rows. It pairs everybody with people of the file, so it finds more flips
+  than a smooth map, more of them by chance.
+missing_values: Values are missing in {missing}. The model receives the missing values. For the map, a missing number is
+  replaced by the mean of both groups, and an extra feature says that it is missing.
+unmoved_columns: Each group has a single value in {unmoved}. Counterparts keep the value of their own group, so flips
+  may come from the model's direct use of these columns.
+numbers_as_text: Column {column!r} is read as a category because it holds text, but {numbers} look like numbers. Convert
+  it to numbers, or name it in --categorical if its values are codes.
+unread_label: The label holds {values} instead of 0 and 1, so the accuracy is unknown. Use --positive=VALUE to say which
+  value counts as 1.
+no_noise_floor: The intervals ignore the noise of the map. --null-draws={draws} shows how many flips the map makes by
+  itself; it fits {draws} more maps.
+no_refits: Another fit of the map gives other counterparts, so one fit does not identify people reliably. --refits=10
+  shows whose flips are stable; it fits 10 more maps.
 blind: The model does not see a column that names the group, so changing the group alone changes no decision. FlipTest
-  still finds people, because other features go with the group: a counterpart in {target} has other values of these.
-attribute_alone: Changing {columns} alone, from {source} to {target}, changes the decision about {changed:,} of
-  {people:,} people: {positive:,} are no longer decided positively, {negative:,} now are. FlipTest's counterparts differ
-  in other features too.
-predict_decides: The model's own predict decides. It differs from {cut} in {count:,} of {rows:,} rows. Scores rank
-  people, and decide nothing; --threshold=T makes them decide.
-threshold_decides: --threshold={threshold:g} decides. The model's own predict decides otherwise about {count:,} of
-  {rows:,} rows; without --threshold it decides.
-read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
-  cuts elsewhere.
+  still finds people, because other features are related to the group: a counterpart in {target} has other values of
+  these features.
+attribute_alone: Changing only {columns} from {source} to {target} changes the decision about {changed:,} of {people:,}
+  people: {positive:,} lose a positive decision and {negative:,} gain one. FlipTest's counterparts also differ in other
+  features.
+predict_decides: The model's own predict makes the decisions. It differs from {cut} in {count:,} of {rows:,} rows.
+  Scores only rank people here; with --threshold=T they make the decisions.
+threshold_decides: --threshold={threshold:g} makes the decisions. They differ from the model's own predict in {count:,}
+  of {rows:,} rows. Without --threshold, predict makes the decisions.
+read_as_probabilities: All outputs lie between 0 and 1, so they were read as probabilities, with a threshold of 0.5. Use
+  --threshold for another one.
 """
 
 
@@ -233,22 +232,22 @@ def _sections(
 
 def _tested(facts: Mapping[str, Any], settings: Settings) -> Iterator[tuple[str, str]]:
     data, model, chosen = facts["data"], facts["model"], facts["map"]
-    yield "null", "the map finds no more flips between the groups than between groups that are dealt at random"
+    yield "null", "the map finds no more flips between the groups than between random groups"
     left_out = (f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
     yield "rows", ", without ".join([f"{data['rows']:,}", *left_out])
     cut = model["threshold"]
-    by = "decided by the model's own predict" if cut is None else f"positive from {cut:g} on"
+    by = "decisions by the model's own predict" if cut is None else f"positive if at least {cut:g}"
     yield "read as", f"{model['origin']}; {model['output']}, {by}"
     if facts["accuracy"] is not None:
         balanced = facts["balanced_accuracy"]
         yield "accuracy", f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
     elif settings.label is not None:
-        yield "accuracy", "unknown, since the label is not read as 0 and 1: --positive names its class 1"
+        yield "accuracy", "unknown, because the label is not 0 and 1; --positive names its class 1"
     tried = [
         f"{name} {'failed' if one['ks'] is None else format(one['ks'], '.3f')} (at most {one['limit']:.2f})"
         for name, one in chosen["held_out"].items()
     ]
-    held_out = f"; Kolmogorov-Smirnov distance on people held out: {listed(tried)}" if tried else ""
+    held_out = f"; Kolmogorov-Smirnov distance on held-out people: {listed(tried)}" if tried else ""
     yield "map", f"{chosen['name']}{held_out}"
 
 
@@ -267,37 +266,43 @@ def _counts(found: Entry, alpha: float) -> Iterator[Table]:
     for name, entry, key in [*entries, ("net", found["net"], "net")]:
         noise = (span(floor[key]["range"], COUNT),) if floor else ()
         rows.append(Row((name, COUNT(entry["size"]), percent(entry["share"]), span(entry["interval"], COUNT), *noise)))
-    heads = ("", "size", "share", f"{level(alpha)} interval", *((f"{floor['draws']} deals alike",) if floor else ()))
+    heads = (
+        "",
+        "size",
+        "share",
+        f"{level(alpha)} interval",
+        *((f"range in {floor['draws']} random splits",) if floor else ()),
+    )
     yield Table(tuple(map(Column, heads)), tuple(rows))
 
 
 def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) -> Iterator[Text | Figure]:
     direction, floor = found["direction"], found["noise"]
     alike = floor and (
-        f" Deals alike: smallest and largest size between groups that {floor['draws']} times were dealt at "
-        "random from everybody, with a map of their own."
+        f" Random splits: the smallest and largest size in {floor['draws']} splits of all people into two random "
+        "groups, each with its own map."
     )
     yield Text(
-        f"Positive flipset: decided positively, while the counterpart in {found['target']} is not. Negative flipset: "
-        "the reverse. Net: positive less negative. Whether a positive decision is good for people is for the reader to "
-        f"say. Intervals are for other people of the same population under the same map.{alike or ''}"
+        f"Positive flipset: people with a positive decision whose counterparts in {found['target']} have none. "
+        "Negative flipset: the reverse. Net: positive minus negative. You decide whether a positive decision is "
+        "good for people. The intervals are for other samples of the same population under the same "
+        f"map.{alike or ''}"
     )
     yield Figure(
         f"marginals_{direction}",
         "Marginals",
-        f"How the people who flip are distributed (axis at the right), beside all of {found['source']}: the features "
-        "that lead the transparency reports, in their own units, categories as 0 or 1. The furthest tails are left "
-        "out.",
+        f"Distribution of the people who flip (right axis) and of all people of {found['source']}, for the top "
+        "features of the transparency reports, in their own units; categories are 0 or 1. The extreme tails are cut "
+        "off.",
         f"{FIGURES}:marginals",
         (side, space),
     )
     yield Figure(
         f"transparency_{direction}",
         "Transparency report",
-        "In which features those who flip differ from their counterparts. Left: the mean of person minus counterpart, "
-        "in standard deviations (in the feature's own unit in brackets), or in shares of a category. Right: the mean "
-        "of its sign. Hatched, grey name: noise. "
-        f"Lines: {level(alpha)} intervals.",
+        "The features in which people who flip differ from their counterparts. Left: the mean of person minus "
+        "counterpart, in standard deviations (in brackets: in the feature's own unit), or in shares of a category. "
+        f"Right: the mean of its sign. Hatched bars with grey names: noise. Lines: {level(alpha)} intervals.",
         f"{FIGURES}:transparency",
         (side, space),
     )
@@ -349,7 +354,11 @@ def read_as(trial: Trial) -> dict[str, Any]:
 
 def conditions(sides: Sequence[DirectionResult], space: Space, trial: Trial, settings: Settings) -> dict[str, Any]:
     model = trial.model
-    cut = "the largest score" if model.likeliest else f"a cut of the scores ({model.output}) at {model.threshold}"
+    cut = (
+        "the largest score"
+        if model.likeliest
+        else (f"the scores ({model.output}) with a threshold of {model.threshold}")
+    )
     decisions = {"count": trial.otherwise, "rows": len(trial.scores), "cut": cut, "threshold": model.threshold}
     differing = bool(trial.otherwise) and decisions
     poor, lost = [], []
@@ -362,8 +371,8 @@ def conditions(sides: Sequence[DirectionResult], space: Space, trial: Trial, set
         lost += [{"missing": missing, "source": source}] if missing else []
     real = all(side.real for side in sides)
     snapped = (
-        " Whole numbers are the nearest that exist, and categories have the target group's shares "
-        f"({listed(space.snapping, SHOWN)})."
+        " Whole numbers are rounded to the nearest existing value, and categories have the shares of the target "
+        f"group ({listed(space.snapping, SHOWN)})."
     )
     return {
         "flips_are_to_be_read": True,

@@ -36,7 +36,7 @@ ROUNDING = 1e-8
 """Largest difference between machines in what they learn from the same rows."""
 MOMENTS = {"S_n": float, "V_n": float, **dict.fromkeys(("n", "non_finite", "clipped", "below_one"), int)}
 """The pooled fields of a loss-ratio test. A null, where a part has no number, becomes NaN."""
-WRITTEN = "Give what --json or --output wrote"
+WRITTEN = "Pass files written by --json, or folders written by --output"
 """Remedy for a file that is not a result."""
 ERROR_COUNTS = ("n", "wrong_before", "wrong_after", "below_one", "non_finite")
 
@@ -53,13 +53,13 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
         raise InvalidInput("expected the results of the parts of an audit, found none", option="parts")
     for name, part in named:
         if part["audit"] != "loss-ratio":
-            problem = f"{name} is of the audit {part['audit']}. Only parts of a loss-ratio audit can be joined"
+            problem = f"{name} is a result of the audit {part['audit']}. Only parts of a loss-ratio audit can be joined"
             raise InvalidInput(problem, source=name, option="parts")
         for group, keys in AGREE.items():
             for key in keys:
                 if not _alike(part.get(group, {}).get(key), named[0][1].get(group, {}).get(key)):
                     raise InvalidInput(
-                        f"{name} and {named[0][0]} differ in {group}.{key}",
+                        f"{name} and {named[0][0]} have different values of {group}.{key}",
                         source=name,
                         option="parts",
                         remedy="Join the parts of one file, audited with the same options",
@@ -67,7 +67,7 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
     wanted = [f"{place}/{len(named)}" for place in range(1, len(named) + 1)]
     found = [str(part["data"]["part"]) for _, part in named]
     if sorted(found) != sorted(wanted):
-        problem = f"expected the parts {listed(wanted)} of a file (--part), each once, found {listed(found)}"
+        problem = f"expected each of the parts {listed(wanted)} once (--part), found {listed(found)}"
         raise InvalidInput(problem, option="parts")
     return _pooled([part for _, part in named])
 
@@ -147,7 +147,7 @@ def _read(result: Result | Part | str | Path, number: int) -> tuple[str, Part]:
             problem = f"{name} cannot be read ({reason(error)})"
             raise InvalidInput(problem, source=name, option="parts", remedy=WRITTEN) from error
     if not isinstance(found, Mapping) or "audit" not in found:
-        raise InvalidInput(f"{name} is no result of an audit", source=name, option="parts", remedy=WRITTEN)
+        raise InvalidInput(f"{name} is not the result of an audit", source=name, option="parts", remedy=WRITTEN)
     return name, found
 
 

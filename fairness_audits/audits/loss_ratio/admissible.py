@@ -64,10 +64,10 @@ def check_categories(features: Array, groups: Sequence[Sequence[int]], names: Se
         if wrong.any():
             listed = ", ".join(names[j] for j in group)
             raise InvalidInput(
-                f"{int(wrong.sum())} rows, the first of them row {int(wrong.argmax())}, have no single 1 among the "
-                f"indicators {listed}",
+                f"{int(wrong.sum())} rows (the first is row {int(wrong.argmax())}, counted from 0) do not have "
+                f"exactly one 1 among the indicators {listed}",
                 option="one_hot",
                 column=names[group[0]],
                 row=int(wrong.argmax()),
-                remedy="Name all levels of the category, coded 0 and 1",
+                remedy="The indicators of a category are 0 or 1 and cover all of its levels",
             )

@@ -11,18 +11,26 @@ def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict
     """Return, in plain words, how much larger the model's error is for comparable people."""
     test, data = facts["results"]["loss_ratio"], facts["data"]
     return Brief(
-        asked="Does the model err more about people who are comparable, by the rule that says who is alike, but differ "
-        "in what should not matter?",
-        people=f"{data['audited']:,} of {data['rows']:,} rows of {data['path']}. Check that the model was not made "
-        "from these rows, and that you agree with the rule of who is alike: the audit assumes both and cannot see it.",
-        found="For the comparable people that the search found, the model's error is on average "
-        f"{factor(test['S_n'])} times that for the people themselves; {delta:g} times is tolerated here.{placebo}",
+        asked=(
+            "Does the model make larger errors for people who are comparable but differ in what should not matter? "
+            "The fair metric defines who is comparable."
+        ),
+        people=(
+            f"{data['audited']:,} of {data['rows']:,} rows of {data['path']}. Check that the model was not trained "
+            "on these rows, and that you agree with the fair metric. The audit assumes both and cannot check them."
+        ),
+        found=(
+            f"For the comparable people that the search found, the model's loss is on average {factor(test['S_n'])} "
+            f"times the loss for the people themselves; up to {delta:g} times is tolerated.{placebo}"
+        ),
         sure=certainty(
             verdict,
-            "If the model were within what is tolerated, an audit like this would say otherwise in at most "
+            "If the model were within the tolerance, an audit like this would reject it in at most "
             f"{level(1 - alpha)} of cases.",
-            "Not finding a larger error does not show that there is none: the search may miss it.",
+            "The search may miss comparable people with a larger error, so this is no proof of fairness.",
         ),
-        unsaid="Whether the comparable people exist. Who is treated worse, or why. Whether another rule of who is "
-        "alike, or another tolerance, is the right one.",
+        unsaid=(
+            "Whether the comparable people exist. Who is treated worse, or why. Whether the fair metric and the "
+            "tolerance are the right ones."
+        ),
     )

@@ -73,7 +73,7 @@ def learned(rows: Rows, units: Units, seed: int) -> tuple[FairMetric, dict[str, 
 
     if len(rows.sensitive_inputs) == len(rows.names):
         raise InvalidInput(
-            "expected features beside the sensitive columns to learn the fair metric from, found none",
+            "the fair metric is learned from features other than the sensitive columns, but there are none",
             option="features",
         )
     points = units.inward(rows.features)
@@ -96,7 +96,7 @@ def directions_in(path: Path, d: int) -> Array:
         told = f"there is no file {path}: --directions takes a .npy file of shape (number, {d})"
         raise InvalidInput(told, source=path, option="directions") from error
     except (OSError, ValueError, EOFError, TypeError) as error:
-        told = f"{path} does not hold an array of numbers"
+        told = f"{path} is not a .npy file of numbers"
         raise InvalidInput(told, source=path, option="directions", remedy="Write it with numpy.save") from error
 
 
@@ -129,8 +129,8 @@ def people_of(rows: Rows, one_hot: Sequence[str], known: Sequence[tuple[int, ...
         group = tuple(j for j, name in enumerate(rows.names) if name.startswith(prefix))
         if len(group) < 2:
             raise InvalidInput(
-                f"{advised('one-hot', prefix)}: expected at least two columns whose names begin so, found "
-                f"{len(group)} among {listed(rows.names, SHOWN)}",
+                f"{advised('one-hot', prefix)}: expected at least two columns with this prefix, found {len(group)} "
+                f"among {listed(rows.names, SHOWN)}",
                 option="one_hot",
             )
         categories.append(group)
@@ -149,7 +149,7 @@ def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
     path = Path(option)
     if not path.suffix:
         raise InvalidInput(
-            f"{advised('bounds', option)}: expected data, none or a file with the columns feature, low and high",
+            f"{advised('bounds', option)}: expected data, none, or a CSV file with the columns feature, low and high",
             option="bounds",
         )
     table = Source.read(path)
@@ -168,7 +168,7 @@ def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
         raise InvalidInput(
             f"{path}: {rows.names[j]!r} is {rows.features[row, j]:g} in row {row}, outside [{low[j]:g}, {high[j]:g}]",
             **{"source": path, "option": "bounds", "column": rows.names[j], "row": int(row)},
-            remedy="Widen the bounds, or leave such rows out",
+            remedy="Widen the bounds, or remove these rows",
         )
     return low, high
 

@@ -168,7 +168,7 @@ def gather(
             f"only {finite.sum()} of {len(points)} rows have a finite loss before and after the attack: expected at "
             "least 2",
             option="step_size",
-            remedy="Try a smaller --step-size, and a model that returns logits rather than probabilities",
+            remedy="Use a smaller --step-size, or a model that returns logits instead of probabilities",
         )
     with np.errstate(over="ignore", invalid="ignore"):  # diverged points are counted; their distance is NaN
         fair_distance = np.sqrt(metric.squared_distance(flow.x, points))

@@ -108,8 +108,11 @@ def by_people(
             f" the share of a column's move along the sensitive directions is at most {shares.max():.2f} ({most}), and "
             f"at least {settings.least_share:g} is asked for",
             option="least_share",
-            remedy="Name the indicators of each category by --one-hot, include the sensitive columns among the model's "
-            "inputs if it takes them, or lower --least-share. fliptest and permutation need no fair metric",
+            remedy=(
+                "Name the indicators of each category with --one-hot, include the sensitive columns if they are "
+                "inputs of the model, or lower --least-share. The audits fliptest and permutation need no fair "
+                "metric"
+            ),
         )
 
     def own_probability(z: Array, rows: Array) -> Array:

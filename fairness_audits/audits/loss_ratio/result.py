@@ -53,67 +53,66 @@ NOISY = 0.5
 MOST_APART = 1000
 """Largest ratio of column scales for which one step size can move all columns."""
 LIMITS = f"""
-rows >= 30: Only {{value}} rows have a finite ratio, and the test needs {{limit:.0f}}.
-left_out <= 10: {{value:.0f}} % of the audited rows have no finite ratio, more than {{limit:.0f}} %: the test is of the
-  others alone.
-saturated <= 10: The model's probability is exactly 0 or 1 in {{value:.0f}} % of the rows, more than {{limit:.0f}} %:
-  the attack has no gradient to follow there.
-scales <= {MOST_APART} unless rejected: The standard deviations of the columns differ by a factor of {{value:.2g}},
-  and the step size and the penalty take one unit of each alike, so the attack hardly moves some of them: say
+rows >= 30: Only {{value}} rows have a finite ratio; the test needs at least {{limit:.0f}}.
+left_out <= 10: {{value:.0f}} % of the audited rows have no finite ratio (limit: {{limit:.0f}} %). The test covers only
+  the other rows.
+saturated <= 10: The model's probability is exactly 0 or 1 in {{value:.0f}} % of the rows (limit: {{limit:.0f}} %).
+  There the attack has no gradient to follow.
+scales <= {MOST_APART} unless rejected: The standard deviations of the columns differ by a factor of {{value:.2g}}. The
+  step size and the penalty treat one unit of each column alike, so the attack hardly moves some columns. Use
   --standardize=continuous.
-association <= 0.01: The inputs show no evidence of {{attribute}} (p-value {{value:.2g}}; the limit is {{limit:g}}). The
-  direction learned for it is noise, and a larger loss along noise says nothing about the attribute: give --directions,
-  more rows (--reference), or leave the attribute out.
-gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the {{trivial:.3g}} of a model that
-  always says the same: check the order of the features and which class is which ({{classes}}).
+association <= 0.01: The inputs show no evidence of {{attribute}} (p-value {{value:.2g}}; limit: {{limit:g}}). Its
+  learned direction is noise, and a larger loss along noise says nothing about the attribute. Pass --directions or more
+  rows (--reference), or drop the attribute.
+gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the {{trivial:.3g}} of a model with a
+  constant answer. Check the order of the features and of the classes ({{classes}}).
 """
 CAVEATS = f"""
-part_of_rows: These are the rows of part {{part}} alone; the results of all parts, joined, are the audit of all rows.
-held_out_rows: The test is valid only if the audited rows played no part in making the model.
+part_of_rows: This result covers only the rows of part {{part}}. Join the results of all parts for the audit of all
+  rows.
+held_out_rows: The test is valid only if the audited rows were not used to build the model.
 metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study.
 noisy_direction: About {{noise:.0f}} % of the direction learned for {{attribute}} is noise. More rows (--reference)
-  give a clearer one.
-not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, not
-  those that are treated worst.
-whole_people: Comparable individuals are whole people: one or two columns that the metric permits ({{permitted}}) take
-  values of {{rows:,}} reference rows, at most {{candidates}} candidates. Rejecting shows that such a change raises the
-  loss; not rejecting shows nothing about others.
-clipped: Probabilities are held within {{clip:g}} and {{most:g}} in the losses. The error-rate ratio needs no such
-  bound.
-erratic: The worst candidate for each row rejects, but one candidate for each label and present value does not (mean
-  ratio {{mean}}, lower bound {{bound}}): the model is erratic in the permitted columns, not systematically unfair.
-placebo: The same search along {{directions}} drawn at random has the mean ratio {{mean}} ({{interval}}), beside the
-  audit's {{own}}: so sensitive is the model to changes at large. The test says that permitted changes raise the loss,
-  not that others do not.
-pinned: {{pinned:.0f}} % of the sensitive directions lie in columns that the bounds hold where they began, such as
+  reduce the noise.
+not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, but
+  not always the worst ones.
+whole_people: Comparable individuals are whole people: one or two permitted columns ({{permitted}}) take values of
+  {{rows:,}} reference rows, with at most {{candidates}} candidates per row. Rejecting shows that such changes raise the
+  loss; not rejecting says nothing about other changes.
+clipped: In the losses, probabilities are clipped to between {{clip:g}} and {{most:g}}. The error-rate ratio needs no
+  clipping.
+erratic: The test with the worst candidate of each row rejects, but the test with one fixed candidate for each label and
+  value does not (mean ratio {{mean}}, lower bound {{bound}}). So the model is erratic in the permitted columns, but not
+  systematically unfair.
+placebo: The same search along {{directions}} drawn at random has a mean ratio of {{mean}} ({{interval}}), compared with
+  {{own}} for the audit. So the model is sensitive to changes in general. The test shows that permitted changes raise
+  the loss, not that other changes do not.
+pinned: {{pinned:.0f}} % of the sensitive directions lie in columns that cannot move within the bounds, such as
   indicators, which cannot fall below 0 or rise above 1. Few people within the bounds are alike in this metric, so the
-  ratio is small; --bounds=none shows it without them.
-still_growing: S_n was still growing at the last step: more --steps look further.
-no_bounds: {{outside:,}} of {{audited:,}} comparables are outside the range of the data, so that they describe nobody;
-  kept within it, the mean ratio is {{mean}} and its lower bound {{bound}}. --bounds=data tests that.
-whole_columns: Comparable individuals are points in the space of features: columns of whole numbers and of two values
-  move continuously too. Beside each example stands the nearest person who could exist (--one-hot says which columns
-  are one category), with the loss there.
+  ratio is small. --bounds=none shows the ratio without bounds.
+still_growing: S_n was still growing at the last step. More --steps may find a larger ratio.
+no_bounds: {{outside:,}} of {{audited:,}} comparable individuals lie outside the range of the data and describe nobody.
+  Within the range, the mean ratio is {{mean}} and its lower bound {{bound}}. --bounds=data tests this.
+whole_columns: Comparable individuals are points in the feature space: columns of whole numbers and of two values also
+  move continuously. Each example is shown with the nearest person who could exist and the loss there. --one-hot names
+  the columns that form one category.
 {OUTPUT_CAVEATS.strip()}
-one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios: the mean and its interval depend on it, and
-  the normal approximation is doubtful.
+one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios. The mean and its interval depend on this row,
+  and the normal approximation is doubtful.
 """
 SHOWN_LOADINGS = SHOWN_EXAMPLES = 5
 Entry = Mapping[str, Any]
 ENGINES = {
     "gradient": "along the gradient of the loss",
     "differences": "along finite differences of the loss",
-    "people": "among whole people, since the model's outputs jump or it takes categories",
+    "people": "among whole people, because the model's outputs jump or the model takes categories",
 }
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
 POLICY = (
-    " The policy has one candidate for each label and present value, chosen on one half of the rows and applied to the "
-    "other: it finds what is systematic."
+    " The policy uses one candidate for each label and current value. It is chosen on one half of the rows and "
+    "applied to the other half, so it finds systematic effects."
 )
-PLACEBO = (
-    " The placebo is the same search in columns, or along directions, drawn at random: it shows the model's "
-    "sensitivity at large."
-)
+PLACEBO = " The placebo is the same search with random columns or directions. It shows the model's general sensitivity."
 STATISTICS = {
     **{"S_n": "mean", "V_n": "std", "T_n": "statistic"},
     **{name: name for name in ("ci_low", "ci_high", "p_value", "rejected", "n", "non_finite", "clipped", "below_one")},
@@ -127,7 +126,8 @@ def from_files(settings: Settings) -> Result:
     """Run the audit from its settings. Raises InvalidInput for everything that the user can correct."""
     if (settings.directions is None) == (not settings.sensitive):
         raise InvalidInput(
-            "the fair metric is learned from --sensitive, or given by --directions: say one of them", option="sensitive"
+            "the fair metric needs either --sensitive or --directions: pass one of them",
+            option="sensitive",
         )
     read = settings.some("text", "missing", "separator")
     source = Source.read(settings.data, **read)
@@ -143,7 +143,7 @@ def audited(
 ) -> Result:
     """Get the metric, from the ``directions`` or by learning it, and try the model, search and test."""
     if settings.search == "gradient" and model.kind in ("estimator", "onnx", "quantised"):
-        raise no_gradient(model, "leave --search to the audit, which finds a way that needs none")
+        raise no_gradient(model, "drop --search: the audit then chooses a search without gradients")
     settings = as_the_model_says(settings, source, model)
     sensitive = [attribute(text, tuple(source.table.columns)) for text in settings.sensitive]
     apart = [one.column for one in sensitive]
@@ -159,10 +159,10 @@ def audited(
         others = sensitive_inputs(rows(reference, encoding.names, sensitive), encoding, apart)
         if others.levels != everyone.levels:
             raise InvalidInput(
-                f"{reference.name} and {source.name} have other levels of the sensitive columns",
+                f"the sensitive columns of {reference.name} and {source.name} have different levels",
                 source=reference.name,
                 option="reference",
-                remedy="Give reference rows with the same levels",
+                remedy="Give reference rows that have the same levels",
             )
     learned_from = (everyone, source) if others is None or reference is None else (others, reference)
     metric, alike = fair_metric(settings.directions, *learned_from, directions, scale, settings.seed)
@@ -417,7 +417,7 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     )
     if test["ci_high"] <= delta:
         return f"{found}; {delta:g} times is tolerated."
-    return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
+    return f"{found}. The tolerated {delta:g} lies inside the interval, so these rows do not decide. Audit more rows."
 
 
 def _sections(facts: Entry, options: Entry, course: RatioTest) -> Iterator[Section]:
@@ -434,7 +434,7 @@ def _sections(facts: Entry, options: Entry, course: RatioTest) -> Iterator[Secti
         stem="loss_ratio",
         key="figure",
         title="Loss ratios",
-        caption="The mean ratio S_n with its two-sided interval, and the lower bound T_n, as the attack goes on.",
+        caption="The mean ratio S_n with its two-sided interval, and the lower bound T_n, during the attack.",
         by="fairness_audits.audits.loss_ratio.figures:figure",
         of=(facts["course"]["steps"], course, "candidates" if engine == "people" else "gradient steps"),
     )
@@ -462,14 +462,14 @@ def _results(facts: Mapping[str, Any], delta: float, alpha: float) -> tuple[Tabl
     heads = ("", "S_n", f"{level(alpha)} interval", "T_n", "p-value")
     test = results["loss_ratio"]
     clipped = f", {test['clipped']:,} clipped" if test["clipped"] else ""
-    left_out = f", {test['non_finite']:,} more not finite and left out" if test["non_finite"] else ""
+    left_out = f", {test['non_finite']:,} more excluded because they are not finite" if test["non_finite"] else ""
     balanced = "-" if results["balanced_accuracy"] is None else f"{results['balanced_accuracy']:.3f}"
     unknown = results["error_rate_ratio"]["T_n"] is None
-    nobody = " No row is misclassified before the attack: error rates have no ratio." if unknown else ""
+    nobody = " No row is misclassified before the attack, so there is no ratio of error rates." if unknown else ""
     return (
         Table((*map(Column, heads), last), tuple(rows)),
         Text(
-            "S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."
+            "S_n is the mean ratio and T_n its one-sided lower bound. The test rejects if T_n exceeds the tolerance."
             + (POLICY if policy else "")
             + (PLACEBO if placebo else "")
         ),
@@ -501,14 +501,14 @@ def _alike(metric: Mapping[str, Any], search: Mapping[str, Any]) -> Iterator[Tex
     shares = search.get("shares", metric["shares"])
     most = sorted(shares, key=lambda name: -shares[name])[: 2 * SHOWN_LOADINGS]
     shown = ", ".join(f"{name} {shares[name]:.2f}" for name in most)
-    may = f" Columns of {search['least_share']:g} or more may change." if "permitted" in search else ""
-    yield Text(f"Share of a column's move along these directions: {shown}.{may}")
+    may = f" Columns with a share of at least {search['least_share']:g} may change." if "permitted" in search else ""
+    yield Text(f"Share of each column's move that lies along these directions: {shown}.{may}")
 
 
 def _examples(records: Sequence[Entry]) -> Table:
     """Return the losses of each example, its groups and the features that moved most."""
     loss = "{:.3g}".format
-    heads = ("row", "label", "own loss", "comparable loss", "ratio", "possible person's loss")
+    heads = ("row", "label", "own loss", "comparable loss", "ratio", "nearest person's loss")
     columns = (*map(Column, heads), Column("groups and largest changes", "text"))
     rows = []
     for one, comparable, possible in zip(records[::3], records[1::3], records[2::3], strict=True):

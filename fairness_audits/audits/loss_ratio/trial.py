@@ -107,8 +107,10 @@ def trial_of(
                 f"{error}. The data frame has text in {listed(list(map(repr, encoding.levels)), SHOWN)}",
                 option="features",
                 column=next(iter(encoding.levels)),
-                remedy="If the model takes numbers only, encode these columns, or leave them out, "
-                f"{advised('drop', ','.join(encoding.levels))}",
+                remedy=(
+                    "If the model only takes numbers, encode these columns, or exclude them, "
+                    f"{advised('drop', ','.join(encoding.levels))}"
+                ),
             ) from error
         raise failed or error from error
     share = jumps(lambda z: answers.probabilities(scale.outward(z)), scale.inward(everyone.features[some]), directions)
@@ -118,7 +120,7 @@ def trial_of(
             f"the outputs of {model.given} jump in {100 * share:.0f} % of the rows tried, or it takes categories, so "
             "that there are no differences to follow",
             option="search",
-            remedy="Try --search=people, which asks the model about whole people",
+            remedy="Use --search=people, which works for such models",
         )
     engine = settings.search if settings.search != "auto" else "people" if stepped else "differences"
     device = str(computing.device) if model.kind in ("network", "quantised") else "cpu"
@@ -135,7 +137,9 @@ def rows_of_the_search(settings: Settings, count: int, people: bool, others: Row
         return every, every[:0]
     if settings.part is not None:
         raise InvalidInput(
-            "a search among whole people is not made in parts", option="part", remedy="Leave --part out: it is fast"
+            "a search among whole people cannot be split into parts",
+            option="part",
+            remedy=("Drop --part; this search is fast"),
         )
     held = drawn(every, min(MOST_HELD_OUT, count // HELD_OUT), "loss-ratio", "reference", str(settings.seed))
     return np.setdiff1d(every, held), held
@@ -149,8 +153,7 @@ def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
     """
     if settings.points is not None and settings.points > len(numbers):
         raise InvalidInput(
-            f"--points asks for {settings.points} rows, but there are {len(numbers)}: leave it out to audit all of "
-            "them",
+            f"--points={settings.points} is more than the {len(numbers)} rows of the data: drop it to audit all rows",
             option="points",
         )
     numbers = drawn(numbers, settings.points, "loss-ratio", "points", str(settings.seed))

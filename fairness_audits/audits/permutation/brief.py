@@ -9,12 +9,12 @@ from fairness_audits.results.formats import level
 
 SHOWN = 3
 EQUAL = (
-    "If the groups were equal in truth, an audit like this would find a difference in at most {} of cases.",
-    "A difference of this size can be chance. This is no proof that the groups are equal.",
+    "If the groups were equal, an audit like this would find a difference in at most {} of cases.",
+    "A difference of this size can arise by chance. This is no proof that the groups are equal.",
 )
 BOUND = (
-    "It is refuted. If it held in truth, an audit like this would refute it in at most {} of cases.",
-    "It is shown. If it did not hold in truth, an audit like this would show it in at most {} of cases.",
+    "It is refuted. If it were true, an audit like this would refute it in at most {} of cases.",
+    "It is shown. If it were false, an audit like this would show it in at most {} of cases.",
 )
 """How sure a rejection is, and no rejection, of equality and of a bound."""
 
@@ -31,13 +31,15 @@ def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict, b
         for entry in apart
         if len(entry["groups"]) == 2 and None not in [one["estimate"] for one in entry["groups"]]
     ]
-    equal = "Does the model do as well for one group as for another?"
+    equal = "Does the model do equally well for all groups?"
     return Brief(
         asked=f"{f'Is {bound} between groups shown?' if bound else equal} Compared: {listed(metrics, 6)}, by "
         f"{listed(groupings, 6)}.",
         people=f"{rows:,} rows of {path}. {INDEPENDENT_ROWS}",
-        found="The groups are furthest apart in " + "; ".join(told) + "." if told else verdict.sentence,
+        found="The largest differences: " + "; ".join(told) + "." if told else verdict.sentence,
         sure=certainty(verdict, *(said.format(level(1 - alpha)) for said in (BOUND if bound else EQUAL))),
-        unsaid="Why groups differ, and whether the difference is just. Nothing about people one by one, nor about "
-        "groups that were not compared.",
+        unsaid=(
+            "Why groups differ, and whether the difference is just. Anything about single people, or about groups "
+            "that were not compared."
+        ),
     )

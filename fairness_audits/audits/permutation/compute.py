@@ -181,8 +181,8 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEs
     several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
     if plan.settings.resampling_risk is not None and several:
         raise InvalidInput(
-            "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
-            f"correction for {len(jobs)} tests: leave it out, or say --correct=none",
+            f"--resampling-risk stops when a single test's decision is safe, but a correction for {len(jobs)} tests "
+            "changes this decision: drop it, or use --correct=none",
             option="resampling_risk",
         )
     plan = with_enough_draws(plan, jobs)
@@ -226,7 +226,9 @@ class References:
         if lost := [name for name in self._names if name not in self._found]:
             known = "; ".join(f"{grouping}: {listed(groups)}" for grouping, groups in self._seen.items())
             raise InvalidInput(
-                f"--reference names {lost[0]!r}, which is no group", option="reference", remedy=f"There are {known}"
+                f"--reference names {lost[0]!r}, but there is no such group",
+                option="reference",
+                remedy=f"There are {known}",
             )
 
 
@@ -246,8 +248,8 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     least = math.ceil(times_each / plan.settings.alpha - ROUNDING) - 1
     if plan.settings.draws is not None and least > plan.draws:
         raise InvalidInput(
-            f"--draws={plan.draws} cannot reject at level {plan.settings.alpha:g} in "
-            f"{plural(number, 'test')}, whatever the difference: give at least --draws={least}, or leave it out",
+            f"--draws={plan.draws} is too small to reject at level {plan.settings.alpha:g} in "
+            f"{plural(number, 'test')}, however large the difference: use at least --draws={least}, or drop it",
             option="draws",
         )
     return replace(plan, draws=max(plan.draws, least))

@@ -47,7 +47,7 @@ def values(metric: Rate | Mean, label: Array, output: Array) -> tuple[Array, Arr
     elif (metric.base(label, output) == 1).all():
         return np.asarray(metric.value(label, output), dtype=float), np.ones(len(output), dtype=bool)
     raise InvalidInput(
-        f"Metric {metric.name} has other rows under each version",
+        f"Metric {metric.name} uses different rows for each version",
         option="metric",
         remedy="Take a rate, auc, or a mean of scores or errors",
     )

@@ -179,11 +179,11 @@ def tested(
     exact = isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact")
     if bounds is not None and bounds.comparison == "ratio" and not exact:
         raise InvalidInput(
-            f"Metric {metric.name} has no ratio on these data", remedy="Ratios are of rates of unclustered rows"
+            f"Metric {metric.name} has no test of a ratio on these data", remedy="Ratios are for rates without clusters"
         )
     if bounds is not None and settings.resampling_risk is not None:
         raise InvalidInput(
-            "--resampling-risk makes the decision about equality safe, not that about a margin",
+            "--resampling-risk controls the decision about equality, not about a margin",
             option="resampling_risk",
             remedy="Leave it out",
         )
@@ -191,8 +191,8 @@ def tested(
         return _exact(data, metric, settings, bounds)
     if settings.method == "exact":
         raise InvalidInput(
-            f"no exact test of {metric.name} on these data: exactness is free for rates of unclustered rows; "
-            "take method studentized",
+            f"metric {metric.name} has no exact test on these data: exact tests are for rates without clusters; use "
+            "method studentized",
             option="method",
         )
     return _resampled(data, metric, settings, rng, bounds)
@@ -259,7 +259,7 @@ def _resampled(
     if method == "unstudentized":
         if bounds is not None:
             raise InvalidInput(
-                "--method=unstudentized shows no margin", option="method", remedy="Take exact or studentised tests"
+                "--method=unstudentized cannot test a margin", option="method", remedy="Use exact or studentised tests"
             )
         return with_monte_carlo(result, monte_carlo(source, method, settings), settings, blur=blur)
     beyond = margins(data, metric, observed, settings)
@@ -424,8 +424,11 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
         if isinstance(metric, Auc):
             return f"group {name!r} has no rows with label {0 if _positives(data, group) else 1}"
         if np.isinf(value[group]):
-            return f"the {metric.title} of group {name!r} is infinite: a prediction that was certain was wrong"
-        return f"the {metric.title} of group {name!r} does not exist: its rows give NaN"
+            return (
+                f"the {metric.title} of group {name!r} is infinite, because a prediction with probability 0 or 1 was "
+                "wrong"
+            )
+        return f"the {metric.title} of group {name!r} is undefined: its rows give NaN"
     return ""
 
 
@@ -437,9 +440,8 @@ def without_variance(data: Predictions | Counts, metric: Metric, observed: Metri
     for group, name in enumerate(data.groups):
         if not observed.variance[group] < np.inf:
             return (
-                f"the estimated variance of the {metric.title} in group {name!r} is undefined (too few rows), so the "
-                "difference cannot be studentised: get more rows of this group, or use method unstudentized knowing "
-                "its limits"
+                f"the {metric.title} of group {name!r} has no variance estimate (too few rows), so the difference "
+                "cannot be studentised: get more rows of this group, or use method unstudentized with its limits"
             )
     return ""
 

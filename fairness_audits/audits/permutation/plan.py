@@ -28,30 +28,30 @@ DRAWS = 10_000
 FOUR_FIFTHS = 0.8
 UNIT = (0.0, 1.0)
 REFUSED = """
-nothing: nothing to audit: give scores (--score) or decisions (--prediction)
-labels: metric {metric} needs the true class of each row: give it by --label
-threshold: --threshold cuts scores, but --score is not given
-both: --threshold makes decisions of scores, and --prediction gives them: leave one of them out
-no_group: metric {metric} is compared between groups: give them by --group
-no_attribute: metric correlation needs a number of each row, such as age: give it by --attribute
-attribute: --attribute goes with --metric=correlation: add it
-group: --group goes with metrics that groups can be compared by, such as --metric=auc: add one
-rows_alone: metric correlation takes rows as they are: leave --cluster out
-regression: metric {metric} is of two classes: with --regression take mean_score, mean_error, absolute_error,
-  squared_error, or a metric of your own
-weighted: --weight is of rates, the AUC and means, which metric {metric} is not: leave one of them out
-weighted_ratio: --ratio takes rows as they are: leave --weight out
-decisions: metric {metric} needs decisions: give them by --prediction, or cut the scores by --threshold
-scores: metric {metric} needs scores: give them by --score
-margin: --margin is of differences and --ratio of ratios: leave one of them out
-ratio: --at-least goes with --ratio: add it
-early: --resampling-risk stops when the decision about equality is safe, not that about a margin: leave it out
-unstudentized: a margin is shown by exact or studentised tests: leave --method=unstudentized out
-sampled: ratios are tested exactly: leave --method=studentized out
-ratios: --ratio is of rates, which metric {metric} is not: leave it out
-clustered: --ratio takes rows as they are: leave --cluster out
-correlated: --margin and --ratio compare groups: leave the metric correlation out
-max_t: --correct=max-t is a two-sided test: leave --alternative out, or take another correction
+nothing: there is nothing to audit: pass scores (--score) or decisions (--prediction)
+labels: metric {metric} needs the true class of each row: pass --label
+threshold: --threshold turns scores into decisions, but there is no --score
+both: --threshold turns scores into decisions, but --prediction already gives decisions: drop one of them
+no_group: metric {metric} compares groups: pass --group
+no_attribute: metric correlation needs a numeric column, such as age: pass --attribute
+attribute: --attribute needs --metric=correlation: add it
+group: --group needs a metric that compares groups, such as --metric=auc: add one
+rows_alone: metric correlation cannot use clusters: drop --cluster
+regression: metric {metric} needs two classes: with --regression, use mean_score, mean_error, absolute_error,
+  squared_error, or your own metric
+weighted: --weight works for rates and means only, and metric {metric} is neither: drop one of them
+weighted_ratio: --ratio cannot use weights: drop --weight
+decisions: metric {metric} needs decisions: pass --prediction, or a --threshold for the scores
+scores: metric {metric} needs scores: pass --score
+margin: --margin bounds a difference and --ratio a ratio: drop one of them
+ratio: --at-least needs --ratio: add it
+early: --resampling-risk controls the decision about equality, not about a margin: drop it
+unstudentized: a margin needs exact or studentised tests: drop --method=unstudentized
+sampled: ratios have exact tests only: drop --method=studentized
+ratios: --ratio compares rates, and metric {metric} is not a rate: drop it
+clustered: --ratio cannot use clusters: drop --cluster
+correlated: --margin and --ratio compare groups: drop the metric correlation
+max_t: --correct=max-t is a two-sided test: drop --alternative, or use another correction
 """
 
 TO_CHANGE = {
@@ -115,8 +115,8 @@ def planned(settings: Settings) -> Plan:
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
         raise InvalidInput(
-            f"{advised('metric', ','.join(unknown))}: expected some of {', '.join(KNOWN)}; or path/to/file.py:name for "
-            "one of your own",
+            f"{advised('metric', ','.join(unknown))}: expected metrics among {', '.join(KNOWN)}, or "
+            "path/to/file.py:name for your own",
             option="metric",
         )
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
@@ -181,9 +181,8 @@ def own_metric(metric: Any) -> UserMetric:
         inspect.signature(found).bind("y", "score", "weight")
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            f"{advised('metric', metric if isinstance(metric, str) else name)}: expected a function of three arrays, "
-            f"(y, score, weight), that gives a number: "
-            f"{reason(error)}",
+            f"{advised('metric', metric if isinstance(metric, str) else name)}: expected a function (y, score, "
+            f"weight) of three arrays that returns a number, but it failed with {reason(error)}",
             option="metric",
         ) from error
     return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))

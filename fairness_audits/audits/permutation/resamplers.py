@@ -29,7 +29,7 @@ def resampler(
     """
     if isinstance(data, Predictions) and data.weight is not None and isinstance(metric, UserMetric):
         raise InvalidInput(
-            f"Metric {metric.name} takes no weights",
+            f"Metric {metric.name} cannot use weights",
             option="weight",
             remedy="Take a rate, the AUC or a mean, or leave them out",
         )

@@ -26,21 +26,24 @@ from fairness_audits.tables import table as tables
 from fairness_audits.tables.source import local_files
 
 CAVEATS = """
-held_out_rows: The tests are about predictions for rows that the model was not made from.
-independent_rows: Rows count as independent: if several belong to one person, give the persons by --cluster.
-no_correction: Without a correction for {number} tests, the chance of a false rejection among them is more than
-  {alpha:g} (up to {chance:.2f} if they were independent).
-correction_by_metric: max-T corrects over the pairs of each metric, not over the {families} metrics and groupings.
-several_tests: The intervals are those of each test by itself; adjusted p-values allow for the number of tests.
-bins: Scores of one bin are counted together: by that a difference may be off by {hidden:.1e} at most. The intervals and
-  p-values allow for it.
-all_shown: If each comparison is shown to be within the bound at {alpha:g}, so are all of them together. That some are
-  beyond it is corrected for the number of tests.
-one_hypothesis_twice: Rates that are equal together (tpr and fnr, fpr and tnr) are one hypothesis of the correction.
-method_to_compare_with: Method unstudentized rejects too often or too rarely where the groups differ in size and in
-  anything but the metric: it is there to compare with.
-stopped_early: Drawing stops when the decision at {alpha:g} is safe but for a risk of {risk:g}: this holds for equal or
-  not, neither for the group that is named nor for the ends of the interval. The p-value's interval is at {level}.
+held_out_rows: The tests are valid for rows that were not used to build the model.
+independent_rows: Rows count as independent. If several rows belong to one person, name the column of persons with
+  --cluster.
+no_correction: Without a correction for {number} tests, the probability of any false rejection exceeds {alpha:g} (up to
+  {chance:.2f} for independent tests).
+correction_by_metric: max-T corrects over the pairs of each metric, not over all {families} metrics and groupings.
+several_tests: Each interval is for its test alone. The adjusted p-values account for the number of tests.
+bins: Scores are counted in bins, which changes a difference by at most {hidden:.1e}. The intervals and p-values account
+  for this.
+all_shown: If each comparison is shown to be within the bound at {alpha:g}, the probability that any of them is not is
+  also at most {alpha:g}. Findings beyond the bound are corrected for the number of tests.
+one_hypothesis_twice: Two rates that sum to 1 (tpr and fnr, fpr and tnr) are equal together, so the correction counts
+  them as one hypothesis.
+method_to_compare_with: Method unstudentized rejects too often or too rarely if groups differ in size and in other ways
+  than the metric. Use it for comparison only.
+stopped_early: Drawing stops when the decision at {alpha:g} is safe except for a risk of {risk:g}. This applies to the
+  decision about equality, not to the direction of the difference or the ends of the interval. The p-value's interval
+  has level {level}.
 """
 SAID = {"shown": "shown", "not shown": "not shown", "exceeded": "refuted"}
 """The conclusions about a bound, such as "a ratio of at least 0.8", in words."""
@@ -54,15 +57,15 @@ EQUAL, CORRELATED = "the metric is equal in both groups", "the score is not corr
 LEAST_UNITS = 20
 """With fewer units in a group (AUC: positives or negatives) a test that is not exact is inconclusive."""
 LIMITS = """
-undefined <= 0 unless rejected: {value} of {tests} tests could not be made ({first}).
-small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer than {least} units, or positives or
-  negatives of an AUC, and hold only in the limit of large groups.
-turned <= 0 unless rejected: {value} of {tests} tests turn on the order of scores within bins: give more --bins, or take
+undefined <= 0 unless rejected: {value} of {tests} tests could not be computed ({first}).
+small <= 0 unless rejected: In {value} of {tests} tests, a group has fewer than {least} units (for an AUC, positives or
+  negatives). These tests are valid only for large groups.
+turned <= 0 unless rejected: {value} of {tests} tests depend on the order of scores within bins. Use more --bins, or
   --bins=none.
-wide <= 0 unless rejected: In {value} of {tests} tests equality is not rejected, but the interval is wider than
-  {width}: there are too few rows to tell. Ask for a --margin, or say another --width.
+wide <= 0 unless rejected: In {value} of {tests} tests, equality is not rejected but the interval is wider than {width},
+  so there are too few rows to tell. Test a --margin, or choose another --width.
 unshown <= 0 unless rejected: {bound} is not shown in {value} of {tests} tests.
-varied >= 1: The model says the same of everybody, so that nothing can differ between groups.
+varied >= 1: The model gives the same answer for everybody, so groups cannot differ.
 """
 SHOWN_TESTS, SHOWN_GROUPS = 20, 12
 Entry = Mapping[str, Any]
@@ -262,7 +265,7 @@ def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
     named_tests += [f"and {len(shown) - NAMED} more"] if len(shown) > NAMED else []
     corrected = f" ({CORRECTIONS[correction]})" if len(known) > 1 else ""
     of = f"{len(found)} of {plural(len(known), 'test')} at level {alpha:g}{corrected}"
-    no_proof = "" if found else " This is no proof of equality: the intervals say what remains possible."
+    no_proof = "" if found else " This is no proof of equality: the intervals show which differences remain possible."
     return f"The null hypothesis is rejected in {of}: {'; '.join(named_tests)}.{no_proof}"
 
 
@@ -333,7 +336,7 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
         "read as": "; ".join(dict.fromkeys(entry["basis"] for entry in results)),
     }
     yield words.tested(Settings, stated(plan.settings), tested)
-    title = "Differences, the strongest evidence first"
+    title = "Differences, strongest evidence first"
     if len(pairs) == 1 and results[0]["metric"] != CORRELATION:
         sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in results[0]["groups"])
         title = f"{results[0]['grouping']}: {' and '.join(sizes)}"
@@ -341,9 +344,9 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
     figure = Figure(
         "differences",
         "Differences with their intervals",
-        "The metric in the first group minus that in the second (a correlation: itself), with its "
+        "The metric in the first group minus the metric in the second (or the correlation itself), with its "
         f"{level(plan.settings.alpha)} interval. Filled: rejected after the correction. Open: not rejected. "
-        "Undefined: left out.",
+        "Undefined differences are not shown.",
         "fairness_audits.audits.permutation.figures:figure",
         (ordered,),
     )
@@ -355,7 +358,7 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
         yield Section(f"Is {bound_text(plan.shown)} shown?", (_bounds(ordered, plan),))
     yield Section(title, (_tests(ordered, len(pairs) > 1, plan), *undefined, *figures))
     if facts["groups"]:
-        yield Section("Groups, the worst first", (_groups(facts["groups"], plan),))
+        yield Section("Groups, worst first", (_groups(facts["groups"], plan),))
 
 
 def _place(entry: Entry) -> tuple[str, ...]:

@@ -220,8 +220,8 @@ class UserRows:
             ) from error
         if not np.isclose(some, masked, rtol=1e-6, equal_nan=True):
             raise InvalidInput(
-                f"metric {self.metric.name!r} gives {some:.6g} for the rows of a group, but {masked:.6g} when the "
-                "other rows are there with weight 0: make it a function of weighted rows"
+                f"metric {self.metric.name!r} gives {some:.6g} for the rows of a group, but {masked:.6g} if the "
+                "other rows are present with weight 0: make it respect the weights"
             )
 
     @property

@@ -14,11 +14,11 @@ from fairness_audits.results.result import Column, Facts, Result, Section, Table
 from fairness_audits.results.sentences import caveats
 
 CAVEATS = """
-one_comparison: The plan is of one comparison of two groups. More tests at once need more rows.
-expected_rows: The rows that a metric is computed on are taken to be exactly their expected share.
-saw_tooth: The power of an exact test goes up and down a little as rows are added: plan for a few rows more.
-normal: These rows take the normal law, which holds for many rows of each group.
-auc_formula: The variance of the AUC is that of Hanley and McNeil (1982).
+one_comparison: The plan is for one comparison of two groups. Several tests need more rows.
+expected_rows: The plan assumes that the metric's rows are exactly their expected share of all rows.
+saw_tooth: The power of an exact test rises and falls slightly as rows are added, so plan for a few rows more.
+normal: This number of rows uses the normal approximation, which holds for large groups.
+auc_formula: The variance of the AUC follows Hanley and McNeil (1982).
 """
 
 
@@ -76,13 +76,15 @@ def _plan(settings: Settings) -> Planned:
     of = tuple(settings.of_rows) * (2 if len(settings.of_rows) == 1 else 1)
     shares = settings.shares or (0.5, 0.5)
     if len(of) != 2:
-        raise InvalidInput(f"--of-rows has {len(of)} shares", option="of_rows", remedy="Give one or two")
+        raise InvalidInput(f"--of-rows has {len(of)} shares", option="of_rows", remedy="Pass one or two")
     if sum(shares) > 1 + 1e-9:
-        raise InvalidInput(f"--shares add up to {sum(shares):g}", option="shares", remedy="Give at most 1 in all")
+        raise InvalidInput(f"--shares sum to {sum(shares):g}", option="shares", remedy="Their sum must be at most 1")
     if (settings.metric == "mean") != (settings.sd is not None):
-        raise InvalidInput("--sd goes with --metric=mean", option="sd", remedy="Give both or neither")
+        raise InvalidInput("--sd and --metric=mean need each other", option="sd", remedy="Pass both or neither")
     if settings.metric != "mean" and not 0 <= settings.value <= 1:
-        raise InvalidInput(f"--value={settings.value:g} is outside [0, 1]", option="value", remedy="Give a rate or AUC")
+        raise InvalidInput(
+            f"--value={settings.value:g} is outside [0, 1]", option="value", remedy="Pass a rate or an AUC"
+        )
     variance = None
     if settings.metric == "mean":
         sd = settings.sd or 1.0
@@ -91,7 +93,7 @@ def _plan(settings: Settings) -> Planned:
         positives = of[0]
         if positives >= 1 or of[0] != of[1]:
             raise InvalidInput(
-                "--of-rows is the share of positives of an AUC", option="of_rows", remedy="Give one below 1"
+                "--of-rows is the share of positives of an AUC", option="of_rows", remedy="Pass one share below 1"
             )
         variance = lambda auc: auc_variance(auc, positives)  # noqa: E731
         of = (1.0, 1.0)
@@ -103,14 +105,16 @@ def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
     gap = settings.gap if settings.gap is not None or settings.margin is None else 0.0
     first = settings.value + (gap or 0.0)
     if settings.metric != "mean" and not 0 <= first <= 1:
-        raise InvalidInput(f"--gap={gap:g} leads outside [0, 1]", option="gap", remedy="Give a smaller gap")
+        raise InvalidInput(f"--gap={gap:g} leads outside [0, 1]", option="gap", remedy="Pass a smaller gap")
     if settings.margin is not None and gap is not None and abs(gap) >= settings.margin:
-        raise InvalidInput("--gap is not within --margin", option="gap", remedy="Give a gap below the margin")
+        raise InvalidInput(
+            "--gap must be smaller than --margin", option="gap", remedy="Pass a smaller gap or a larger margin"
+        )
     if settings.margin is None and gap == 0:
-        raise InvalidInput("--gap=0 is no gap", option="gap", remedy="Give another one, or a --margin")
+        raise InvalidInput("--gap is 0", option="gap", remedy="Pass another gap, or a --margin")
     if settings.rows is None:
         if gap is None:
-            raise InvalidInput("The plan has no --gap, --margin or --rows", option="gap", remedy="Give one of them")
+            raise InvalidInput("The plan needs --gap, --margin or --rows", option="gap", remedy="Pass one of them")
         rows = rows_needed(plan, first, settings.value, settings.power)
         power = None if rows is None else plan.power(rows, first, settings.value)
         return {"rows": rows, "gap": gap, "power": power, "margin": settings.margin}

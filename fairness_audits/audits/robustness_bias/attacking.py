@@ -69,8 +69,8 @@ def chosen_attacks(options: Settings) -> list[Chosen]:
             raise InvalidInput(problem, option="attack_setting", remedy="An example is deepfool.steps=50")
         place = advised("attack-setting", text)
         if attack not in every:
-            problem = f"{place}: {attack} is not among the attacks, which are {listed(list(every))}"
-            raise InvalidInput(problem, option="attack_setting", remedy="Name it in --attack too")
+            problem = f"{place}: {attack} is not one of the attacks of this audit, {listed(list(every))}"
+            raise InvalidInput(problem, option="attack_setting", remedy="Add it with --attack")
         if key not in every[attack]:
             remedy = f"It has: {listed(list(every[attack])) or 'none'}"
             raise InvalidInput(f"{place}: {attack} has no setting {key!r}", option="attack_setting", remedy=remedy)
@@ -150,10 +150,10 @@ def _exact(subjects: Pictures) -> Attack:
         wrong = misfit(evaluate, weight, bias, torch.from_numpy(images).to(subjects.device))
         if not wrong <= LINEARITY:
             raise InvalidInput(
-                f"--attack=exact is for linear models, expected scores W x + b; found scores that differ from it by "
+                "--attack=exact needs a linear model with scores W x + b, but the scores differ from this by "
                 f"{100 * wrong:.2g} % of their size",
                 option="attack",
-                remedy="Use --attack=deepfool (an upper bound), or smoothing",
+                remedy="Use --attack=deepfool (upper bounds) or --attack=smoothing",
             )
 
     closed_form = exact_attack(weight, bias)
@@ -203,11 +203,13 @@ class DistanceCache:
     def interrupted(self) -> None:
         if self.path is not None and self.path.exists():
             count = sum(map(len, self.found.values()))
-            print(f"{count:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)
+            print(
+                f"{count:,} distances are saved in {self.path}; the same command continues from there", file=sys.stderr
+            )
 
     def _load(self, path: Path) -> None:
         """Load the file. Raises InvalidInput if its content, network or settings are not those of this audit."""
-        new = "Give the name of a new file"
+        new = "Name a new file"
 
         def refused(problem: str, remedy: str = new) -> InvalidInput:
             place = advised("checkpoint", path)
@@ -221,15 +223,17 @@ class DistanceCache:
                 header = json.loads(stored["header"].tobytes())
                 arrays = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise refused("does not hold distances of this audit") from error
+            raise refused("does not hold distances of a robustness audit") from error
         if header.get("format") != FORMAT:
-            raise refused("is of another version of this program")
+            raise refused("was written by another version of this program")
         other = [name for name, value in self.what.items() if header["what"].get(name) != value]
         for name, settings in header["settings"].items():
             mine = self.settings.get(name, settings)
             other += [f"{name}.{key}" for key in mine if settings.get(key) != mine[key]]
         if other:
-            raise refused(f"was made with another {', '.join(other)}", f"{new}, or the arguments that it was made with")
+            raise refused(
+                f"was made with other values of {', '.join(other)}", f"{new}, or repeat the original arguments"
+            )
         for name, settings in header["settings"].items():
             keys, values = arrays[f"key_{name}"].tolist(), arrays[f"distance_{name}"].tolist()
             self.found[name] = dict(zip(keys, values, strict=True))

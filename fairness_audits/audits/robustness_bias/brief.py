@@ -12,16 +12,17 @@ def brief(first: Measured, path: str, alpha: float, verdict: Verdict) -> Brief:
     groups = list(dict.fromkeys(f"{one['partition']} = {one['level']}" for one in found["groups"]))
     closer = [f"{one['partition']} = {one['level']}" for one in verdict.facts.get("closer", ())]
     return Brief(
-        asked=f"Is a smaller change of the {one} enough to make the model err about one group than about the others?",
-        people=f"{found['images']:,} {many} in {path}; groups: {listed(groups, 8)}. Check that the model was not made "
-        f"from these {many}, and that the groups are right: the audit assumes both and cannot see it.",
+        asked=f"Does a smaller change of the {one} make the model err for one group than for the others?",
+        people=(
+            f"{found['images']:,} {many} in {path}; groups: {listed(groups, 8)}. Check that the model was not "
+            f"trained on these {many}, and that the groups are correct. The audit assumes both and cannot check them."
+        ),
         found=f"A smaller change is enough for {listed(closer, 6)}." if closer else verdict.sentence,
         sure=certainty(
             verdict,
-            "If no group were easier to upset, an audit like this would name one in at most "
-            f"{level(1 - alpha)} of cases.",
-            "A difference of this size can be chance. This is no proof that the groups are alike.",
+            f"If no group were easier to fool, an audit like this would name one in at most {level(1 - alpha)} of "
+            "cases.",
+            "A difference of this size can arise by chance. This is no proof that the groups are alike.",
         ),
-        unsaid=f"That anybody makes such changes. How often the model errs about {many} as they are. Why groups "
-        "differ.",
+        unsaid=f"Whether anybody makes such changes. How often the model errs on unchanged {many}. Why groups differ.",
     )

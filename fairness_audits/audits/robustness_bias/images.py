@@ -34,7 +34,7 @@ ON_THEIR_SIDE = (5, 6, 7, 8)
 COLOURS = (1, 3)
 COLUMNS = ("file", "filename", "file_name", "image", "path")
 """Default column names for file names."""
-FORMS = "(n, c, h, w), (n, h, w, c) or (n, h, w) with 1 or 3 channels, uint8 or floating in [0, 1]"
+FORMS = "(n, c, h, w), (n, h, w, c) or (n, h, w) with 1 or 3 channels, of uint8 or of floating-point numbers in [0, 1]"
 Shape = tuple[int, int, int]
 
 
@@ -85,8 +85,8 @@ def in_array(source: Source, options: Settings, array: Array) -> Images:
     if pixels.ndim == 4 and pixels.shape[1] in COLOURS and pixels.shape[3] in COLOURS:
         raise _refused(
             path,
-            f"expected one axis of channels, found shape {np.shape(array)}, in which the second or the last can be it",
-            "Give grey images as (n, h, w), others with a height and width other than 1 and 3 pixels",
+            f"shape {np.shape(array)} is ambiguous: the channels can be the second or the last axis",
+            "Pass grey images as (n, h, w). Other images need a height and width other than 1 and 3",
         )
     if pixels.ndim == 3:
         pixels = pixels[:, None]
@@ -106,9 +106,9 @@ def in_array(source: Source, options: Settings, array: Array) -> Images:
         if not np.isfinite([low, high]).all():
             first = next(place for place, one in enumerate(pixels) if not np.isfinite(one).all())
             problem = f"image {first} (counted from 0) has pixels that are missing or infinite"
-            raise _refused(path, problem, "Correct such images, or leave them out", first)
+            raise _refused(path, problem, "Correct or remove these images", first)
         if not (low >= 0 and high <= 1):
-            remedy = "Undo the normalisation, and state it with --mean and --std"
+            remedy = "Undo the normalisation, and pass it as --mean and --std"
             if low >= 0 and high <= HIGHEST:
                 remedy = f"Divide them by {HIGHEST}"
             raise _refused(path, f"expected floating pixels in [0, 1], found values from {low:g} to {high:g}", remedy)
@@ -148,7 +148,7 @@ def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
     """
     path, table = options.images, source.table
     if path is None or not path.is_dir():
-        problem = f"expected --images to be a folder of PNG and JPEG files; there is no folder {path}"
+        problem = f"there is no folder {path}; --images takes a folder of PNG and JPEG files"
         raise InvalidInput(problem, source=path, option="images")
     if options.file is not None:
         check_columns(table, [options.file], "--file", source.name)
@@ -170,8 +170,8 @@ def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
             unreadable[point] = str(error)
     if not known:
         failures = listed([f"{names[point]} ({why})" for point, why in unreadable.items()], SHOWN)
-        problem = f"none of the {len(names)} images below {path} can be read: {failures}"
-        raise InvalidInput(problem, source=path, option="images", remedy="Write them again")
+        problem = f"none of the {len(names)} images in {path} can be read: {failures}"
+        raise InvalidInput(problem, source=path, option="images", remedy="Save them again")
     first, _, (height, width) = known[0]
     if options.resize is not None:
         height, width = options.resize
@@ -181,7 +181,7 @@ def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
             f"({other[0]})",
             source=path,
             option="resize",
-            remedy=f"--resize={height},{width} makes them alike; distances are then of the resized images",
+            remedy=f"Resize all with --resize={height},{width}; distances then refer to the resized images",
         )
     count = options.channels or (1 if all(mode in GREY for _, mode, _ in known) else 3)
     return column, Images(
@@ -232,7 +232,7 @@ def _opened(file: Path) -> Image.Image:
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise Unreadable(reason(error)) from error
     if image.mode.startswith("I"):
-        raise Unreadable("16 bits a pixel: write it with 8")
+        raise Unreadable("16 bits per pixel: save it with 8")
     return image
 
 
@@ -256,26 +256,25 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
             fitting = by_form.get(form(name), []) if name not in found else []
             if len(fitting) > 1:
                 raise InvalidInput(
-                    f"{source.name}: column {column!r} names {name}, but several files below {path} have such a name: "
+                    f"{source.name}: column {column!r} names {name}, which matches several files in {path}: "
                     f"{listed(fitting, SHOWN)}",
                     source=source.name,
                     option="file",
                     column=column,
                     row=names.index(name),
-                    remedy="Write the name exactly as that of the file",
+                    remedy="Spell the name exactly like the file",
                 )
             if fitting:
                 found[name] = path / fitting[0]
     if absent := [name for name in absent if name not in found]:
         near = nearest(absent[0], existing)
         raise InvalidInput(
-            f"{source.name}: column {column!r} names {listed(absent, SHOWN)}: no such file below {path}{near}",
+            f"{source.name}: column {column!r} names {listed(absent, SHOWN)}, but {path} has no such file{near}",
             source=source.name,
             option="file",
             column=column,
             row=names.index(absent[0]),
-            remedy=f"Name images by their paths below {path}, in the column that --file names, and remove the rows of "
-            "those that are not there",
+            remedy=f"The column that --file names holds paths relative to {path}. Correct them, or remove these rows",
         )
     files = [found[name] for name in names]
     places = [posixpath.normpath(file.as_posix()) for file in files]

@@ -108,7 +108,7 @@ def sampled(everyone: Points, options: Settings | OfRows) -> Points:
     if options.points is None:
         return everyone
     if options.points > n:
-        problem = f"--points asks for {options.points:,} {everyone.unit}s, but there are {n:,}"
+        problem = f"--points={options.points} is more than the {n:,} {everyone.unit}s of the data"
         raise InvalidInput(problem, option="points", remedy="Leave it out to audit all of them")
     traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
     _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
@@ -129,12 +129,12 @@ def compared(source: Source, options: Compared, file: str | None) -> list[str]:
     names = list(dict.fromkeys(options.group)) or [name for name in table if name not in (file, options.label)]
     if not names:
         remedy = "Add a column of groups, or name one with --group"
-        raise InvalidInput(f"{path}: there is no column to compare by", source=path, option="group", remedy=remedy)
+        raise InvalidInput(f"{path} has no column of groups", source=path, option="group", remedy=remedy)
     for name in names:
         levels = table[name].nunique()
         if not 2 <= levels <= most:
             raise InvalidInput(
-                f"{path}: expected 2 to {most:,} levels in every column that is compared, found {levels:,} in {name!r}",
+                f"{path}: a column of groups needs 2 to {most:,} levels, but {name!r} has {levels:,}",
                 source=path,
                 option="group",
                 column=name,
@@ -157,10 +157,10 @@ def check_sizes(points: Points, least: int) -> None:
         sizes = np.bincount(partition.codes[partition.codes >= 0], minlength=len(partition))
         if small := [f"{name} ({size})" for name, size in zip(partition.levels, sizes, strict=True) if size < least]:
             raise InvalidInput(
-                f"expected at least {least} audited {points.unit}s in every group, found fewer in {partition.name}: "
+                f"every group needs at least {least} audited {points.unit}s, but {partition.name} has fewer in "
                 f"{listed(small, SHOWN)}",
                 option="min_group",
                 column=partition.name,
-                remedy=f"Audit more {points.unit}s, merge these levels or empty their cells (unknown levels are left "
-                "out), compare other columns with --group, or lower --min-group",
+                remedy=f"Audit more {points.unit}s, merge these levels, empty their cells ({points.unit}s without a "
+                "level are skipped), compare other columns with --group, or lower --min-group",
             )

@@ -36,40 +36,40 @@ SIGNED, COUNT = fixed(2, "+"), fixed(0)
 Entry = Mapping[str, Any]
 WANTED = "a torch network, a fitted scikit-learn model or a function of x"
 SOUND = """
-worse <= 10: {attack} is worse than a second search at {value:.0f} % of the checked images of {worst}, more than
-  {limit:.0f} %: its distance is more than {factor:g} times as long. So its distances do not say how far the boundary
-  is. Try another --attack. Where the model rounds or saturates inside, let it return the scores before
-  that.
-lost_apart <= 10: The gradient is lost at {own:.0f} % of the images of {apart} and at {rest:.0f} % of all others, more
-  than {limit:.0f} points apart: {attack} comes closer to the boundary where it has gradients to follow. Let the model
-  compute without rounding, saturation and infinite slopes (such as a root at 0).
+worse <= 10: {attack} is worse than a second search for {value:.0f} % of the checked images of {worst} (limit:
+  {limit:.0f} %): its distance is more than {factor:g} times as long. So its distances do not show how far away the
+  boundary is. Try another --attack. If the model rounds or saturates inside, let it return the scores before that.
+lost_apart <= 10: The gradient is lost for {own:.0f} % of the images of {apart} and for {rest:.0f} % of all others
+  (limit: {limit:.0f} points apart). {attack} comes closer to the boundary for images with gradients. Let the model
+  compute without rounding, saturation and infinite slopes, such as a root at 0.
 """
 """Limits beyond which distances of groups cannot be compared."""
 LIMITS = """
-accuracy >= 0.5: Only {percent:.0f} % of the {units} are classified correctly, and distances of fewer than half of the
-  {units} say little: see first whether that can be so.
-gain > 0: The model classifies {percent:.0f} % of the {units} correctly, no more than {trivial:.0f} %, which is right of
-  a model that always names the most frequent class.
-failed <= 10: {attack} failed on {value:.0f} % of the {units} of a group, more than {limit:.0f} %.
-saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the images, more than {limit:.0f} %: an
-  attack has no gradient to follow there.
-fewest >= 10 unless rejected: A group has only {value} {units} that count, and needs {limit:.0f}.
-least_p <= 1 unless rejected: {permutations:,} permutations cannot reject at level {alpha:g} in {comparisons}
-  comparisons: --permutations={enough} can.
+accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, so the distances describe fewer than half
+  of the images. Check the labels, the order of the classes and the preprocessing.
+gain > 0: The model classifies {percent:.0f} % of the images correctly, no better than the {trivial:.0f} % of always
+  predicting the most frequent class.
+failed <= 10: {attack} failed on {value:.0f} % of the images of a group (limit: {limit:.0f} %).
+saturated <= 10: The model's probability is exactly 0 or 1 for {value:.0f} % of the images (limit: {limit:.0f} %). There
+  an attack has no gradient to follow.
+fewest >= 10 unless rejected: A group has only {value} images with a distance; the test needs at least {limit:.0f}.
+least_p <= 1 unless rejected: {permutations:,} permutations are too few to reject at level {alpha:g} in {comparisons}
+  comparisons. Use --permutations={enough}.
 """
 CAVEATS = f"""
-no_label: No --label was given, so the model's own prediction is taken for the true class: every {{unit}} counts as
-  classified correctly, no distance is 0, and both denominators are the same. {{Units}} that the model gets wrong count
-  for a group's robustness here; with labels they would count against it.
-upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change that fools the model may exist, and an
-  attack may come closer to the boundary for one group than for another.{{more}}
-certified_radii: The radii of {{attack}} are lower bounds, each wrong with probability at most {{alpha:g}}, and of
-  another model: the one that takes a vote over noisy copies of the image. 0 says that nothing could be certified.
-closer_is_not_worse: A group that is closer to the boundary need not be treated worse: smaller changes of its
-  {{units}} change the prediction. Groups may differ in their classes, or in {{why}}.
+no_label: Without --label, the model's own predictions are used as the true classes: every image counts as classified
+  correctly, no distance is 0, and both denominators are equal. Misclassified images raise a group's robustness here;
+  with labels, they would lower it.
+upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change that fools the model may exist. An attack
+  may come closer to the boundary for one group than for another.{{more}}
+certified_radii: The radii of {{attack}} are lower bounds. Each is wrong with probability at most {{alpha:g}}. They
+  describe the smoothed model, which takes a vote over noisy copies of the image. A radius of 0 means that nothing could
+  be certified.
+closer_is_not_worse: A group closer to the boundary is not necessarily treated worse: smaller changes of its images
+  change the prediction. Groups may differ in their classes, or in the contrast of their images.
 failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. Those with a gradient have no
-  distance and are left out, by both denominators, however far from the boundary they are. More steps, or another
-  attack, may find one.
+  distance and are excluded under both denominators, however far from the boundary they are. More steps or another
+  attack may find a distance.
 no_change: No permitted change of {{failed:,}} of {{correct:,}} rows{{where}} was found to change the decision. They
   have no distance and are left out, by both denominators, however far from the boundary they are.
 changes: A change of a row moves its numbers, in standard deviations of all rows, and switches columns of two values and
@@ -78,14 +78,14 @@ changes: A change of a row moves its numbers, in standard deviations of all rows
 fair_metric: Distances are in the fair metric: a standard deviation along the sensitive directions ({{directions}})
   is {{cost:g}} long, any other 1. A distance near 0 means that a change along these directions, which should make no
   difference, changes the decision.
-lost_gradients: The model has no gradient along some pixels of {{count:,}} images, and none at all at {{none:,}} images:
-  it is zero, infinite or not a number there{{where}}. An attack does not change such pixels. An image without any
-  gradient on which an attack fails has the distance of the search that checks the attack, an upper bound.
+lost_gradients: The model's gradient is zero, infinite or not a number at some pixels of {{count:,}} images, and at all
+  pixels of {{none:,}} images{{where}}. An attack does not change such pixels. If an attack fails on an image without
+  any gradient, its distance is that of the check's second search, an upper bound.
 {OUTPUT_CAVEATS.strip()}
-unreadable_images: {{images}} left out, being unreadable: {{told}}.
-turned_images: {{count:,}} images were turned or mirrored as their EXIF orientation says, which is how a viewer shows
-  them. A model sees them otherwise where its own pipeline ignores EXIF: write such images again without it then.
-unknown_group: {{count:,}} {{units}} have no {{partition}}: they are in none of its groups.
+unreadable_images: {{images}} could not be read and are excluded: {{told}}.
+turned_images: {{count:,}} images were rotated or mirrored according to their EXIF orientation, as a viewer shows them.
+  If your own pipeline ignores EXIF, the model sees them differently; save such images without EXIF.
+unknown_group: {{count:,}} images have no value of {{partition}} and belong to none of its groups.
 """
 
 
@@ -182,7 +182,7 @@ def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
     if words.beyond(SOUND, quantities, rejected is True):
         # Unsound distances may order the groups the wrong way round.
         said, facts = (
-            "The table of the check has both distances of every group.",
+            "The table of the check shows both distances for every group.",
             {**facts, "closer": [], "farther": []},
         )
     headlines = ("ROBUSTNESS BIAS", "NO BIAS SHOWN")
@@ -249,8 +249,8 @@ def conclusion(
     }
     if not tested:
         said = (
-            "No group could be tested: too few distances, or all of them equal. Look at the failed attacks and the "
-            "model's accuracy below."
+            "No group could be tested, because there are too few distances or all are equal. See the failed attacks "
+            "and the model's accuracy below."
         )
     elif not shown:
         largest = max(tested, key=lambda group: abs(group["sigma"]))
@@ -266,7 +266,7 @@ def conclusion(
         place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
         said = (
             f"{unit.title()}s of {_title(first)} are {place} the decision boundary: their {change} are "
-            f"{100 * abs(first['sigma']):.0f} % {than} than those of the others, {first['auc']:.3g} on average "
+            f"{100 * abs(first['sigma']):.0f} % {than} than those of all other images, {first['auc']:.3g} on average "
             f"({_numbers(first, alpha)})."
         )
         said += f" {_otherwise(first, alpha, unit)}" if labelled else ""
@@ -279,7 +279,7 @@ def conclusion(
 def _otherwise(group: Entry, alpha: float, unit: str) -> str:
     """Return a sentence on the same group among all points, which shows the effect of accuracy."""
     other, p = group["other"]["sigma"], group["other"]["sigma_p_adjusted"]
-    whose = f"Of all {unit}s, those classified wrongly counting as distance 0,"
+    whose = f"With misclassified {unit}s counted as distance 0,"
     if other is None:
         return f"{whose} there is no sigma."
     same = other * group["sigma"] > 0
@@ -301,10 +301,10 @@ def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Ite
         entry = one.entry
         title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, {unit.metric} in {unit.of}"
         explained = Text(
-            "right: share classified correctly; median: of their distances; sigma: how much larger the mean distance "
-            f"of the group is than that of all others, up to T = {_number(entry['budget'])}, with its interval "
-            "(bootstrap); p: of permutations, adjusted (Holm) over all groups of this attack; sigma*: the same of "
-            f"all {unit.many} of a group, those classified wrongly at distance 0."
+            "right: share classified correctly. median: median distance of these. sigma: relative difference of the "
+            f"group's mean distance from that of all others, up to T = {_number(entry['budget'])}, with its bootstrap "
+            "interval. p: permutation p-value, adjusted (Holm) over all groups of this attack. sigma*: sigma with "
+            f"misclassified {unit.many} counted as distance 0."
         )
         figure = Figure(
             f"curves_{entry['attack']}",
@@ -337,11 +337,11 @@ def _check_section(found: Entry) -> Section:
         for row in rows_of(columns, every, name)
     )
     explained = Text(
-        "checked: images of the group for which a second search, which compares decisions, classified for a smaller "
-        f"change; mean and second: mean distances of those by {found['attack']} and by that search; worse: images "
-        f"where the distance by {found['attack']} is more than {check['factor']:g} times as long; lost: share of the "
-        "group's images that have no gradient along some of their pixels. The distances above are those of "
-        f"{found['attack']} alone."
+        "checked: images of the group on which a second search, without gradients, looked for a smaller change. "
+        f"mean and second: mean distances of these images by {found['attack']} and by the second search. worse: "
+        f"images whose distance by {found['attack']} is more than {check['factor']:g} times as long. lost: share of "
+        "the group's images without a gradient at some pixels. The results above use only the distances of "
+        f"{found['attack']}."
     )
     return Section(f"Check of {found['attack']}", (Table(columns, rows, SHOWN_LEVELS, "audit.json"), explained))
 

@@ -108,23 +108,24 @@ def normalised(model: Model, options: Settings, shape: Shape, with_gradient: boo
     if model.kind == "estimator":
         raise no_gradient(model)
     if model.kind in ("onnx", "quantised") and with_gradient:
-        raise no_gradient(model, "use --attack=smoothing alone, which needs none")
+        raise no_gradient(model, "use only --attack=smoothing, which needs none")
     device = Computing(options.device, "float32").device
     mean, std = (tuple(np.atleast_1d(values).tolist()) for values in (options.mean, options.std))
     for name, values in (("mean", mean), ("std", std)):
         if len(values) not in (1, shape[0]):
             problem = f"--{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}"
-            raise InvalidInput(problem, option=name, remedy="Give one for all, or one for each")
+            raise InvalidInput(problem, option=name, remedy="Pass one number for all channels, or one for each")
     check_normalisation(mean, std)
     centre, scale = (torch.tensor(values, device=device, dtype=torch.float32)[:, None, None] for values in (mean, std))
     channels, height, width = shape
     form = Form(
         unit="image",
         given=f"images of shape {shape}",
-        remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images "
-        f"of another size, say --resize=H,W; if it takes {plural(4 - channels, 'channel')}, give "
-        f"--channels={4 - channels}",
-        precision="images are float32: let the model compute in it",
+        remedy=(
+            f"Its input has {plural(channels, 'channel')} of {height} x {width} pixels. For another size, use "
+            f"--resize=H,W; for {plural(4 - channels, 'channel')}, use --channels={4 - channels}"
+        ),
+        precision="images are float32, so convert the model to float32",
         without_gradient="; --attack=smoothing needs no gradient",
     )
 
@@ -145,10 +146,9 @@ def identity(model: Model) -> str:
         return fingerprint(model.evaluate)
     except Opaque as error:
         raise InvalidInput(
-            f"the checkpoint cannot tell this model from another: {error}",
+            f"the checkpoint cannot identify this model: {error}",
             option="checkpoint",
-            remedy="Leave --checkpoint out, or give the model as a torch network or as a file that holds all of it "
-            "(.pt, .pt2, .onnx)",
+            remedy="Drop --checkpoint, or pass a torch network or a file that holds the whole model (.pt, .pt2, .onnx)",
         ) from error
 
 
@@ -164,23 +164,23 @@ def check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
     """Raise InvalidInput unless these can be the means and standard deviations of pixels in [0, 1]."""
     for value in std:
         if not value > 0:
-            raise InvalidInput(f"expected --std above 0, found {value:g}", option="std")
+            raise InvalidInput(f"--std={value:g} is not above 0", option="std")
     if min(mean) >= 0 and max(mean) <= 1 and max(std) <= LARGEST_STD:
         return
     if not (min(mean) >= 0 and max(mean) <= HIGHEST and max(std) <= HIGHEST):
         raise InvalidInput(
-            f"expected --mean in [0, 1] and --std of at most {LARGEST_STD:g}, as of pixels in [0, 1]; found --mean="
-            f"{_numbers(mean)} and --std={_numbers(std)}",
+            f"--mean={_numbers(mean)} and --std={_numbers(std)} do not fit pixels in [0, 1]: expected a mean in [0, "
+            f"1] and a standard deviation of at most {LARGEST_STD:g}",
             option="mean",
         )
     # The values fit pixels in [0, 1], but a std of 1 also occurs with means of pixels up to 255.
     means = [value / HIGHEST for value in mean] if max(mean) > 1 else mean
     stds = [value / HIGHEST for value in std] if max(std) > LARGEST_STD or min(std) >= 1 else std
     raise InvalidInput(
-        f"--mean={_numbers(mean)} and --std={_numbers(std)} are of pixels from 0 to {HIGHEST}, but the model gets "
+        f"--mean={_numbers(mean)} and --std={_numbers(std)} are for pixels from 0 to {HIGHEST}, but the audit uses "
         "pixels in [0, 1]",
         option="mean",
-        remedy=f"Give --mean={_numbers(means)} --std={_numbers(stds)}",
+        remedy=f"Use --mean={_numbers(means)} --std={_numbers(stds)}",
     )
 
 
@@ -220,10 +220,10 @@ def classified(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Pict
                 check_alone(lambda some: raw.output(some).cpu().numpy(), x, outputs[0].numpy(), raw.form)
     if first is None:
         raise InvalidInput(
-            f"none of the {n:,} audited images can be read: "
+            f"none of the {n:,} audited images could be read: "
             f"{listed([f'{name} ({why})' for name, why in reasons.items()], SHOWN)}",
             option="images",
-            remedy="Write them again",
+            remedy="Save them again",
         )
     some = points.only(readable)
     output = torch.cat(outputs)

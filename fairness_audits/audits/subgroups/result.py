@@ -32,14 +32,15 @@ from fairness_audits.tables.table import Score
 from fairness_audits.values import Array
 
 CAVEATS = """
-held_out_rows: The tests are about predictions for rows that the model was not made from.
+held_out_rows: The tests are valid for rows that were not used to build the model.
 independent_rows: Rows count as independent.
-with_the_rest: Each subgroup is compared with all other rows. One bad subgroup therefore moves those that contain it.
-small: {number} crosses have fewer than {least} rows and are not searched.
-together: The p-values and intervals allow for all subgroups searched, whatever their number and overlap.
+with_the_rest: Each subgroup is compared with all other rows. One bad subgroup therefore also moves the results of
+  larger subgroups that contain it.
+small: {number} subgroups have fewer than {least} rows and are not tested.
+together: The p-values and intervals account for all tested subgroups, whatever their number and overlap.
 """
 LIMITS = """
-varied >= 1: The rate is the same for everybody, so that nothing can differ between subgroups.
+varied >= 1: The rate is the same for everybody, so subgroups cannot differ.
 """
 DISTINCT = 12
 NAMED, SHOWN = 3, 20
@@ -80,7 +81,7 @@ def audited(settings: Settings, table: tables.Table) -> Result:
         verdict=concluded,
         brief=brief(facts, settings, RATES[settings.metric].title, concluded),
         caveats=(*words.caveats(CAVEATS, of), *words.caveats(words.READING, table.notes)),
-        sections=(Section("Subgroups, the strongest evidence first", (_table(entries, settings),)),),
+        sections=(Section("Subgroups, strongest evidence first", (_table(entries, settings),)),),
         facts=facts,
         tables={"subgroups": _frame(entries)},
         settings=settings,
@@ -91,13 +92,13 @@ def _read(settings: Settings, table: tables.Table) -> tuple[Array, Array, dict[s
     """Return the events, the rows in the denominator of the rate, and the columns as codes."""
     rate = RATES[settings.metric]
     if settings.label is None and settings.metric not in WITHOUT_LABEL:
-        raise InvalidInput(f"Rate {settings.metric} needs the true class", option="label", remedy="Give it by --label")
+        raise InvalidInput(f"Rate {settings.metric} needs the true class", option="label", remedy="Pass --label")
     decided = settings.prediction is not None or (settings.score is not None and settings.threshold is not None)
     if not decided and settings.metric != "base_rate":
         raise InvalidInput(
             f"Rate {settings.metric} needs decisions",
             option="prediction",
-            remedy="Give them by --prediction, or cut a --score by --threshold",
+            remedy="Pass --prediction, or --score with a --threshold",
         )
     own = [name for name in (settings.label, settings.score, settings.prediction) if name is not None]
     check_columns(table, own, "label, score or prediction", table.name)
@@ -159,14 +160,14 @@ def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) ->
     rejected = [entry for entry in entries if entry["rejected"]]
     told = [
         f"{_name(entry)}: {decimal(entry['estimate'])} ({entry['events']:,} of {entry['n']:,}) against "
-        f"{decimal(entry['rest'])} of the others"
+        f"{decimal(entry['rest'])} for all others"
         for entry in (rejected or entries)[:NAMED]
     ]
     more = f"; and {len(rejected) - NAMED:,} more" if len(rejected) > NAMED else ""
     title = RATES[settings.metric].title
     text = (
-        f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs from that of all others at "
-        f"level {settings.alpha:g} for all together. {'Strongest' if rejected else 'Nearest'}: {'; '.join(told)}{more}."
+        f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs from that of all other rows "
+        f"(joint level {settings.alpha:g}). {'Strongest' if rejected else 'Nearest'}: {'; '.join(told)}{more}."
     )
     facts = {"subgroups": len(entries), "different": len(rejected)}
     quantities = {"varied": int(varied)}
