@@ -511,7 +511,7 @@ def test_nothing_is_left_out_in_silence() -> None:
     assert document["data"]["audited"] == len(points) == 117
     said = " ".join(document["caveats"])
     for words in (
-        "3 images could not be read and are excluded: a/000.png (damaged:",
+        "3 unreadable images excluded: a/000.png (damaged:",
         "a/002.png (16 bits per pixel: save it with 8)",
         "b/001.png (neither PNG nor JPEG inside)",
         "1 images have no value of place and belong to none of its groups",

@@ -109,7 +109,7 @@ def conditions(subjects: Pictures, attacks: list[Measured], check: Check | None)
         and {"count": int((lost > 0).sum()), "none": int((lost == 1).sum()), "where": subjects.mostly(lost > 0)},
         "unreadable_images": unreadable
         and {
-            "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
+            "images": plural(len(unreadable), "unreadable image"),
             "told": listed(unreadable, SHOWN),
         },
         "turned_images": turned and {"count": turned},

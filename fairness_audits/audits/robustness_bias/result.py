@@ -82,7 +82,7 @@ lost_gradients: The model's gradient is zero, infinite or not a number at some p
   pixels of {{none:,}} images{{where}}. An attack does not change such pixels. If an attack fails on an image without
   any gradient, its distance is that of the check's second search, an upper bound.
 {OUTPUT_CAVEATS.strip()}
-unreadable_images: {{images}} could not be read and are excluded: {{told}}.
+unreadable_images: {{images}} excluded: {{told}}.
 turned_images: {{count:,}} images were rotated or mirrored according to their EXIF orientation, as a viewer shows them.
   If your own pipeline ignores EXIF, the model sees them differently; save such images without EXIF.
 unknown_group: {{count:,}} images have no value of {{partition}} and belong to none of its groups.
