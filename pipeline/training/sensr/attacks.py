@@ -126,10 +126,15 @@ def _margin_gradient(hidden: Array, network: SensrNetwork, attack: Attack, q: Ar
     """q = sum_{j: h_j > 0} v_j W_j into ``state``."""
     zero = hidden.dtype.type(0)
     active = np.empty_like(hidden)
-    for j in range(network.output.shape[0]):
-        v, h, on = network.output[j], hidden[j * LANES : (j + 1) * LANES], active[j * LANES : (j + 1) * LANES]
+    v = network.output
+    for j in range(0, v.shape[0], UNROLL):
+        v0, v1, v2, v3 = v[j], v[j + 1], v[j + 2], v[j + 3]
+        h, on = hidden[j * LANES : (j + UNROLL) * LANES], active[j * LANES : (j + UNROLL) * LANES]
         for i in range(LANES):
-            on[i] = v if h[i] > zero else zero
+            on[i] = v0 if h[i] > zero else zero
+            on[LANES + i] = v1 if h[LANES + i] > zero else zero
+            on[2 * LANES + i] = v2 if h[2 * LANES + i] > zero else zero
+            on[3 * LANES + i] = v3 if h[3 * LANES + i] > zero else zero
     q[:] = zero
     add_products(q, network.transposed, active)
     for c in range(attack.inputs):
