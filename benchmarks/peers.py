@@ -200,6 +200,56 @@ def aif360_subgroup(data: Audited) -> str:
     return f"{dict(found)}, score {score:.0f}, no p-value"
 
 
+def planted(data: Audited, trial: int, effect: float) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return columns, and who is missed: 30 % of all, and a share ``effect`` of one cross of two levels besides."""
+    rng = np.random.default_rng([SEED, trial])
+    rows = (
+        data.rows[[*COLUMNS, "sex"]].assign(age=pd.qcut(data.rows["age"], 5).astype(str)).sample(6000, random_state=rng)
+    )
+    missed = rng.random(len(rows)) < 0.3
+    missed[planted_group(rows) & (rng.random(len(rows)) < effect)] = True
+    return rows.reset_index(drop=True), missed.astype(int)
+
+
+PLANTED = {"race": "Black", "sex": "Female"}
+EFFECTS, TRIALS = (0.0, 0.2, 0.4), 10
+
+
+def planted_group(rows: pd.DataFrame) -> np.ndarray:
+    """Return a mask of the group that is missed more often."""
+    return np.logical_and.reduce([rows[name] == level for name, level in PLANTED.items()])
+
+
+def found_by(data: Audited, search: Callable[[pd.DataFrame, np.ndarray], dict[str, str] | None]) -> str:
+    """Return how often a search names any group, and the planted one, in TRIALS trials with each effect."""
+    told = []
+    for effect in EFFECTS:
+        named = [search(*planted(data, trial, effect)) for trial in range(TRIALS)]
+        some, exact = sum(one is not None for one in named), sum(one == PLANTED for one in named)
+        told.append(f"{effect:g}: {some} named" + (f", {exact} exactly" if effect else ""))
+    return "; ".join(told)
+
+
+def ours_planted(data: Audited) -> str:
+    def search(rows: pd.DataFrame, missed: np.ndarray) -> dict[str, str] | None:
+        found = fa.worst_subgroups(rows, prediction=missed, metric="selection_rate").facts["results"][0]
+        return found["subgroup"] if found["rejected"] else None
+
+    return found_by(data, search)
+
+
+def aif360_planted(data: Audited) -> str:
+    from aif360.detectors.mdss_detector import bias_scan
+
+    def search(rows: pd.DataFrame, missed: np.ndarray) -> dict[str, str] | None:
+        outcome = pd.Series(missed)
+        expected = pd.Series(outcome.mean(), index=outcome.index)
+        subset, _ = bias_scan(rows, outcome, expectations=expected, overpredicted=False, penalty=1.0)
+        return {name: levels[0] if len(levels) == 1 else "" for name, levels in subset.items()} or None
+
+    return found_by(data, search)
+
+
 def ours_versions(data: Audited) -> str:
     result = fa.compare(data.d, data.other, data.y, group=data.rows["sex"], metric="accuracy")
     return result.verdict.sentence.partition(". ")[0]
@@ -254,6 +304,11 @@ QUESTIONS: dict[str, Question] = {
         "Which subgroup has the worst false negative rate?",
         "fairness-audits subgroups",
         {"ours": ours_subgroup, "AIF360": aif360_subgroup},
+    ),
+    "planted": (
+        "Who finds black women if 0, 20 or 40 % of decisions about them are turned to misses (10 times 6,000 rows)?",
+        "fairness-audits subgroups",
+        {"ours": ours_planted, "AIF360": aif360_planted},
     ),
     "versions": (
         "Is a second model worse for one group?",

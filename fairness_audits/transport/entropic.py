@@ -86,6 +86,20 @@ def fit_with_images(
     return maps, [image for _, _, image in fitted]
 
 
+def images_of_drawn(
+    source: Array, target: Array, drawn: tuple[Array, Array], config: Config, rng: np.random.Generator
+) -> Array:
+    """Fit a map to drawn rows, ``source[drawn[0]]`` and ``target[drawn[1]]``; return the images of all source rows.
+
+    The drawn rows are among the source rows, so no row is mapped twice.
+    """
+    here, there = drawn
+    parameters, _ = _potentials(source[here], target[there], config, rng)
+    moved = _debiased(parameters, np.asarray(source, dtype=np.float64))
+    parameters["knots"], parameters["moves"] = quantile_moves(moved[here], target[there], config.quantiles)
+    return _with_marginals(parameters, moved)
+
+
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
     """Return the images of any rows, (n_t, d) to (n_t, d)."""
     moved = []
@@ -97,6 +111,14 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
 
 def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tuple[dict[str, Array], float, Array]:
     """Return the parameters of one trial's map, the larger marginal error of its two plans, and the images of x."""
+    parameters, error = _potentials(x, y, config, rng)
+    moved = _debiased(parameters, np.asarray(x, dtype=np.float64))
+    parameters["knots"], parameters["moves"] = quantile_moves(moved, y, config.quantiles)
+    return parameters, error, _with_marginals(parameters, moved)
+
+
+def _potentials(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tuple[dict[str, Array], float]:
+    """Return the parameters of a map without its quantiles, and the larger marginal error of its two plans."""
     x_centres, y_centres = (points[rng.permutation(len(points))[: config.centres]] for points in (x, y))
     within = [tie_broken_costs(points, points, config.cost, config.tie_break) for points in (x_centres, y_centres)]
     epsilon = config.regularization * float(np.mean([costs.mean() for costs in within]))
@@ -117,9 +139,7 @@ def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tup
         "tie_break": np.array(config.tie_break),
         "cost": np.array(config.cost),
     }
-    moved = _debiased(parameters, np.asarray(x, dtype=np.float64))
-    parameters["knots"], parameters["moves"] = quantile_moves(moved, y, config.quantiles)
-    return parameters, max(error, error_within), _with_marginals(parameters, moved)
+    return parameters, max(error, error_within)
 
 
 def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, float]:

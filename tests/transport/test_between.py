@@ -275,6 +275,14 @@ def test_images_are_the_same_in_blocks_in_any_order_and_of_equal_rows(monkeypatc
     np.testing.assert_allclose(entropic.images(parameters, [x])[0], whole, rtol=1e-12, atol=1e-12)
 
 
+def test_the_images_of_drawn_rows_are_those_of_a_map_that_was_fitted_to_them() -> None:
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(size=(200, 2)).round(1), rng.exponential(size=(150, 2)).round(1)
+    here, there = rng.integers(200, size=120), rng.integers(150, size=120)
+    found = entropic.images_of_drawn(x, y, (here, there), ENTROPIC, np.random.default_rng(0))
+    np.testing.assert_allclose(found, entropic_images(x[here], y[there], x), rtol=1e-10, atol=1e-10)
+
+
 def test_the_tie_break_makes_a_map_of_many_plans() -> None:
     """All moves in one quadrant: the squared L1 cost is (sum of moves)^2 and leaves open who goes where in the other
     direction. Without the tie-break, what x says of x_1 - x_2 is lost in the image before the marginals are mended."""

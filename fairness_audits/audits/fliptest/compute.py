@@ -311,8 +311,7 @@ def refitted(direction: Direction, space: Space, model: Decider, kind: Kind, opt
     with progress_bar(f"fitting {plural(refits, 'map')} to resampled people ({kind.name})", refits) as step:
         for r, rng in enumerate(_rngs(options, "refits", direction.name, refits)):
             here, there = (rng.integers(len(side), size=min(len(side), most or len(side))) for side in (own, others))
-            (image,), maps = kind.fit([(own[here], others[there])], [rng])
-            images = kind.extended(maps, own[here], image, own)
+            images = kind.drawn_again(own, others, (here, there), rng)
             finite = np.isfinite(images).all(axis=1)
             if finite.any():
                 asked = counterparts(space, images[finite], direction.target, direction.target_points)

@@ -78,6 +78,17 @@ class Kind:
             raise InvalidInput.within(f"--map={self.name}", error, option="map") from error
         return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
 
+    def drawn_again(self, source: Array, target: Array, drawn: tuple[Array, Array], rng: np.random.Generator) -> Array:
+        """Fit a map to drawn rows of both groups and return the images of all ``source`` rows (n, k)."""
+        here, there = drawn
+        if found := getattr(self.module, "images_of_drawn", None):
+            try:
+                return np.asarray(found(source, target, drawn, self.config, rng))
+            except ValueError as error:
+                raise InvalidInput.within(f"--map={self.name}", error, option="map") from error
+        (image,), maps = self.fit([(source[here], target[there])], [rng])
+        return self.extended(maps, source[here], image, source)
+
     def extended(self, maps: TransportMap, source: Array, image: Array, rows: Array) -> Array:
         """Return the images of further ``rows`` (p, k) under the only map in ``maps``.
 
