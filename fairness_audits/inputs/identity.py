@@ -10,20 +10,15 @@ A model with such state raises :class:`Opaque`.
 
 from __future__ import annotations
 
-import builtins
 import copyreg
-import dis
 import functools
 import hashlib
-import importlib
-import importlib.util
 import io
 import itertools
 import pickletools
 import re
 import struct
 import sys
-import sysconfig
 import threading
 import types
 import typing
@@ -31,26 +26,21 @@ import warnings
 import weakref
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-LIBRARIES = (
-    "torch", "torchvision", "torchaudio", "functorch", "numpy", "scipy", "sklearn", "pandas", "einops", "timm",
-    "kornia", "opt_einsum", "xgboost", "lightgbm", "catboost",
-)  # fmt: skip
-"""Packages that compute from their arguments alone, except for READERS."""
-PURE = (
-    "__future__", "abc", "argparse", "array", "bisect", "builtins", "cmath", "collections", "contextlib", "copy",
-    "copyreg", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "heapq", "itertools", "logging",
-    "math", "numbers", "operator", "random", "re", "statistics", "string", "struct", "textwrap", "types", "typing",
-    "warnings", "weakref", "_abc", "_bisect", "_collections", "_collections_abc", "_decimal", "_functools", "_heapq",
-    "_operator", "_random", "_sre", "_struct", "_weakref", "_weakrefset",
-)  # fmt: skip
-"""Modules of the standard library that compute from their arguments alone."""
+from fairness_audits.inputs.references import (
+    UNBOUND,
+    Opaque,
+    impure_standard,
+    library_version,
+    of_library,
+    pure_library,
+    referred,
+    replaces_library_code,
+)
+
 READERS = re.compile(
     r"builtins(\.(eval|exec|compile|__import__|open|input|globals|locals|breakpoint))?"
     r"|torch\.(load|serialization|hub|jit\.(load|_serialization)|distributed|_C\._distributed|export\.(load|pt2_archive)"
@@ -86,10 +76,6 @@ UNWRITTEN = (".debug_pkl", "/version", "/serialization_id", "/byteorder")
 MANGLED = re.compile(rb"[./]?___torch_mangle_\d+")
 
 
-class Opaque(ValueError):
-    """Error for an object without a key; the text names the object and its place."""
-
-
 def fingerprint(thing: Any) -> str:
     """Return the key of what a model, a function or a value computes, as 64 hexadecimal digits.
 
@@ -123,101 +109,6 @@ def fingerprint(thing: Any) -> str:
         if walk.named <= named:
             return key.hex()
         named |= walk.named
-
-
-def referred(function: types.FunctionType, importing: bool = True) -> dict[str, tuple[str, Any]]:
-    """Return the objects that a function's code names: globals, and attributes of modules as ``module.name``.
-
-    Each value comes with its name in the module that it was taken from, empty for a global. Imports inside the function
-    are executed, or, with ``importing`` false, only used if the module is already loaded.
-    """
-    found: dict[str, tuple[str, Any]] = {}
-    for first, *rest in _chains(function.__code__, {}):
-        if isinstance(first, Import):
-            if not importing and first.module(function) not in sys.modules:
-                continue
-            value, path = first.value(function), [first.name]
-        else:
-            value, path = function.__globals__.get(first, getattr(builtins, first, UNBOUND)), [first]
-        home = ""
-        for name in rest:
-            if not isinstance(value, types.ModuleType) or not hasattr(value, name):
-                break
-            home, value = f"{value.__name__}.{name}", getattr(value, name)
-            path.append(name)
-        found[".".join(path)] = (home, value)
-    return found
-
-
-UNBOUND = "no such name"
-IMPORTING = ("IMPORT_FROM", "STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "SWAP", "ROT_TWO", "POP_TOP")
-"""Instructions that follow an import until its result is bound."""
-
-
-@dataclass(frozen=True)
-class Import:
-    """Import of ``name`` inside a function, after ``level`` dots; ``whole`` if ``import a.b`` binds ``a``."""
-
-    name: str
-    level: int
-    whole: bool
-
-    def module(self, function: types.FunctionType) -> str:
-        """Return the full name of the module."""
-        package = function.__globals__.get("__package__") or None
-        return importlib.util.resolve_name("." * self.level + self.name, package)
-
-    def value(self, function: types.FunctionType) -> types.ModuleType:
-        """Return the module or package that is bound. Raises Opaque if it cannot be imported."""
-        name = self.module(function)
-        try:
-            module = importlib.import_module(name)
-        except Exception as error:
-            raise Opaque(f"the function {function.__name__!r} imports {name!r}, which fails here") from error
-        return sys.modules[name.partition(".")[0]] if self.whole else module
-
-
-def _chains(code: types.CodeType, bound: dict[str, list[Any]]) -> Iterator[list[Any]]:
-    """Yield the names that code loads, each with the attributes that follow: ``["torch", "nn", "Linear"]``.
-
-    A name imported inside the function begins with its :class:`Import`. ``bound`` has the variables with such imports.
-    """
-    chain: list[Any] = []
-    imported: list[Any] = []
-    constants: list[Any] = [0, None]
-    taken: list[str] = []
-    for step in dis.get_instructions(code):
-        name, value = step.opname, step.argval
-        if name == "EXTENDED_ARG":
-            continue
-        if imported and name in IMPORTING:
-            if name == "IMPORT_FROM":
-                taken = [value]
-            elif name.startswith("STORE_"):
-                bound[value] = [*imported, *taken]
-            elif name in ("SWAP", "ROT_TWO"):  # import a.b as c
-                imported, taken = [*imported, *taken], []
-            continue
-        imported = []
-        if chain and name in ("LOAD_ATTR", "LOAD_METHOD"):
-            chain = [*chain, value]
-            continue
-        if chain:
-            yield chain
-        chain = []
-        if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
-            constants = [constants[-1], value]
-        elif name == "IMPORT_NAME":
-            imported, taken = [Import(value, constants[0] or 0, not constants[1])], []
-        elif name.startswith("LOAD_") and name != "LOAD_CLOSURE" and isinstance(value, str) and value in bound:
-            chain = list(bound[value])
-        elif name in ("LOAD_GLOBAL", "LOAD_NAME"):
-            chain = [value]
-    if chain:
-        yield chain
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _chains(constant, bound)
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -354,15 +245,15 @@ class _Walk:
             self.space({k: v for k, v in vars(function).items() if k != "__wrapped__"}, where),
         ]
         for name, (home, value) in sorted(referred(function).items()):
-            theirs = _library(home) and not _put_in(value)
+            theirs = pure_library(home) and not replaces_library_code(value)
             parts += [name.encode(), self.library(home, where) if theirs else self.key(value, f"{name!r} in {where}")]
         return _digest("function", *parts)
 
     def library(self, name: str, where: str) -> bytes:
         """Return the digest of a library's name and version."""
-        if not _library(name) or READERS.fullmatch(name):
+        if not pure_library(name) or READERS.fullmatch(name):
             raise Opaque(f"{where} uses {name}, which may read what is not in the model")
-        return _digest("library", name.encode(), _version(name.partition(".")[0]).encode())
+        return _digest("library", name.encode(), library_version(name.partition(".")[0]).encode())
 
     def module(self, module: types.ModuleType, where: str) -> bytes:
         name = module.__name__
@@ -388,7 +279,7 @@ class _Walk:
     def type(self, kind: type, where: str) -> bytes:
         home, name = kind.__module__, kind.__qualname__
         if of_library(home):
-            own = {entry: value for entry, value in vars(kind).items() if _put_in(value)}
+            own = {entry: value for entry, value in vars(kind).items() if replaces_library_code(value)}
             return _digest("class", self.library(f"{home}.{name}", where), self.space(own, where))
         file = str(getattr(sys.modules.get(home), "__file__", ".py"))
         if not (kind.__flags__ & HEAP and file.endswith((".py", ".pyc", "None"))):
@@ -454,7 +345,7 @@ class _Walk:
         if isinstance(thing, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             if str(thing).partition(".")[0] not in OPERATORS:
                 raise _compiled(f"the operator {thing}", where)
-            return _digest("operator", str(thing).encode(), _version("torch").encode())
+            return _digest("operator", str(thing).encode(), library_version("torch").encode())
         return None
 
     def tensor(self, torch: Any, tensor: Any, where: str) -> bytes:
@@ -520,16 +411,16 @@ class _Walk:
 
     def spared(self, thing: Any, name: str) -> bool:
         """Return whether no code uses this attribute: no code names it, and no inherited code might use it."""
-        inherited = {kind.__qualname__ for kind in type(thing).__mro__ if _library(kind.__module__)}
+        inherited = {kind.__qualname__ for kind in type(thing).__mro__ if pure_library(kind.__module__)}
         return not self.may_use(name) and inherited <= PLAIN
 
     def instance(self, thing: Any, where: str) -> bytes:
         """Return the digest of other objects: attributes if the class is Python code, otherwise the pickle state."""
         kind = type(thing)
-        if _standard(kind.__module__):
+        if impure_standard(kind.__module__):
             raise _unknown(thing, where)
         plain = all(one in (object, *BASES) or one.__flags__ & HEAP for one in kind.__mro__)
-        if plain and not _library(kind.__module__):
+        if plain and not pure_library(kind.__module__):
             values = dict(getattr(thing, "__dict__", {}))
             slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]
             values |= {slot: getattr(thing, slot) for slot in slots if hasattr(thing, slot)}
@@ -574,7 +465,6 @@ BUILTIN = (
     types.MemberDescriptorType,
 )
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
-PACKAGES = ("site-packages", "dist-packages")
 HEAP = 1 << 9
 """Flag of a class created by Python code, not by a compiled library."""
 
@@ -613,50 +503,6 @@ def _attribute(module: str, name: str) -> Any:
     return getattr(sys.modules.get(module), name, None)
 
 
-def _library(module: str | None) -> bool:
-    """Return whether a module computes from its arguments alone and enters by its version."""
-    root = (module or "").partition(".")[0]
-    return (root in PURE or root in LIBRARIES) and _installed(root)
-
-
-def _put_in(value: Any) -> bool:
-    """Return whether a value in a library is a user's function that replaces the original."""
-    return isinstance(value, types.FunctionType) and not of_library(value.__globals__.get("__name__"))
-
-
-def _standard(module: str | None) -> bool:
-    """Return whether a module belongs to the standard library but not to PURE."""
-    root = (module or "").partition(".")[0]
-    return root in sys.stdlib_module_names and root not in PURE
-
-
-def of_library(module: str | None) -> bool:
-    """Return whether a module belongs to the standard library or to LIBRARIES."""
-    return _library(module) or _standard(module)
-
-
-@functools.cache
-def _installed(root: str) -> bool:
-    """Return whether a module is among the installed packages, which users do not edit."""
-    file = getattr(sys.modules.get(root), "__file__", None)
-    paths = sysconfig.get_paths()
-    places = {Path(paths[name]).resolve() for name in ("purelib", "platlib", "stdlib", "platstdlib")}
-    folders = () if file is None else Path(file).resolve().parents
-    return file is None or not places.isdisjoint(folders) or any(one.name in PACKAGES for one in folders)
-
-
-@functools.cache
-def _version(root: str) -> str:
-    """Return the version of a library; for the standard library, Python's version."""
-    if root in sys.stdlib_module_names:
-        return ".".join(map(str, sys.version_info[:3]))
-    found = getattr(sys.modules.get(root), "__version__", None)
-    try:
-        return str(found) if found is not None else metadata.version(root)
-    except metadata.PackageNotFoundError:
-        return "unknown"
-
-
 def _scripted(torch: Any, thing: Any) -> bytes:
     """Return the digest of a TorchScript archive: code, constants and values, independent of class names."""
     buffer = io.BytesIO()
@@ -670,7 +516,7 @@ def _scripted(torch: Any, thing: Any) -> bytes:
     for operator in re.findall(rb"\bops\.(\w+)\.", b"".join(content for name, content in plain if name[-3:] == b".py")):
         if operator.decode() not in OPERATORS:
             raise _compiled(f"the operator {operator.decode()}", "a part of the scripted network")
-    return _digest("script", _version("torch").encode(), *(part for pair in plain for part in pair))
+    return _digest("script", library_version("torch").encode(), *(part for pair in plain for part in pair))
 
 
 def _spelled(name: str, content: bytes) -> bytes:

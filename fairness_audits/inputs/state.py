@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.identity import of_library, referred
+from fairness_audits.inputs.references import of_library, referred
 from fairness_audits.models.device import float32_kernels, full_precision
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from torch.nn.utils import prune
 
-from fairness_audits.inputs.identity import Opaque, fingerprint
+from fairness_audits.inputs.identity import fingerprint
+from fairness_audits.inputs.references import Opaque
 
 ROOT = Path(__file__).resolve().parents[2]
 WEIGHT = torch.arange(3.0)

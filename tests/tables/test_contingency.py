@@ -446,9 +446,7 @@ def test_a_source_that_is_not_there_is_said(tmp_path: Path, engine: Engine) -> N
 def test_a_broken_archive_is_not_mistaken_for_wrong_text(tmp_path: Path) -> None:
     whole = gzip.compress(b"sex,y,p\n" + b"m,1,.3\n" * 100)
     wrong = (b"sex,y,p\nm,1,.3\n", whole[:12], gzip.compress(b"sex,\xe9,p\nm,1,.3\n"))
-    for content, remedy in zip(
-        wrong, ("Write the file again", "Write the file again", "Save it as UTF-8"), strict=True
-    ):
+    for content, remedy in zip(wrong, ("Save the file again", "Save the file again", "Save it as UTF-8"), strict=True):
         (tmp_path / "rows.csv.gz").write_bytes(content)
         with invalid(source="rows.csv.gz", remedy=remedy):
             contingency(tmp_path / "rows.csv.gz", **ASKED)
