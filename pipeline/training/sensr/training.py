@@ -72,7 +72,7 @@ def _keep(
 ) -> None:
     """What the parameters' gradient needs of a block: the samples x + D'a + delta and their slopes where h > 0.
 
-    Each loop does two rows or directions, which is 16 times as fast as one: a shorter loop seems to be unrolled as scalar code.
+    Two rows or directions in a loop are 16 times as fast as one: a shorter loop seems to be unrolled as scalar code.
     """
     zero = x.dtype.type(0)
     start, stop = block * LANES, (block + 1) * LANES
