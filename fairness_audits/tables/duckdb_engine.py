@@ -250,7 +250,11 @@ class DuckTable:
                 kinds[name] = list(TYPES)[int(strange.argmin())]
         cast = ", ".join(f"CAST({one} AS {kind})" for one, kind in zip(raw, kinds.values(), strict=True))
         found = self._executed(f"SELECT {cast} FROM {self._rows()}").df().set_axis(list(kinds), axis="columns")
-        return found.astype({name: "str" for name, kind in kinds.items() if kind == "VARCHAR"})
+        for name, kind in kinds.items():
+            if kind == "VARCHAR":
+                # Before pandas 3, astype turns a missing text into "None".
+                found[name] = found[name].astype("str").where(found[name].notna())
+        return found
 
     def _parquet(self) -> pd.DataFrame:
         """Return all rows of Parquet files, with unique column names."""

@@ -422,6 +422,7 @@ def test_a_session_of_its_own_gives_the_p_values_of_duckdb() -> None:
 
 
 def test_a_java_that_is_too_old_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\nexit 1\n")
