@@ -116,7 +116,8 @@ def aif360_gap(data: Audited) -> str:
 def ours_ratio(data: Audited) -> str:
     one = ours_rate(data, metric="selection_rate", ratio=True, at_least=0.8)
     low, high = one["bound_ci_low"], one["bound_ci_high"]
-    return f"{one['bound_estimate']:.4f}, 90 % [{low:.4f}, {high:.4f}], at least 0.8: {one['bound_outcome']}"
+    outcome = str(one["bound_outcome"]).replace("exceeded", "refuted")
+    return f"{one['bound_estimate']:.4f}, 90 % [{low:.4f}, {high:.4f}], at least 0.8: {outcome}"
 
 
 def statsmodels_ratio(data: Audited) -> str:

@@ -37,7 +37,7 @@ CAVEATS = """
 same_rows: The tests compare both versions on the same rows. These rows were not used to build either version.
 independent_rows: Rows count as independent.
 gaps: A gap is the metric of the first group minus the metric of the second. Its change is tested by permuting the rows'
-  changes between groups.
+  changes between groups, or by the normal law for the AUC and precisions.
 """
 LIMITS = """
 varied >= 1: Both versions give the same answer for everybody.

@@ -48,6 +48,8 @@ MUCH = 0.25
 """Largest ratio of the placebo's excess over 1 to the audit's excess that needs no caveat."""
 PINNED = 0.25
 """Largest share of the sensitive directions held by bounds that needs no caveat."""
+ASSOCIATED = 0.01
+"""Largest p-value of no association that is evidence of a sensitive attribute in the inputs."""
 NOISY = 0.5
 """Least share of signal in a learned direction that needs no caveat."""
 MOST_APART = 1000
@@ -61,9 +63,9 @@ saturated <= 10: The model's probability is exactly 0 or 1 in {{value:.0f}} % of
 scales <= {MOST_APART} unless rejected: The standard deviations of the columns differ by a factor of {{value:.2g}}. The
   step size and the penalty treat one unit of each column alike, so the attack hardly moves some columns. Use
   --standardize=continuous.
-association <= 0.01: The inputs show no evidence of {{attribute}} (p-value {{value:.2g}}; limit: {{limit:g}}). Its
-  learned direction is noise, and a larger loss along noise says nothing about the attribute. Pass --directions or more
-  rows (--reference), or drop the attribute.
+association <= {ASSOCIATED}: The inputs show no evidence of {{attribute}} (p-value {{value:.2g}}; limit: {{limit:g}}).
+  Its learned direction is noise, and a larger loss along noise says nothing about the attribute. Pass --directions or
+  more rows (--reference), or drop the attribute.
 gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the {{trivial:.3g}} of a model with a
   constant answer. Check the order of the features and of the classes ({{classes}}).
 """
@@ -283,7 +285,7 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
         verdict=words.concluded(
             test["rejected"],
             ("UNFAIR", "NOT REJECTED"),
-            sentence(test, options["delta"], options["alpha"]) + beside_placebo(facts),
+            sentence(facts, options["delta"], options["alpha"]),
             LIMITS,
             {
                 "rows": test["n"],
@@ -366,6 +368,11 @@ def weakest_association(metric: Mapping[str, Any]) -> dict[str, Any]:
     return {"attribute": repr(name), "association": found.get(name)}
 
 
+def is_judged(metric: Mapping[str, Any]) -> bool:
+    """Return whether the inputs show evidence of every attribute that a direction was learned for."""
+    return (weakest_association(metric)["association"] or 0.0) <= ASSOCIATED
+
+
 def beside_placebo(facts: Mapping[str, Any]) -> str:
     """Return a sentence if the test rejects but its lower bound does not exceed the placebo's ratio, else nothing."""
     placebo, test = facts["placebo"], facts["results"]["loss_ratio"]
@@ -402,13 +409,17 @@ def statistics(test: RatioTest, place: int | tuple[()] = ()) -> dict[str, Any]:
     return {key: plain(np.asarray(array)[place]) for key, array in arrays.items()}
 
 
-def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
-    """Return the finding of the loss-ratio test in a plain sentence, or two if the rows do not decide."""
+def sentence(facts: Mapping[str, Any], delta: float, alpha: float) -> str:
+    """Return the finding of the loss-ratio test in plain sentences: without a decision if a direction is noise."""
+    test = facts["results"]["loss_ratio"]
+    if not is_judged(facts["fair_metric"]):
+        ratio, interval = factor(test["S_n"]), span((test["ci_low"], test["ci_high"]), factor)
+        return f"The mean loss ratio along it is {ratio} ({level(alpha)} interval {interval})."
     if test["rejected"]:
         return (
             f"The audit rejects individual fairness: with {level(alpha)} confidence, the loss on a comparable "
             f"individual is on average at least {factor(test['T_n'])} times the loss on the individual itself; "
-            f"{delta:g} times is tolerated."
+            f"{delta:g} times is tolerated.{beside_placebo(facts)}"
         )
     found = (
         "The audit does not reject individual fairness: the loss on the comparable individual that it found is on "
@@ -456,7 +467,9 @@ def _results(facts: Mapping[str, Any], delta: float, alpha: float) -> tuple[Tabl
             rows.append(Row((name, *["-"] * 5)))
             continue
         interval = span((test["ci_low"], test["ci_high"]), factor)
-        decision = "-" if test is facts["placebo"] else "rejected" if test["rejected"] else "not rejected"
+        decision = "rejected" if test["rejected"] else "not rejected"
+        if test is facts["placebo"] or not is_judged(facts["fair_metric"]):
+            decision = "-"
         rows.append(Row((name, factor(test["S_n"]), interval, factor(test["T_n"]), p_text(test["p_value"]), decision)))
     last = Column(f"at most {delta:g}?", "text")
     heads = ("", "S_n", f"{level(alpha)} interval", "T_n", "p-value")

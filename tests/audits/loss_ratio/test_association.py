@@ -98,6 +98,7 @@ def test_a_direction_without_evidence_is_not_judged(
         assert found.verdict.reason is not None
         assert "'born'" in found.verdict.reason
         assert found.verdict.facts["rejected"] is None
+        assert "reject" not in found.verdict.sentence
         assert found.brief is not None
         assert found.verdict.reason in found.brief.sure
         # The same model is judged along a direction that is given.
