@@ -9,7 +9,7 @@ from dataclasses import MISSING
 from typing import Any, TypeVar, get_type_hints
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.keywords import in_python, settled, told_in_python
+from fairness_audits.inputs.keywords import in_python, result_in_python, settled
 from fairness_audits.messages import listed, missing_package, nearest, option_in
 from fairness_audits.options import Options, documented, flag, keywords
 from fairness_audits.results.result import Result
@@ -49,7 +49,7 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
             given |= {name: settled(given[name], hint) for name, hint in checks.items() if name in given}
             try:
                 with unchanged_program():
-                    return told_in_python(function(*positional, **given), kind)
+                    return result_in_python(function(*positional, **given), kind)
             except ValueError as error:
                 if type(error) in (ValueError, InvalidInput):
                     error.args = (in_python(str(error), kind),)

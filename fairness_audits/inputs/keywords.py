@@ -91,7 +91,7 @@ def _as_code(text: str, hint: Any) -> str:
     return repr(value)
 
 
-def told_in_python(result: Result, kind: type[Options]) -> Result:
+def result_in_python(result: Result, kind: type[Options]) -> Result:
     """Return the result with keywords instead of options in its sentences."""
     parts = {name: _said(getattr(result, name), kind) for name in ("verdict", "brief", "caveats", "sections")}
     return replace(result, **parts)
