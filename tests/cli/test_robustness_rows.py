@@ -59,6 +59,7 @@ def test_under_a_linear_pipeline_distances_are_margins_over_the_slope_in_standar
     assert (result.outcome, entry["attack"], entry["bound"], entry["failed"]) == ("rejected", "exact", "exact", 0)
     assert result.verdict.facts["closer"] == [{"partition": "sex", "level": "f"}]
     assert "Rows of sex = f are closer" in result.verdict.sentence
+    assert "image" not in f"{result.summary()} {result.brief}".lower()
 
 
 @pytest.mark.parametrize("model", [LINEAR, TREE], ids=["linear", "tree"])

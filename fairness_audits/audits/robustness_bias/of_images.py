@@ -101,7 +101,7 @@ def conditions(subjects: Pictures, attacks: list[Measured], check: Check | None)
             "more": "" if len(upper) > 1 else " A second --attack (fmn, carlini_wagner) shows how close they are.",
         },
         "certified_radii": [{"attack": one.name, **one.settings} for one in certified],
-        "closer_is_not_worse": {"units": IMAGE.many, "why": "the contrast of their pictures"},
+        "closer_is_not_worse": {"units": IMAGE.many, "why": "the contrast of their images"},
         "failed_attacks": [
             {"attack": one.chosen.name, **failures} for one in attacks if (failures := subjects.failures(one.failed))
         ],

@@ -45,36 +45,36 @@ lost_apart <= 10: The gradient is lost for {own:.0f} % of the images of {apart} 
 """
 """Limits beyond which distances of groups cannot be compared."""
 LIMITS = """
-accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, so the distances describe fewer than half
-  of the images. Check the labels, the order of the classes and the preprocessing.
-gain > 0: The model classifies {percent:.0f} % of the images correctly, no better than the {trivial:.0f} % of always
+accuracy >= 0.5: Only {percent:.0f} % of the {units} are classified correctly, so the distances describe fewer than half
+  of the {units}. Check the labels, the order of the classes and the preprocessing.
+gain > 0: The model classifies {percent:.0f} % of the {units} correctly, no better than the {trivial:.0f} % of always
   predicting the most frequent class.
-failed <= 10: {attack} failed on {value:.0f} % of the images of a group (limit: {limit:.0f} %).
+failed <= 10: {attack} failed on {value:.0f} % of the {units} of a group (limit: {limit:.0f} %).
 saturated <= 10: The model's probability is exactly 0 or 1 for {value:.0f} % of the images (limit: {limit:.0f} %). There
   an attack has no gradient to follow.
-fewest >= 10 unless rejected: A group has only {value} images with a distance; the test needs at least {limit:.0f}.
+fewest >= 10 unless rejected: A group has only {value} {units} with a distance; the test needs at least {limit:.0f}.
 least_p <= 1 unless rejected: {permutations:,} permutations are too few to reject at level {alpha:g} in {comparisons}
   comparisons. Use --permutations={enough}.
 """
 CAVEATS = f"""
-no_label: Without --label, the model's own predictions are used as the true classes: every image counts as classified
-  correctly, no distance is 0, and both denominators are equal. Misclassified images raise a group's robustness here;
+no_label: Without --label, the model's own predictions are used as the true classes: every {{unit}} counts as classified
+  correctly, no distance is 0, and both denominators are equal. Misclassified {{units}} raise a group's robustness here;
   with labels, they would lower it.
 upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change that fools the model may exist. An attack
   may come closer to the boundary for one group than for another.{{more}}
 certified_radii: The radii of {{attack}} are lower bounds. Each is wrong with probability at most {{alpha:g}}. They
   describe the smoothed model, which takes a vote over noisy copies of the image. A radius of 0 means that nothing could
   be certified.
-closer_is_not_worse: A group closer to the boundary is not necessarily treated worse: smaller changes of its images
-  change the prediction. Groups may differ in their classes, or in the contrast of their images.
+closer_is_not_worse: A group closer to the boundary is not necessarily treated worse: smaller changes of its {{units}}
+  change the prediction. Groups may differ in their classes, or in {{why}}.
 failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. Those with a gradient have no
   distance and are excluded under both denominators, however far from the boundary they are. More steps or another
   attack may find a distance.
-no_change: No permitted change of {{failed:,}} of {{correct:,}} rows{{where}} was found to change the decision. They
-  have no distance and are left out, by both denominators, however far from the boundary they are.
-changes: A change of a row moves its numbers, in standard deviations of all rows, and switches columns of two values and
-  categories as a whole{{switched}}; a switch is as long as one standard deviation.{{fixed}} Changed rows need not
-  describe people who could exist.
+no_change: The search found no change of {{failed:,}} of {{correct:,}} rows that changes the decision{{where}}. These
+  rows have no distance and are excluded under both denominators, however far from the boundary they are.
+changes: Numbers move, measured in standard deviations of all rows. Categories and columns of two values switch as a
+  whole{{switched}}, and a switch counts as one standard deviation.{{fixed}} A changed row may describe nobody who could
+  exist.
 fair_metric: Distances are in the fair metric: a standard deviation along the sensitive directions ({{directions}})
   is {{cost:g}} long, any other 1. A distance near 0 means that a change along these directions, which should make no
   difference, changes the decision.
@@ -85,7 +85,7 @@ lost_gradients: The model's gradient is zero, infinite or not a number at some p
 unreadable_images: {{images}} excluded: {{told}}.
 turned_images: {{count:,}} images were rotated or mirrored according to their EXIF orientation, as a viewer shows them.
   If your own pipeline ignores EXIF, the model sees them differently; save such images without EXIF.
-unknown_group: {{count:,}} images have no value of {{partition}} and belong to none of its groups.
+unknown_group: {{count:,}} {{units}} have no value of {{partition}} and belong to none of its groups.
 """
 
 
@@ -266,7 +266,7 @@ def conclusion(
         place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
         said = (
             f"{unit.title()}s of {_title(first)} are {place} the decision boundary: their {change} are "
-            f"{100 * abs(first['sigma']):.0f} % {than} than those of all other images, {first['auc']:.3g} on average "
+            f"{100 * abs(first['sigma']):.0f} % {than} than those of all other {unit}s, {first['auc']:.3g} on average "
             f"({_numbers(first, alpha)})."
         )
         said += f" {_otherwise(first, alpha, unit)}" if labelled else ""
