@@ -19,6 +19,8 @@ RANKS = {MEAN: "rank_mean", SIGN: "rank_sign"}
 """Column of a transparency report with the rank by each statistic."""
 FLIPSET_COLORS = {"positive": "#00875F", "negative": "#D55E00", "": "#9c8fc4"}
 """Colours of the positive flipset, the negative flipset and the whole group."""
+PEOPLE, SHARES = "people", "% of each group"
+"""Labels of the vertical axis of a histogram of counts, and of one of shares."""
 AXES = {MEAN: "mean of $x - G(x)$, standard deviations", SIGN: "mean of sign$(x - G(x))$"}
 STRONG = 0.8
 BINS = 32
@@ -127,35 +129,25 @@ class Group:
     line: Any = "-"
 
 
-def draw_marginal(axes: Axes, groups: Sequence[Group], column: int, own_axis: bool) -> Axes | None:
+def draw_marginal(axes: Axes, groups: Sequence[Group], column: int, shares: bool) -> None:
     """Draw one feature of the whole group (filled) and of its flipsets (lines) with common bins.
 
-    With ``own_axis``, return an axis of the flipsets on the right. Use it for flipsets that are too small to be visible
-    next to the group. Values beyond the ends are left out.
+    The bars are counts, or with ``shares`` percentages of each group. Use shares for flipsets that are too small to be
+    visible next to the group. Values beyond the ends are left out of the bars, not of the shares' denominator.
     """
     values = [group.values[:, column] for group in groups]
     low, high = limits(values)
     inside_limits = [v[(v >= low) & (v <= high)] for v in values]
     edges = bin_edges(np.concatenate(inside_limits), BINS)
-    right = axes.twinx() if own_axis else None
     for group, inside in zip(groups, inside_limits, strict=True):
-        there = right if right is not None and group.flipset else axes
-        heights = np.histogram(inside, edges)[0]
+        heights = np.histogram(inside, edges)[0] * (100 / max(len(group.values), 1) if shares else 1)
         if group.flipset:
-            there.stairs(heights, edges, color=group.color, linewidth=1.3, linestyle=group.line, zorder=3)
+            axes.stairs(heights, edges, color=group.color, linewidth=1.3, linestyle=group.line, zorder=3)
         else:
-            there.stairs(heights, edges, color=group.color, fill=True, alpha=0.55, linewidth=0, zorder=1)
-    for there in filter(None, (axes, right)):
-        there.set_ylim(bottom=0)
-        there.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-        there.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
-    if right is not None:
-        colors = [group.color for group in groups if group.flipset]
-        color = colors[0] if len(colors) == 1 else INK
-        right.spines["right"].set_visible(True)
-        right.spines["right"].set_color(color)
-        right.tick_params(axis="y", colors=color, labelcolor=color)
-    return right
+            axes.stairs(heights, edges, color=group.color, fill=True, alpha=0.55, linewidth=0, zorder=1)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(4, integer=not shares))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda height, _: f"{height:,g}"))
 
 
 def limits(values: Sequence[Array]) -> tuple[float, float]:

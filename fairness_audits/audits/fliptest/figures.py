@@ -41,12 +41,12 @@ def marginals(side: DirectionResult, space: Space) -> Figure:
     leading = [column for column in np.argsort(best, kind="stable") if column in space.moving][:PANELS]
     across = min(ACROSS, len(leading))
     down = -(-len(leading) // across)
-    drawn = new_figure(0.45 + 1.6 * down)
+    drawn, shares = new_figure(0.45 + 1.6 * down), len(groups) > 1
     for place, column in enumerate(leading):
         axes = drawn.add_subplot(down, across, place + 1)
-        bars.draw_marginal(axes, groups, column, own_axis=len(groups) > 1)
+        bars.draw_marginal(axes, groups, column, shares)
         axes.set_xlabel(label_text(space.labels[column], LETTERS))
-        axes.set_ylabel("people" if place % across == 0 else "")
+        axes.set_ylabel((bars.SHARES if shares else bars.PEOPLE) if place % across == 0 else "")
     drawn.legend(handles=bars.marginal_handles(groups), loc="outside upper left", ncols=len(groups))
     return drawn
 

@@ -20,7 +20,7 @@ SHADES = LinearSegmentedColormap.from_list("unfairness", ("#ffffff", "#e9a27c", 
 SHARE = Normalize(0, 1)
 PANEL = 1.75
 """Height of a panel in inches."""
-UNFAIR = "unfairness of those that fail: from .3 (nothing) to 1 (the largest in the column)"
+UNFAIR = "shade of a model that fails: at least 0.3, and 1 for the least fair of its column"
 FAILING = 0.3
 """Lightest shade of a failing model. Without it, a large ratio makes the other failures of its column look pale."""
 NOTHING = "#ececec"

@@ -149,7 +149,7 @@ def flipsets_of(
     shown = "The positive flipset" if labels else "All features and transparency reports"
     among = f" among {w.CONDITIONS[condition]}" if w.CONDITIONS[condition] else ""
     title = f"{shown} of the black-to-white map{among}."
-    return flipset_panels.drawn(where, flipsets, title, features, reports=not labels, own_axis=True)
+    return flipset_panels.drawn(where, flipsets, title, features, reports=not labels, shares=True)
 
 
 @artefact("As Figure 8, for a model that does not lean on one feature but on several that go together with race.")
@@ -162,5 +162,5 @@ def figure_9(inputs: Inputs) -> Picture:
             "The model of appendix F is lost with the supplement. This one is the project's own: it stands for the "
             "kind of model that the appendix describes, not for its numbers.",
         ),
-        own_axis=True,
+        shares=True,
     )

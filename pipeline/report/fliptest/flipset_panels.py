@@ -8,7 +8,9 @@ from matplotlib.figure import Figure, SubFigure
 
 from fairness_audits.audits.fliptest.bars import (
     FLIPSET_COLORS,
+    PEOPLE,
     RANKS,
+    SHARES,
     Group,
     Line,
     draw,
@@ -38,10 +40,10 @@ OF_BARS = (
 
 def drawn(
     place: AuditedMap, flipsets: Sequence[str], title: str, features: Sequence[str] = (), notes: Sequence[str] = (),
-    reports: bool = True, own_axis: bool = False,
+    reports: bool = True, shares: bool = False,
 ) -> Picture:  # fmt: skip
     """Draw the marginals of the features (all by default) in the group and in its flipsets, then the transparency
-    reports if ``reports``. With ``own_axis`` the flipsets have a separate vertical axis.
+    reports if ``reports``. With ``shares``, bars are percentages of each group, for small flipsets.
     """
     first = place.first
     source, groups = place.names[0], [Group(f"all {place.groups[0]}", first.features, FLIPSET_COLORS[""])]
@@ -62,7 +64,7 @@ def drawn(
         heights += [(LINE_HEIGHT * max(longest, 2) + REPORT_HEIGHT) * len(flipsets) + LEGEND_LINE]
     figure = new_figure(sum(heights))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    _marginals(parts[0], place, groups, names, own_axis)
+    _marginals(parts[0], place, groups, names, shares)
     if listed:
         _reports(parts[1], place, listed)
     return Picture(
@@ -121,20 +123,17 @@ def _size(place: AuditedMap, flipset: str) -> str:
 
 
 def _marginals(
-    figure: SubFigure | Figure, place: AuditedMap, groups: Sequence[Group], names: Sequence[str], own_axis: bool
+    figure: SubFigure | Figure, place: AuditedMap, groups: Sequence[Group], names: Sequence[str], shares: bool
 ) -> None:
     across = min(ACROSS, len(names))
     grid = figure.subplots(-(-len(names) // across), across, squeeze=False)
-    for k, (name, axes) in enumerate(zip(names, grid.flat, strict=False)):
-        right = draw_marginal(axes, groups, place.first.column(name), own_axis)
+    for name, axes in zip(names, grid.flat, strict=False):
+        draw_marginal(axes, groups, place.first.column(name), shares)
         axes.set_title(w.feature_label(name, place.dataset), fontsize=8.5)
-        ends_row = (k + 1) % across == 0 or k == len(names) - 1
-        if right is not None and ends_row:
-            right.set_ylabel("people in the flipset")
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
     for axes in grid[:, 0]:
-        axes.set_ylabel("people")
+        axes.set_ylabel(SHARES if shares else PEOPLE)
     figure.supxlabel("standard deviations from the mean", fontsize=8.5)
     # The names of several flipsets do not fit on one line.
     figure.legend(handles=marginal_handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)

@@ -77,7 +77,7 @@ def figure_7(inputs: Inputs) -> Picture:
     figure, (panels,) = new_panels(2.4, 1, len(SHOWN))
     features = [w.feature_named(label, whole.names, w.LAW) for label in SHOWN]
     for label, feature, axes in zip(SHOWN, features, panels, strict=True):
-        bars.draw_marginal(axes, groups, whole.column(feature), own_axis=False)
+        bars.draw_marginal(axes, groups, whole.column(feature), shares=False)
         axes.set_xlabel(label)
     finish(figure, panels, y="people", columns=3, handles=bars.marginal_handles(groups))
     return Picture(

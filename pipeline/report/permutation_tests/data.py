@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
 from fairness_audits.audits.permutation.power import rate_variance, sample_size
 from fairness_audits.results.estimate import Estimate
@@ -185,11 +186,14 @@ def thresholds(inputs: Inputs, attribute: str) -> Picture:
     for strip in strips[:, 1:].flat:
         strip.set_yticklabels([])
     titles = [f"{w.dataset_label(dataset)}, {w.METRICS[metric]}" for dataset, metric in panels]
-    finish(figure, uppers, y="difference", columns=2, titles=titles)
-    for axes in grid[-1]:
-        axes.set_xlabel(r"threshold $\tau$")
     rows = inputs.select(**place, statistic="percentile_95")
     splits = rows["repetition"].nunique()
+    shades = {f"rejects in 1 of {splits} splits": 1 / splits, "in all": 1.0} if splits > 1 else {"rejects": 1.0}
+    key = [Patch(facecolor=INK, alpha=shade, linewidth=0, label=label) for label, shade in shades.items()]
+    handles = [*uppers[0, 0].get_legend_handles_labels()[0], *key]
+    finish(figure, uppers, y="difference of the rates", columns=len(handles), titles=titles, handles=handles)
+    for axes in grid[-1]:
+        axes.set_xlabel(r"threshold $\tau$")
     groups = "; ".join(f"{w.dataset_label(d)}: {difference_of(inputs, d, attribute)}" for d in datasets)
     return Picture(
         figure,

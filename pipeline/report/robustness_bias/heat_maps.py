@@ -37,13 +37,14 @@ EXTREME = 0.98
 LITTLE, MOST_COLOURED = 0.25, float(np.log(5.0))
 """Bounds of the colour scale in |log(1 + sigma)|: small values look small, and the scale ends at sigma = 4 and -.8."""
 SCALE = (-0.8, -0.5, -0.2, 0.0, 0.25, 1.0, 2.0, 4.0)
-"""Values of sigma at the ticks of the colour bar."""
+SPARSE = (-0.8, -0.5, 0.0, 1.0, 4.0)
+"""Values of sigma at the ticks of the colour bar, and those of a short colour bar."""
 CELL, TITLE = (0.36, 0.145, 0.1), (0.3, 0.3, 0.24)
 """Heights in inches of a network's row and of a panel title: with numbers, without, and with two strips."""
 LABELS = 0.55
 """Height of the names of the groups in inches."""
 TALL = 2.3
-"""Height in inches beyond which the colour bar names its ends."""
+"""Height in inches beyond which the colour bar names its ends and has all ticks."""
 LEVEL = 0.05
 MOMENTS = {w.FIRST: "first epoch", w.LAST: "last epoch"}
 UNDEFINED, FEW = "#bdbdbd", "#ececec"
@@ -177,14 +178,16 @@ def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], en
             axes = grid[turn * len(made) + place, 0]
             _panel(axes, strip, columns, scale)
             _name_groups(axes, [w.plainly(level) for _, level in part] if place == len(made) - 1 else [])
-            if turn == 0:
-                panel_letter(axes, "abcdefgh"[place])
+            if len(parts) > 1:
+                first, last = (w.plainly(level) for _, level in (part[0], part[-1]))
+                axes.set_title(f"{strip.title}: {first} to {last}", fontsize=axes.title.get_fontsize(), pad=3)
+            panel_letter(axes, "abcdefghijkl"[turn * len(made) + place])
     sigma = np.concatenate([strip.sigma.ravel() for strip in made])
     beyond = bool((shade(sigma) < -end).any()), bool((shade(sigma) > end).any())
     extend = {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[beyond]
     shown = ScalarMappable(scale, COLORS)
     bar = figure.colorbar(shown, ax=list(grid.flat), extend=extend, fraction=0.03, pad=0.01, aspect=40)
-    marked = [value for value in SCALE if abs(np.log1p(value)) <= end + 1e-9]
+    marked = [value for value in (SCALE if height > TALL else SPARSE) if abs(np.log1p(value)) <= end + 1e-9]
     bar.set_ticks(list(shade(np.array(marked))), labels=[f"{value:g}".replace("-", "\u2212") for value in marked])
     ends = r": less robust $\leftarrow$ 0 $\rightarrow$ more robust" if height > TALL else ""
     bar.set_label(rf"$\sigma(P)${ends}")

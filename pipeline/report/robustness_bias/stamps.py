@@ -38,8 +38,12 @@ def blocks(inputs: Inputs) -> list[str]:
 
 def reductions(inputs: Inputs) -> tuple[Reduction, ...]:
     """Return the differences from the published configuration by network, including missing pretrained weights."""
-    sides = (as_networks(inputs.points), as_networks(points(inputs.config["published"])))
-    return (*reduction.reductions(*sides), *_from_scratch(inputs))
+
+    def found() -> tuple[Reduction, ...]:
+        sides = (as_networks(inputs.points), as_networks(points(inputs.config["published"])))
+        return (*reduction.reductions(*sides), *_from_scratch(inputs))
+
+    return inputs.once("reductions of the networks", found, inputs.audits)
 
 
 def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

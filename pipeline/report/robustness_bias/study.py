@@ -183,14 +183,24 @@ class Audited:
                 found[epoch] = "nearly all have the largest radius that can be certified"
         return found
 
+    @cached_property
+    def _returned(self) -> dict[tuple[str, str, str, bool], pd.DataFrame]:
+        return {}
+
     def table(
         self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER, any_checkpoint: bool = False
     ) -> pd.DataFrame:
         """Return a table with a row per group and a column per statistic, empty if the distance was not measured.
 
         Groups with too few points have only counts. The table is empty for a checkpoint that had not learned, unless
-        ``any_checkpoint``, and for smoothing at a checkpoint in :attr:`blind`.
+        ``any_checkpoint``, and for smoothing at a checkpoint in :attr:`blind`. Do not change the table: it is kept.
         """
+        key = (attack, moment, denominator, any_checkpoint)
+        if key not in self._returned:
+            self._returned[key] = self._table(*key)
+        return self._returned[key]
+
+    def _table(self, attack: str, moment: str, denominator: str, any_checkpoint: bool) -> pd.DataFrame:
         epoch = None if self.absent else self.epoch(moment)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
         if epoch is None or found is None or (attack == w.SMOOTHING and epoch in self.blind):

@@ -37,16 +37,16 @@ def test_short_lists_lose_nobody(values: list[int]) -> None:
     assert (low, high) == (min(values), max(values))
 
 
-def test_bars_of_a_marginal_hold_everyone_in_both_axes() -> None:
-    """Counts of the group at the left, of the flipset at the right; every value of a count has its own bin."""
+@pytest.mark.parametrize(("shares", "some"), [(False, [0, 20, 20]), (True, [0, 50, 50])])
+def test_bars_of_a_marginal_hold_everyone_on_one_scale(shares: bool, some: list[float]) -> None:
+    """Counts, or percentages of each group; every value of a count has its own bin."""
     values = np.repeat([0.0, 1.0, 2.0], [50, 30, 20])[:, None]
     groups = [Group("all", values, "#000000"), Group("some", values[60:], "#ff0000", "positive")]
     axes = Figure().subplots()
-    right = bars.draw_marginal(axes, groups, 0, own_axis=True)
-    assert right is not None
-    assert axes.patches[0].get_data().values.tolist() == [50, 30, 20]  # type: ignore[attr-defined]
-    assert right.patches[0].get_data().values.tolist() == [0, 20, 20]  # type: ignore[attr-defined]
-    assert bars.draw_marginal(Figure().subplots(), groups, 0, own_axis=False) is None
+    bars.draw_marginal(axes, groups, 0, shares)
+    heights = [bar.get_data().values.tolist() for bar in axes.patches]  # type: ignore[attr-defined]
+    assert heights == [[50, 30, 20], some]
+    assert axes.figure.axes == [axes]
 
 
 def test_stability_by_hand() -> None:
