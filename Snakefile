@@ -4,7 +4,7 @@
 #   fetch -> prepare -> train -> audit -> collect -> draw -> report
 #               └-> transport -┘   └-> sweep  └-> reference -> draw_reference -> figures
 #
-# Each job makes one file. What it computes with, and what it asks a cluster for, is looked up in the plan (pipeline/workflow/plan.py).
+# Each job makes one file. Its parameters and cluster resources come from the plan (pipeline/workflow/plan.py).
 from snakemake.utils import min_version
 
 from pipeline.workflow.config import Workflow, encoded
@@ -15,10 +15,10 @@ run = Workflow.of(config, os.environ)
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     run.announce()
 if workflow.is_main_process:
-    run.decide_absent(os.environ)
+    run.find_absent(os.environ)
 run.export_tracker(os.environ, sys.argv[1:])
 
-# The cores of drawing are for artefacts side by side; each sums on one, so that no digit depends on how many there are.
+# Drawing uses its cores for several artefacts at a time. Each artefact uses one thread: sums do not depend on the number of cores.
 one_thread = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1"
 
 
@@ -49,7 +49,7 @@ rule all:
 
 onstart:
     if workflow.local_exec:
-        # The limit of starts a second costs a look at all waiting jobs for each that has ended (docs/snakemake-scheduler.md).
+        # With a rate limit, Snakemake examines all waiting jobs after each job that ends (docs/snakemake-scheduler.md).
         workflow.scheduler.job_rate_limiter = None
     run.warm_up(workflow)
 

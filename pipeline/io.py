@@ -83,7 +83,7 @@ def load_without_weights(path: Path | str) -> Stored:
     return _stored(path, *KINDS, weights=False)
 
 
-class KeptBeside:
+class CheckpointFile:
     """Saves arrays next to a job's output while it runs, so a killed job can continue."""
 
     def __init__(self, output: Path | str) -> None:

@@ -136,7 +136,7 @@ class LogHandler(LogHandlerBase):
             job = self.run.running.get(error["jobid"])
             self.run = self.run.fail(error["jobid"])
             along.append(job.title if job else error["rule_name"])
-            self.journal.add(error["output"], along[-1], "it was sent together with a job that failed", [])
+            self.journal.add(error["output"], along[-1], "another job of its submission failed", [])
         if along:
             self.screen.print(lines.taken_along(along), "error")
 
@@ -182,7 +182,7 @@ class LogHandler(LogHandlerBase):
         elif self.made:
             self.say(lines.made(self.made[-1]))
         elif there:
-            self.say(f"Summary of the last whole run: {path}")
+            self.say(f"Summary of the last complete run: {path}")
 
 
 def _whole(logs: list[str]) -> str:

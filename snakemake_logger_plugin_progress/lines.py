@@ -100,21 +100,21 @@ def failure(
     lines = [f"FAILED  {job_title}{after}" + (f": {ending}" if ending else "")]
     for path, content in logs.items():
         if content is None:
-            lines.append(f"        its log {path} does not exist")
+            lines.append(f"        log {path} does not exist")
         elif not content:
-            lines.append(f"        its log {path} is empty")
+            lines.append(f"        log {path} is empty")
         else:
-            lines.append(f"        its log {path} ends with")
+            lines.append(f"        end of log {path}:")
             lines += [f"        | {line}" for line in content[-LAST_LINES:]]
     if command and not any(logs.values()):
-        lines.append(f"        its command was: {command}")
+        lines.append(f"        command: {command}")
     return lines
 
 
 def of_scheduler(message: str) -> str:
-    """Format a message about a job: ``Slurm ended its job 12: OUT_OF_MEMORY``, or any other message in one line."""
+    """Format a message about a job: ``Slurm stopped job 12: OUT_OF_MEMORY``, or any other message in one line."""
     said = re.match(r"SLURM-job '(\S+)' failed, SLURM status is: '([A-Z_]+)'", message)
-    return f"Slurm ended its job {said[1]}: {said[2]}" if said else message.strip().replace("\n", " ").rstrip(".")
+    return f"Slurm stopped job {said[1]}: {said[2]}" if said else message.strip().replace("\n", " ").rstrip(".")
 
 
 def killed(log: str) -> str:
@@ -132,7 +132,7 @@ def in_error(log: str) -> set[str]:
 
 def taken_along(titles: Sequence[str]) -> str:
     """Format the jobs that failed because another job of their group failed."""
-    return f"FAILED  with it, being sent with it: {', '.join(titles)}"
+    return f"FAILED  with it, in the same submission: {', '.join(titles)}"
 
 
 def warnings(logs: Mapping[str, str | None]) -> list[str]:
@@ -152,7 +152,7 @@ def warnings(logs: Mapping[str, str | None]) -> list[str]:
 def command_ending(message: str) -> str:
     """Extract how a command ended (``returned non-zero exit status 1``) from Snakemake's report, or return ""."""
     ended = re.fullmatch(r"RuleException:\nCalledProcessError .*\nCommand '.*' ((?:returned|died) .*)", message, re.S)
-    return f"its command {ended[1].rstrip('.')}" if ended else ""
+    return f"the command {ended[1].rstrip('.')}" if ended else ""
 
 
 def end(run: Run, now: float) -> str:

@@ -100,7 +100,7 @@ class Screen:
         """Print the running jobs once a minute."""
         while not self.stopped.wait(HEARTBEAT):
             for line in self.at_work():
-                self.print(f"at work {line}")
+                self.print(f"running {line}")
 
 
 def last_lines(path: Path) -> list[str] | None:

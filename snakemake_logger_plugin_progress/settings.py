@@ -1,4 +1,4 @@
-"""What ``--logger-progress-...`` sets. Snakemake reads the types at run time, so they are not postponed here."""
+"""Options ``--logger-progress-...``. Snakemake reads the annotations at run time, so they are not postponed."""
 
 from dataclasses import dataclass, field
 
@@ -9,5 +9,5 @@ from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 class LogHandlerSettings(LogHandlerSettingsBase):
     """Paths relative to the working directory; empty for none."""
 
-    summary: str = field(default="", metadata={"help": "Text file to print at the end of a run that went well."})
-    failures: str = field(default="", metadata={"help": "File for what failed and why, a line of JSON for each."})
+    summary: str = field(default="", metadata={"help": "Text file to print at the end of a successful run."})
+    failures: str = field(default="", metadata={"help": "File for failures and their reasons, one line of JSON each."})

@@ -79,7 +79,7 @@ def _images(tmp_path_factory: pytest.TempPathFactory) -> None:
     shown = [*POINTS, *(point_with("dataset", name) for name in shipped("dataset"))]
     for name in {point.name("dataset") for point in shown}:
         if (kind := WORKFLOW.kind("dataset", name)) in raw:
-            module, asked = plugins.load("dataset", kind), WORKFLOW.asked("prepare", name)
+            module, asked = plugins.load("dataset", kind), WORKFLOW.parameters("prepare", name)
             config = plugins.configure(module, asked["dataset"])
             rngs = generators("prepare", kind, repetitions=asked["repetitions"])
             quantities.PREPARED[name] = module.prepare(module.parse(raw[kind]), config, rngs, "official")

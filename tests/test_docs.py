@@ -56,16 +56,16 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
         dataset, method = point.name("dataset"), point.name("method")
         raw, prepared, trained = Path("raw"), Path(f"{dataset}.npz"), Path(f"{method}.npz")
         fetch.main(["--dataset", "two_incomes", "--source", "auto", "--raw", str(raw), "--output", "manifest.json"])
-        section = json.dumps(workflow.asked("prepare", dataset))
+        section = json.dumps(workflow.parameters("prepare", dataset))
         prepare.main(["--config", section, "--manifest", "manifest.json", "--output", str(prepared)])
-        section = json.dumps(workflow.asked("train", dataset, method))
+        section = json.dumps(workflow.parameters("train", dataset, method))
         train.main(["--config", section, "--dataset", str(prepared), "--output", str(trained)])
         inputs = ["--dataset", str(prepared), "--classifier", str(trained)]
         if point.transport:
-            section = json.dumps(workflow.asked("transport", dataset, point.name("transport")))
+            section = json.dumps(workflow.parameters("transport", dataset, point.name("transport")))
             transport.main(["--config", section, "--dataset", str(prepared), "--output", "maps.npz"])
             inputs += ["--transport", "maps.npz"]
-        section = json.dumps(workflow.asked("audit", *place(point)))
+        section = json.dumps(workflow.parameters("audit", *place(point)))
         audit.main(["--config", section, *inputs, "--output", workflow.audit_file(point)])
     entries = [entry for entry in workflow.collect("mine") if Path(entry["path"]).exists()]
     collect.main(["--study", "mine", "--scale", "smoke", "--audits", json.dumps(entries), "--output", "rows.parquet"])

@@ -63,14 +63,14 @@ def test_what_a_scheduler_did_to_a_job_is_told_in_its_words() -> None:
     assert lines.killed(GROUP_LOG) == f"Exceeded job memory limit; {cancelled}"
     assert lines.killed("error: of a job's own") == ""
     message = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'. Detailed failure reason unavailable."
-    assert lines.of_scheduler(message) == "Slurm ended its job 12: OUT_OF_MEMORY"
+    assert lines.of_scheduler(message) == "Slurm stopped job 12: OUT_OF_MEMORY"
     assert lines.of_scheduler("another executor's words.\n") == "another executor's words"
 
 
 def test_only_the_report_of_a_failed_command_is_shortened_and_an_overwritten_log_shows_its_last(tmp_path: Path) -> None:
     died = "Command 'a\nb' died with <Signals.SIGKILL: 9>."
     message = f'RuleException:\nCalledProcessError in file "S", line 3:\n{died}'
-    assert lines.command_ending(message) == "its command died with <Signals.SIGKILL: 9>"
+    assert lines.command_ending(message) == "the command died with <Signals.SIGKILL: 9>"
     assert lines.command_ending("RuleException:\nValueError in file S, line 3:\nbad") == ""
     (tmp_path / "log").write_bytes(b"start\n\nstep 1\rstep 2\rstep 3\n")
     assert last_lines(tmp_path / "log") == ["start", "step 3"]
@@ -110,7 +110,7 @@ def test_a_workflow_is_followed_from_failure_to_success(tmp_path: Path) -> None:
         "start   prepare adult",
         "FAILED  train b on adult",
         "exit status 3",
-        "its log logs/adult-b.log ends with",
+        "end of log logs/adult-b.log:",
         "| oh no",
         "failed: train b on adult. Run again to continue.",
     ):

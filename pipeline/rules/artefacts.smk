@@ -1,11 +1,11 @@
-# A single table or figure: of a run, and (results/reference/) of the references.
+# single tables and figures, of a run (results/) or of the references (results/reference/)
 #
-# `draw` and `draw_reference` make all tables and figures of a study and their index. These two rules let one be asked for by its
-# path, and give Snakemake's own report its captions.
+# `draw` and `draw_reference` make all tables and figures of a study. These rules make each one available by its path, and give
+# Snakemake's own report its captions.
 
 
-def drawn_from(below):
-    """Return a function for the files of a study's reference, which plans to draw again what somebody has removed."""
+def reference_files(below):
+    """Return an input function for the files of a study's reference. It redraws the study if an artefact was deleted."""
 
     def files(wildcards):
         index = f"{below}tables/{wildcards.study}/index.json"
@@ -17,7 +17,7 @@ def drawn_from(below):
 
 
 def published(wildcards):
-    """Return the study's published numbers, and what the paper claims of them."""
+    """Return the files with the study's published numbers and claims."""
     return [f"data/published/{wildcards.study}.csv", *run.present(f"data/published/claims/{wildcards.study}.yaml")]
 
 
@@ -68,7 +68,7 @@ rule figure:
         "touch -c {output}"
 
 
-# What Snakemake's report shows.
+# Everything in Snakemake's report.
 rule artefacts:
     input:
         [run.artefact_files(study) for study in run.studies],

@@ -1,13 +1,13 @@
-# raw files of a data set, with a manifest of where they came from -> prepared arrays
+# raw files and their manifest -> prepared arrays
 
 
-# On a cluster, where the workflow itself runs: nodes may have no network.
+# Run on the submitting machine: the nodes of a cluster may have no network.
 localrules:
     fetch,
 
 
 def twin(wildcards):
-    """Return the files of a data set's twin. Plan to fetch again what published files have superseded."""
+    """Return the files of a data set's twin. Fetch again if published files have replaced a substitute."""
     if workflow.is_main_process and run.superseded(wildcards.dataset):
         workflow.dag.forcefiles.add(f"data/raw/{wildcards.dataset}/manifest.json")
     return run.twin(wildcards.dataset)
@@ -27,7 +27,7 @@ rule fetch:
         "results/logs/fetch/{dataset}.log",
     benchmark:
         "results/benchmarks/fetch/{dataset}.tsv"
-    # A download takes long and no processor.
+    # Start downloads first: they take long and need no processor.
     priority: 1000000
     shell:
         "python -m pipeline.stages.fetch --dataset {wildcards.dataset} --source {params.source}"

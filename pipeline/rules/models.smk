@@ -17,7 +17,7 @@ rule train:
     threads: lambda w: run.job("train", w).threads
     resources:
         **run.requests("train"),
-    # The longest comes first, so that no core waits at the end.
+    # The longest jobs start first, which keeps all cores busy at the end.
     priority: lambda w: run.job("train", w).priority
     shell:
         "python -m pipeline.workflow.launch {params.benchmark} train --config {params.config:q}"
@@ -56,7 +56,7 @@ rule audit:
     output:
         result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
     wildcard_constraints:
-        dataset=run.to_be_had(),
+        dataset=run.available_datasets(),
     params:
         config=lambda w: run.job("audit", w).config,
         code=lambda w: run.job("audit", w).code,
@@ -72,7 +72,7 @@ rule audit:
         " --classifier {input.classifiers} --transport {input.maps} --output {output.result} > {log} 2>&1"
 
 
-# An audit of data that cannot be had says so, with how to get them.
+# The result of an audit without data: the reason, and how to get the data.
 rule not_run:
     message:
         "no data for {wildcards.method} on {wildcards.dataset} ({wildcards.block}: {wildcards.audit})"
@@ -81,7 +81,7 @@ rule not_run:
     output:
         result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
     wildcard_constraints:
-        dataset=run.not_to_be_had(),
+        dataset=run.unavailable_datasets(),
     params:
         point=lambda w: encoded(run.not_run(w)),
         code=run.code("absent"),

@@ -1,7 +1,7 @@
-# a finished run -> data/reference/<study>, which is committed -> the same tables, figures and report, without data
+# a complete run -> data/reference/<study>, which is committed -> the same tables, figures and report without data
 
 
-# Of a run of a part of the study, the rest stays as it is in the reference.
+# If only a part of the study ran, the other parts of the reference stay as they are.
 rule reference:
     message:
         "reference of {wildcards.study}"
@@ -15,16 +15,16 @@ rule reference:
         touch("results/reference/{scale}/{study}.recorded"),
     params:
         config=lambda w: encoded(run.artefacts(w.study)),
-        beside=lambda w: run.beside(w.study),
+        fill=lambda w: run.fill_option(w.study),
         folder="results/reference/{scale}/{study}",
-        # Not an input: how long a job took is no reason to do anything again.
+        # Not inputs: a change of the times must not trigger a job.
         benchmarks=lambda w: encoded(run.plan.benchmarks(run.points(w.study))),
     log:
         "results/logs/{scale}/reference/{study}.log",
     shell:
         "printf %s {params.config:q} | {one_thread} python -m pipeline.stages.artefacts --study {wildcards.study}"
         " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
-        " --classifiers {input.classifiers:q} --published {input.published} {params.beside}"
+        " --classifiers {input.classifiers:q} --published {input.published} {params.fill}"
         " --record data/reference/{wildcards.study} --verdicts data/reference --benchmarks {params.benchmarks:q}"
         " --tables {params.folder} --figures {params.folder} > {log} 2>&1"
 
@@ -33,7 +33,7 @@ rule draw_reference:
     message:
         "tables and figures of {wildcards.study} from its reference"
     input:
-        reference=drawn_from("results/reference/"),
+        reference=reference_files("results/reference/"),
         published=published,
     output:
         index="results/reference/tables/{study}/index.json",
@@ -44,11 +44,11 @@ rule draw_reference:
     threads: 2
     shell:
         "{one_thread} python -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
-        " --drawn-from data/reference/{wildcards.study} --tables results/reference/tables/{wildcards.study}"
+        " --from-reference data/reference/{wildcards.study} --tables results/reference/tables/{wildcards.study}"
         " --figures results/reference/figures/{wildcards.study} --index {output.index} --processes {threads} > {log} 2>&1"
 
 
-# After a change of the rules by which claims are decided.
+# For use after a change of the rules that decide claims.
 rule verdicts:
     message:
         "verdicts and claims of {wildcards.study} from its reference"
@@ -61,17 +61,17 @@ rule verdicts:
         code=lambda w: run.code("artefacts", study=w.study),
     log:
         "results/logs/reference/{study}_verdicts.log",
-    # All studies write to the same two lists.
+    # All studies write to the same two files, so one job runs at a time.
     threads: workflow.resource_settings.cores or 1
     shell:
         "{one_thread} python -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
-        " --drawn-from data/reference/{wildcards.study} --verdicts data/reference --tables results/reference"
+        " --from-reference data/reference/{wildcards.study} --verdicts data/reference --tables results/reference"
         " --figures results/reference > {log} 2>&1"
 
 
 rule figures:
     message:
-        "page of the references"
+        "report of the references"
     input:
         index=expand("results/reference/tables/{study}/index.json", study=run.referenced),
     output:

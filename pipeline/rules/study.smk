@@ -1,4 +1,4 @@
-# audits -> tidy rows -> tables and figures -> report; rows of a sweep -> its summary and figure
+# audits -> tidy rows -> tables and figures -> report; tidy rows of a sweep -> summary and figure
 
 
 rule collect:
@@ -16,14 +16,14 @@ rule collect:
     benchmark:
         "results/benchmarks/{scale}/collect/{study}.tsv"
     resources:
-        **run.resources.asked("collect"),
+        **run.resources.requests("collect"),
     priority: 100000
     shell:
         "python -m pipeline.stages.collect --study {wildcards.study} --scale {wildcards.scale} --audits {params.config:q}"
         " --output {output.rows} > {log} 2>&1"
 
 
-# The index lists every table and figure; `table` and `figure` below ask for a single one.
+# The index lists every table and figure. The rules `table` and `figure` give a single one.
 rule draw:
     message:
         "tables and figures of {wildcards.study}"
@@ -33,28 +33,28 @@ rule draw:
         audits=lambda w: run.files("audit", w.study),
         classifiers=lambda w: run.files("train", w.study),
         published=published,
-        reference=drawn_from("results/"),
+        reference=reference_files("results/"),
     output:
         index="results/tables/{study}/index.json",
     params:
         config=lambda w: encoded(run.artefacts(w.study)),
         code=lambda w: run.code("artefacts", study=w.study),
-        beside=lambda w: run.beside(w.study),
-        against=lambda w: run.against(w.study),
+        fill=lambda w: run.fill_option(w.study),
+        regression=lambda w: run.regression_option(w.study),
     log:
         f"results/logs/{run.scale}/draw/{{study}}.log",
     benchmark:
         f"results/benchmarks/{run.scale}/draw/{{study}}.tsv"
-    # Half of the processors, so that it is drawn as soon as its rows are there, beside what is still computed.
+    # Half of the cores: a study is drawn while others are still being computed.
     threads: max(1, min(4, (workflow.resource_settings.cores or 8) // 2))
     priority: 100000
     resources:
-        **run.resources.asked("draw"),
+        **run.resources.requests("draw"),
     shell:
-        # Through a pipe: one argument of a command may not be longer than 128 KB.
+        # Use a pipe, because an argument of a command is limited to 128 KB.
         "printf %s {params.config:q} | {one_thread} python -m pipeline.stages.artefacts --study {wildcards.study}"
         " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
-        " --classifiers {input.classifiers:q} --published {input.published} {params.beside} {params.against}"
+        " --classifiers {input.classifiers:q} --published {input.published} {params.fill} {params.regression}"
         " --tables results/tables/{wildcards.study} --figures results/figures/{wildcards.study}"
         " --captions results/captions/{wildcards.study} --index {output.index} --processes {threads} > {log} 2>&1"
 
@@ -75,7 +75,7 @@ rule report:
     benchmark:
         f"results/benchmarks/{run.scale}/report/all.tsv"
     resources:
-        **run.resources.asked("report"),
+        **run.resources.requests("report"),
     shell:
         "python -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
         " --scale {params.scale} --output {output.html} --summary {output.summary} > {log} 2>&1"
@@ -98,7 +98,7 @@ rule sweep:
     benchmark:
         "results/benchmarks/{scale}/sweep/{sweep}.tsv"
     resources:
-        **run.resources.asked("sweep"),
+        **run.resources.requests("sweep"),
     shell:
         "python -m pipeline.stages.sweep --config {params.config:q} --rows {input.rows} --summary {output.summary}"
         " --figure {params.stem} > {log} 2>&1"

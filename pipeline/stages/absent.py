@@ -1,4 +1,4 @@
-"""Write down of an audit of a data set that cannot be had that it was not run, and why: ``manifest -> MissingData``."""
+"""Record that an audit was not run because its data are missing: ``manifest -> MissingData``."""
 
 import json
 import sys
@@ -10,11 +10,11 @@ from pipeline.workflow import stage
 
 
 def main(arguments: list[str] | None = None) -> None:
-    told = {"type": json.loads, "help": "JSON: the names of dataset, method and audit"}
-    options = stage.options(__doc__, arguments, "manifest", "output", point=told)
+    point_option = {"type": json.loads, "help": "JSON object with the names of the dataset, method and audit"}
+    options = stage.options(__doc__, arguments, "manifest", "output", point=point_option)
     manifest, point = load_json(options.manifest), options.point
     if manifest["origin"] != "absent":
-        sys.exit(f"{point['dataset']} has come to hand since this run was planned: give the same command again")
+        sys.exit(f"The data of {point['dataset']} became available after planning. Run the same command again.")
     io.save(MissingData(point["dataset"], manifest["reason"], point["method"], point["audit"]), options.output)
     print(f"not run: {point['method']} on {point['dataset']}")
 

@@ -1,7 +1,7 @@
-"""Make a study's tables and figures, and their comparison with the published numbers: ``rows -> artefacts``.
+"""Draw a study's tables and figures and compare them with the published numbers: ``rows -> artefacts``.
 
-They are drawn from the files of a run, or from a reference that stands in the repository (``--drawn-from``). With
-``--record`` a reference is made of what is read while they are drawn.
+The inputs are the files of a run, or a committed reference (``--from-reference``). With ``--record``, the values that
+the artefacts read become a new reference.
 """
 
 import argparse
@@ -125,30 +125,30 @@ def save_lists(inputs: Inputs, published: pd.DataFrame, claim_lists: Sequence[st
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", required=True)
-    parser.add_argument("--config", help="JSON: experiment, scale, sections, published; -: standard input")
+    parser.add_argument("--config", help="JSON with experiment, scale, sections and published; -: standard input")
     parser.add_argument("--rows", help="tidy rows (.parquet)")
-    parser.add_argument("--datasets", nargs="*", default=[], help="prepared datasets (.npz)")
+    parser.add_argument("--datasets", nargs="*", default=[], help="prepared data sets (.npz)")
     parser.add_argument("--classifiers", nargs="*", default=[], help="trained classifiers (.npz)")
     parser.add_argument("--audits", nargs="*", default=[], help="audits (.npz)")
-    parser.add_argument("--drawn-from", help="a reference (folder) in place of all these")
-    parser.add_argument("--beside", help="the reference (folder) that has what this run leaves out")
-    parser.add_argument("--against", help="the reference (folder) that the run is held against")
-    parser.add_argument("--record", help="make this reference (folder) of the run")
-    parser.add_argument("--benchmarks", default="{}", help="JSON: each job's benchmark file (.tsv), for --record")
-    parser.add_argument("--published", nargs="+", required=True, help="published numbers (.csv), and claims (.yaml)")
+    parser.add_argument("--from-reference", help="folder of a reference to draw instead of a run")
+    parser.add_argument("--fill-from", help="folder of the reference that supplies the parts that this run leaves out")
+    parser.add_argument("--regression-check", help="folder of the reference to compare the run with")
+    parser.add_argument("--record", help="folder for a new reference made from the run")
+    parser.add_argument("--benchmarks", default="{}", help="JSON with the benchmark file of each job, for --record")
+    parser.add_argument("--published", nargs="+", required=True, help="published numbers (.csv) and claims (.yaml)")
     parser.add_argument("--tables", required=True, help="folder for the tables")
     parser.add_argument("--figures", required=True, help="folder for the figures")
     parser.add_argument("--captions", help="folder for the captions in Snakemake's report (.rst)")
-    parser.add_argument("--index", help="where the index for the page goes (.json)")
-    parser.add_argument("--verdicts", help="make the lists of all references' verdicts and claims in this folder")
-    parser.add_argument("--processes", type=int, default=1, help="how many artefacts are made at once")
+    parser.add_argument("--index", help="file for the index of the report (.json)")
+    parser.add_argument("--verdicts", help="folder for the verdicts and claims of all references")
+    parser.add_argument("--processes", type=int, default=1, help="number of artefacts to draw at a time")
     options = parser.parse_args(arguments)
     run, manifest = (
-        reference_store.load_reference(options.drawn_from) if options.drawn_from else (of_run(options), None)
+        reference_store.load_reference(options.from_reference) if options.from_reference else (of_run(options), None)
     )
     inputs = run
-    if options.beside:
-        earlier, manifest = reference_store.load_reference(options.beside)
+    if options.fill_from:
+        earlier, manifest = reference_store.load_reference(options.fill_from)
         inputs = reference.joined(run, earlier)
     published_numbers, *claim_lists = options.published
     published = io.load_published(published_numbers)
@@ -173,12 +173,12 @@ def main(arguments: list[str] | None = None) -> None:
         return
     artefacts_made = dict(zip(names, artefacts.together(maker, names, options.processes), strict=True))
     checked = None
-    if options.against:
-        theirs, manifest = reference_store.load_reference(options.against)
+    if options.regression_check:
+        theirs, manifest = reference_store.load_reference(options.regression_check)
         checked = regression_check(run, theirs)
     of_reference = html.reference(manifest, checked, environment.machine()["processor"])
     claim_lines = claims.lines(decided(inputs, claim_lists))
-    outcomes = Path(options.against).parent / "claims.csv" if options.against else None
+    outcomes = Path(options.regression_check).parent / "claims.csv" if options.regression_check else None
     if outcomes and outcomes.is_file():
         theirs_decided = reference_store.load_list(outcomes).query("study == @options.study")
         claim_lines = claims.beside_reference(claim_lines, theirs_decided)

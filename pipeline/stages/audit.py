@@ -1,4 +1,4 @@
-"""Audit a method's classifiers on a dataset: ``Dataset, Classifier[, TransportMap] -> AuditResult``."""
+"""Audit the classifiers of a method: ``Dataset, Classifier[, TransportMap] -> AuditResult``."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> None:
     dataset, classifier = io.load_if_present(options.dataset), io.load_if_present(options.classifier)
     if isinstance(classifier, MissingData):
         io.save(replace(classifier, audit=audit["name"]), options.output)
-        print(f"nothing to audit: {classifier.name} is absent")
+        print(f"nothing to audit: {classifier.name} is missing")
         return
     assert isinstance(dataset, (Dataset, ImageDataset))
     assert isinstance(classifier, Classifier)
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("audit", audit["kind"])
     rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
     maps = [io.load(path, TransportMap) for path in options.transport]
-    resume = io.KeptBeside(options.output)
+    resume = io.CheckpointFile(options.output)
     resumes = plugins.resuming(module.run, resume)
     result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps, **resumes)
     io.save(result, options.output)

@@ -1,4 +1,4 @@
-"""Gather a study's audits into one frame of tidy rows: ``AuditResult... -> rows``."""
+"""Collect the audits of a study in one data frame of tidy rows: ``AuditResult... -> rows``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fairness_audits.errors import InvalidInput
 from pipeline import io
 from pipeline.workflow import stage
 
@@ -27,7 +28,7 @@ def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study:
     import pandas as pd
 
     if not audits:
-        raise ValueError(f"study {study!r} has no audits to collect: its grid is empty")
+        raise InvalidInput(f"Study {study!r} has no audits to collect", option="grid", remedy="Add a block to its grid")
     frames = []
     for result, block, columns in audits:
         place = {"block": block, "dataset": result.dataset, "origin": result.origin, "method": result.method}
@@ -43,8 +44,8 @@ def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    told = {"type": json.loads, "help": "JSON: a list of {path, block, columns}"}
-    options = stage.options(__doc__, arguments, "output", study={}, scale={}, audits=told)
+    audits_option = {"type": json.loads, "help": "JSON list of objects with path, block and columns"}
+    options = stage.options(__doc__, arguments, "output", study={}, scale={}, audits=audits_option)
     audits = [(io.load_audit(one["path"]), one["block"], one["columns"]) for one in options.audits]
     rows = collect(audits, options.study, options.scale)
     io.save_rows(rows, options.output)

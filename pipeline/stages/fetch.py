@@ -1,10 +1,13 @@
-"""See that a dataset's raw files are at hand, verified, and write down where they came from: a manifest.
+"""Fetch and verify the raw files of a data set and write a manifest of their provenance.
 
-The manifest (JSON) holds ``dataset``, ``origin``, ``files`` (``path``, ``sha256``, ``size`` and ``place``, where each
-came from) and ``reason`` (why the official files are not what is used, otherwise null), and of images that are
-recognised by what they show ``content``, the digest of each split. Origins are ``official``; ``lossy``, images that
-were encoded again; ``twin``; ``absent``, where the files of a dataset without a twin cannot be had; and of datasets
-that need no files ``simulated`` or ``bundled``.
+The manifest is JSON with the keys
+
+- ``dataset``;
+- ``origin``: ``official``, ``lossy`` (re-encoded images), ``twin``, ``absent`` (no files and no twin),
+  ``simulated`` or ``bundled`` (no files needed);
+- ``files``: ``path``, ``sha256``, ``size`` and ``place`` (the source) of each file;
+- ``reason``: why the official files are not used, or null;
+- ``content``, only for images that are identified by their pixels: the digest of each split.
 """
 
 import os
@@ -14,29 +17,43 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import save_json
 from pipeline.raw_data.download import TWIN, fetch
 from pipeline.raw_data.source import Unavailable, fingerprint
 from pipeline.workflow import plugins, stage
-from pipeline.workflow.availability import ASKED, MIRROR, choices, copies, reachable, sources, twins, without_files
+from pipeline.workflow.availability import (
+    DATA_SOURCES,
+    MIRROR,
+    choices,
+    copies,
+    manifest_without_files,
+    reachable,
+    sources,
+    twins,
+)
 
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
 NOTHING = {
-    "simulated": "nothing to fetch, it is drawn",
-    "bundled": "nothing to fetch, it comes with a dependency",
-    "absent": "what needs it is listed as not run",
+    "simulated": "nothing to fetch: simulated",
+    "bundled": "nothing to fetch: part of a dependency",
+    "absent": "its audits are listed as not run",
 }
-WITHOUT = "go on without it (DATA_SOURCE=auto): what needs it is then listed as not run"
+WITHOUT = "continue without it (DATA_SOURCE=auto): its audits are then listed as not run"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = stage.options(
         __doc__,
         arguments,
-        dataset={"help": "a dataset of conf/dataset"},
-        source={"choices": ASKED, "default": "auto", "help": "auto: official files, else what there is"},
-        raw={"type": Path, "help": "folder of the dataset's raw files"},
-        output={"type": Path, "help": "where the manifest goes (.json)"},
+        dataset={"help": "name of a module in pipeline/datasets"},
+        source={
+            "choices": DATA_SOURCES,
+            "default": "auto",
+            "help": "auto: official files or a substitute",
+        },
+        raw={"type": Path, "help": "folder of the raw files"},
+        output={"type": Path, "help": "file for the manifest (.json)"},
     )
     try:
         module = plugins.load("dataset", options.dataset)
@@ -53,12 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def obtain(name: str, module: ModuleType, source: str, raw: Path, mirror: str | None) -> dict[str, Any]:
     """Fetch the files of a data set from ``source`` and return the manifest.
 
-    ``auto`` takes the official files, else image files with the same content, else a lossy copy, else the twin. A data
-    set without a twin is then absent; the same holds for the source ``twin``. A *wrong* file is always an error. Raises
-    FetchError if the source is ``official`` and its files are unavailable.
+    ``auto`` takes the official files, then image files with the same content, then a re-encoded copy, then the twin. A
+    data set without a twin is then absent, also with the source ``twin``. A *wrong* file is always an error. Raises
+    Unavailable if the source is ``official`` and its files are unavailable.
     """
     if not sources(module):
-        return without_files(name, module)
+        return manifest_without_files(name, module)
     if source == "twin":
         return _stand_in(name, module, "asked for (DATA_SOURCE=twin)")
     copy = None if reachable(module.SOURCES, raw) == "there" else _copied(name, module, raw)
@@ -110,7 +127,7 @@ def _stand_in(name: str, module: ModuleType, reason: str) -> dict[str, Any]:
 def _twin(filename: str) -> dict[str, Any]:
     path = TWINS / filename
     if not path.is_file():
-        raise ValueError(f"{path} is missing: restore it from the repository")
+        raise InvalidInput(f"{path} is missing", source=path, remedy="Restore it from the repository")
     sha256, size = fingerprint(path)
     return {"path": os.path.relpath(path), "sha256": sha256, "size": size, "place": f"data/twins/{filename}"}
 
@@ -130,13 +147,12 @@ def _warning(manifest: Mapping[str, Any]) -> str:
     line = "=" * 88
     name = manifest["dataset"]
     what = {
-        "twin": f"{name} is a SYNTHETIC TWIN in this run, not the official data. Every number made from it\ndescribes "
-        "the twin, and is marked so.",
-        "absent": f"{name} is ABSENT in this run. What needs it is listed as not run.",
+        "twin": f"{name} is a SYNTHETIC TWIN in this run, not the official data. All numbers from it\ndescribe "
+        "the twin and are marked.",
+        "absent": f"{name} is MISSING in this run. Its audits are listed as not run.",
     }.get(
         manifest["origin"],
-        f"{name} is a copy in this run ({manifest['origin']}), not the official data. Every number made from it is\n"
-        "marked so.",
+        f"{name} is a {manifest['origin']} copy in this run, not the official data. All numbers from it\nare marked.",
     )
     return f"{line}\nWARNING: {what}\n\n{manifest['reason']}\n{line}"
 

@@ -1,6 +1,6 @@
-"""Turn verified raw files, or a twin, into prepared arrays with their splits: ``files -> Dataset``.
+"""Prepare the arrays and splits of a data set from verified raw files or a twin: ``files -> Dataset``.
 
-Of images: ``files -> ImageDataset``; and :class:`pipeline.values.MissingData`, with the reason, where there are no
+The result is an ``ImageDataset`` for images, and :class:`pipeline.values.MissingData` with the reason if there are no
 files.
 """
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"prepare {config['dataset']['name']}: {error}")
     io.save(dataset, options.output)
     if isinstance(dataset, MissingData):
-        print(f"{dataset.name} is absent: what needs it is listed as not run.\n{dataset.reason}")
+        print(f"{dataset.name} is missing. Its audits are listed as not run.\n{dataset.reason}")
     else:
         print("\n".join(_lines(dataset)))
 

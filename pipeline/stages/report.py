@@ -1,4 +1,4 @@
-"""Assemble every study's artefacts into one self-contained page, and say in the terminal what was made."""
+"""Write the report, one self-contained page of all studies, and print a summary."""
 
 import argparse
 from pathlib import Path
@@ -27,13 +27,13 @@ def benchmarks(folder: Path, scale: str) -> list[tuple[str, str]]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--index", nargs="*", default=[], help="the studies' indexes (.json)")
-    parser.add_argument("--figures", required=True, help="folder with each study's figures")
-    parser.add_argument("--benchmarks", required=True, help="folder with the jobs' benchmark files; it may be absent")
+    parser.add_argument("--index", nargs="*", default=[], help="indexes of the studies (.json)")
+    parser.add_argument("--figures", required=True, help="folder with the figures of the studies")
+    parser.add_argument("--benchmarks", required=True, help="folder with the benchmark files; it need not exist")
     parser.add_argument("--scale", required=True)
-    parser.add_argument("--output", required=True, help="where the page goes (.html)")
-    parser.add_argument("--summary", help="where the summary for the terminal goes (.txt); none of an incomplete run")
-    parser.add_argument("--failures", help="the account of what failed (.json), if anything did")
+    parser.add_argument("--output", required=True, help="file for the report (.html)")
+    parser.add_argument("--summary", help="file for the printed summary (.txt); omit it for an incomplete run")
+    parser.add_argument("--failures", help="failures of the run (.json)")
     options = parser.parse_args(arguments)
     studies = [load_json(path) for path in options.index]
     pictures = {

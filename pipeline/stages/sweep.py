@@ -1,4 +1,4 @@
-"""Summarise a sweep and draw the figure that its file asks for: ``rows -> summary, figure``."""
+"""Summarize a sweep and draw its figure: ``rows -> summary, figure``."""
 
 import sys
 
@@ -16,8 +16,8 @@ def main(arguments: list[str] | None = None) -> None:
         arguments,
         "config",
         "rows",
-        summary={"help": "where the summary goes (.csv)"},
-        figure={"help": "where the figure goes, without .pdf and .png"},
+        summary={"help": "file for the summary (.csv)"},
+        figure={"help": "file for the figure, without .pdf and .png"},
     )
     declaration = options.config["sweep"]
     name = declaration["name"]
@@ -31,8 +31,8 @@ def main(arguments: list[str] | None = None) -> None:
         save_text(sweep.summary(rows, figure).to_csv(index=False), options.summary)
     except ValueError as error:
         sys.exit(f"sweep {name}: {error}")
-    told = (f"{len(rows):,} rows: {options.rows}", f"figure: {options.figure}.pdf")
-    print("\n".join((*told, *picture.notes, *picture.stamp.lines())))
+    lines = (f"{len(rows):,} rows: {options.rows}", f"figure: {options.figure}.pdf")
+    print("\n".join((*lines, *picture.notes, *picture.stamp.lines())))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Train a method's classifiers on every random split of a dataset: ``Dataset -> Classifier``.
+"""Train the classifiers of a method, one per random split: ``Dataset -> Classifier``.
 
-Without ``--config`` the command line is Hydra's: ``python -m pipeline.stages.train -m method=baseline,sensr
+Without ``--config``, Hydra reads the command line: ``python -m pipeline.stages.train -m method=baseline,sensr
 "seed=range(10)"``, see :mod:`pipeline.workflow.multirun`.
 """
 
@@ -23,13 +23,13 @@ def main(arguments: list[str] | None = None) -> None:
     dataset = io.load_if_present(options.dataset)
     if isinstance(dataset, MissingData):
         io.save(replace(dataset, method=method["name"]), options.output)
-        print(f"nothing to train: {dataset.name} is absent")
+        print(f"nothing to train: {dataset.name} is missing")
         return
     assert isinstance(dataset, (Dataset, ImageDataset))
     module = plugins.load("method", method["kind"])
     rngs = generators("train", dataset.name, method["name"], repetitions=config["repetitions"])
     # A long training saves its state beside its output, to resume from it.
-    resume = io.KeptBeside(options.output)
+    resume = io.CheckpointFile(options.output)
     classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module.fit, resume))
     # Use the name of the configuration: two configurations of the same kind are two methods.
     io.save(replace(classifier, method=method["name"]), options.output)

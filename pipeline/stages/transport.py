@@ -1,4 +1,4 @@
-"""Fit transport maps between two groups of a dataset, one in every trial: ``Dataset -> TransportMap``."""
+"""Fit a transport map between two groups in each trial: ``Dataset -> TransportMap``."""
 
 from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset
@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> None:
     dataset = io.load(options.dataset, Dataset)
     module = plugins.load("transport", section["kind"])
     rngs = generators("transport", dataset.name, section["name"], repetitions=config["repetitions"])
-    resume = io.KeptBeside(options.output)
+    resume = io.CheckpointFile(options.output)
     resumes = plugins.resuming(getattr(module, "fit", None), resume)
     maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], **resumes)
     io.save(maps, options.output)

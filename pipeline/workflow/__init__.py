@@ -1,1 +1,1 @@
-"""What serves Snakemake and Hydra: configuration, plug-ins, the plan of jobs, resuming, failures, tracking."""
+"""Configuration, plug-ins, job plan, resuming, failures and tracking, for Snakemake and Hydra."""

@@ -1,7 +1,7 @@
-"""Whether a dataset's files can be had, as far as that is known before anything is fetched.
+"""Availability of the raw files of data sets before anything is fetched.
 
-``python -m pipeline.workflow.availability`` ends with status 1 where only an attempt to download can tell: `make
-reproduce` then fetches first, so that the plan of the rest leaves out what cannot be had.
+``python -m pipeline.workflow.availability`` exits with status 1 if only a download can tell whether data are available.
+`make reproduce` then fetches first and plans the rest without the data that are unavailable.
 """
 
 import json
@@ -18,33 +18,33 @@ from pipeline.workflow.plugins import load
 RAW = Path("data/raw")
 RECORD = "manifest.json"
 MIRROR = "DATA_MIRROR"
-ASKED = ("auto", "official", "twin")
-"""What ``DATA_SOURCE`` may ask for."""
-STAND_INS = ("twin", "absent", "lossy")
-"""Origins that the published files take the place of."""
+DATA_SOURCES = ("auto", "official", "twin")
+"""Values of ``DATA_SOURCE``."""
+SUBSTITUTES = ("twin", "absent", "lossy")
+"""Origins that are replaced as soon as published files are available."""
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 
 
 def sources(module: ModuleType) -> Sequence[Any]:
-    """The official files of a dataset; none where it is drawn, or comes with a dependency."""
+    """Return the official files of a data set. Simulated and bundled data have none."""
     return getattr(module, "SOURCES", ())
 
 
 def choices(module: ModuleType) -> list[Sequence[Any]]:
-    """The official files, and those that hold the same, best first."""
+    """Return the official files, followed by alternatives with the same content."""
     return [module.SOURCES, *((file,) for file in getattr(module, "ALTERNATIVES", ()))]
 
 
 def twins(module: ModuleType) -> Mapping[str, Sequence[str]]:
-    """The files of a dataset's twins by the selection of rows that each is of; none where it has none."""
+    """Return the twin files for each selection of rows."""
     return getattr(module, "TWINS", {})
 
 
 def copies(kind: str, module: ModuleType, raw: Path) -> list[Path]:
-    """What may hold the content of a dataset that is recognised by it: archives and folders beside the official files.
+    """Return archives and folders, other than the official files, that may hold the images of a data set.
 
-    In the dataset's own raw folder and in its folder of the mirror they may have any name, or be that folder itself; in
-    the mirror they are named after the dataset.
+    In the raw folder of the data set and in its folder of the mirror they may have any name, or be the folder itself.
+    Elsewhere in the mirror their names start with the name of the data set.
     """
     if not hasattr(module, "recognised"):
         return []
@@ -62,27 +62,26 @@ def copies(kind: str, module: ModuleType, raw: Path) -> list[Path]:
 
 
 def needs_files(kind: str) -> bool:
-    """Whether a dataset is made of raw files: others are drawn, or come with a dependency."""
+    """Return whether a data set needs raw files. Simulated and bundled data do not."""
     return bool(sources(load("dataset", kind)))
 
 
-def without_files(kind: str, module: ModuleType) -> dict[str, Any]:
-    """The manifest of a dataset that needs no files."""
+def manifest_without_files(kind: str, module: ModuleType) -> dict[str, Any]:
+    """Return the manifest of a data set that needs no files."""
     return {"dataset": kind, "origin": getattr(module, "ORIGIN", "simulated"), "files": [], "reason": None}
 
 
 def folders(raw: Path) -> list[Path]:
-    """Where a dataset's files may lie: its raw folder, and a mirror that is a folder."""
+    """Return the folders to search: the raw folder, and the mirror if it is a folder."""
     mirror = os.environ.get(MIRROR, "")
     return [raw, *([Path(mirror) / raw.name, Path(mirror)] if mirror and "://" not in mirror else [])]
 
 
-def standing(kind: str, source: str, raw: Path) -> str:
-    """``"there"``, ``"absent"``, or ``"undecided"`` where files without a twin may be to be downloaded.
+def status(kind: str, source: str, raw: Path) -> str:
+    """Return ``"there"``, ``"absent"``, or ``"undecided"`` if only a download can tell.
 
-    ``source`` is auto, official or twin; ``raw`` the dataset's raw folder, whose manifest tells, if there is one and
-    nothing better has come to hand. A dataset that has to be there, or has a twin, is there: fetching reports an error
-    if it is not.
+    ``source`` is auto, official or twin. ``raw`` is the raw folder. Its manifest decides unless better files are now
+    available. A data set that is required or has a twin counts as there; fetching reports an error otherwise.
     """
     module = load("dataset", kind)
     if source == "official" or not sources(module) or twins(module):
@@ -98,7 +97,7 @@ def standing(kind: str, source: str, raw: Path) -> str:
 
 
 def reachable(files: Iterable[Any], raw: Path) -> str:
-    """The same of files that are needed together: at hand, to be had from an address, or neither."""
+    """Return ``"there"``, ``"undecided"`` or ``"absent"`` for files that are needed together."""
     elsewhere = "://" in os.environ.get(MIRROR, "")
     missing = [file for file in files if not any((folder / file.filename).is_file() for folder in folders(raw))]
     if not missing:
@@ -107,11 +106,11 @@ def reachable(files: Iterable[Any], raw: Path) -> str:
 
 
 def superseded(kind: str, raw: Path) -> bool:
-    """Return whether a dataset's manifest is of substituted or absent data, and better files have come to hand."""
+    """Return whether the manifest records a substitute or missing data, and better files are now available."""
     if not (raw / RECORD).is_file():
         return False
     manifest = json.loads((raw / RECORD).read_text(encoding="utf-8"))
-    if (origin := manifest["origin"]) not in STAND_INS:
+    if (origin := manifest["origin"]) not in SUBSTITUTES:
         return False
     module = load("dataset", kind)
     better = [file.filename for files in choices(module)[: None if origin == "absent" else 1] for file in files]
@@ -121,11 +120,11 @@ def superseded(kind: str, raw: Path) -> bool:
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """1 where a dataset's standing is undecided."""
+    """Return 1 if the status of a data set is undecided, otherwise 0."""
     source = environment.get("DATA_SOURCE") or "auto"
     kinds = [path.stem for path in Path(__file__).parents[1].joinpath("datasets").glob("*.py")]
     modules = [kind for kind in kinds if hasattr(load("dataset", kind), "prepare")]
-    return int(any(standing(kind, source, RAW / kind) == "undecided" for kind in modules))
+    return int(any(status(kind, source, RAW / kind) == "undecided" for kind in modules))
 
 
 if __name__ == "__main__":

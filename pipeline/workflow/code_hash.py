@@ -1,12 +1,12 @@
-"""A hash of the code behind a module: everything that can change what it computes, and nothing else.
+"""A hash of the code behind a module, which changes only with code that can change the results.
 
-Docstrings, comments, formatting, the order of imports, annotations of functions and variables, imports from ``typing``
-and ``collections.abc``, and what stands under ``if TYPE_CHECKING:`` do not count. Annotations in the body of a class
-do: :mod:`fairness_audits.validation` checks values against them. The templates of a package count where a module makes
-jinja2's ``PackageLoader`` of it.
+The hash ignores docstrings, comments, formatting, the order of imports, annotations of functions and variables, imports
+from ``typing`` and ``collections.abc``, and code under ``if TYPE_CHECKING:``. It includes annotations in class bodies,
+because :mod:`fairness_audits.validation` checks values against them, and the templates of a package that a module loads
+with the ``PackageLoader`` of jinja2.
 
-The hash is taken of a dump of the syntax tree of our own. ``ast.unparse`` and ``ast.dump`` change between versions of
-Python (quotes in f-strings, fields that are new or left out when empty). Here an empty field is never written.
+The hash uses its own dump of the syntax tree, because ``ast.unparse`` and ``ast.dump`` differ between Python versions
+(quotes in f-strings, new fields, omitted empty fields). The dump omits all empty fields.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from pathlib import Path
 TEMPLATES = "templates"
 DIGITS = 16
 PLAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-"""Statements at the top of a module that change nothing outside of it."""
+"""Top-level statements without side effects outside the module."""
 LEFT_OUT = {"ctx", "kind", "returns", "type_comment", "type_params"}
-"""Fields of the syntax tree that say nothing of what is computed."""
+"""Fields of the syntax tree that do not affect results."""
 
 ABOUT_TYPES = ("__future__", "typing", "collections.abc")
-"""Modules whose names serve annotations; what else uses one of these names is in the code that uses it."""
+"""Modules that are imported only for annotations."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """What is known of a source file.
+    """The properties of a source file.
 
-    ``code`` is its hash, ``templates`` the packages whose templates it loads. An import is a module and a name in it or
-    ``""``. Those ``on_the_way`` run when the file itself is imported. ``defines`` has the names at its top; ``acts``
-    says whether importing it does more than define them.
+    ``code`` is its hash and ``templates`` the packages whose templates it loads. An import is a module and a name in
+    it, or ``""``. ``on_the_way`` holds the top-level imports and ``defines`` the top-level names. ``acts`` is True if
+    importing the file does more than define names.
     """
 
     code: str
@@ -57,9 +57,9 @@ def code_hash(names: tuple[str, ...], root: Path) -> str:
 def modules_behind(names: Iterable[str], root: Path) -> dict[Path, str]:
     """Return the files of the modules ``names`` and of everything local that they import, sorted, with their hashes.
 
-    Imports inside functions count: heavy imports stand there. Importing ``a.b`` also runs ``a/__init__.py``. Nothing
-    uses what such a package merely defines, so it counts if a module imports from it, or if it, or a module that it
-    imports, acts: has top-level statements other than imports, definitions and assignments to names.
+    Imports inside functions count, because heavy imports are there. Importing ``a.b`` also runs ``a/__init__.py``. This
+    file counts only if a module imports from it, or if it or one of its imports *acts*: has top-level statements other
+    than imports, definitions and assignments to names.
     """
     pending, found, passed = [(name, True) for name in names], dict[Path, str](), set[Path]()
     while pending:
@@ -99,8 +99,7 @@ def _templates(package: str, root: Path) -> Iterator[Path]:
 def _named(imports: Iterable[tuple[str, str]], root: Path) -> Iterator[str]:
     """Yield the modules that these imports read from.
 
-    ``from package import name`` may name a module, something inside one, or both; then nothing else of the package is
-    used.
+    In ``from package import name``, the name may be a module, an object in the package, or both.
     """
     for module, name in imports:
         inside = f"{module}.{name}"
@@ -154,7 +153,7 @@ def _imported(node: ast.stmt, package: str) -> Iterator[tuple[str, str]]:
 
 
 def _body(body: Iterable[ast.stmt], in_class: bool) -> list[ast.stmt]:
-    """Return the statements that do something, without annotations that do nothing."""
+    """Return the statements that can change results, without annotations."""
     found: list[ast.stmt] = []
     for node in body:
         if isinstance(node, ast.If) and _last(node.test) == "TYPE_CHECKING":
@@ -176,7 +175,7 @@ def _last(node: ast.expr) -> str:
 
 
 class _Reader:
-    """Writes statements as ``text``, and gathers what they import and which names the imports at the top bind."""
+    """Writes statements as ``text`` and collects their imports and the names that top-level imports bind."""
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -187,7 +186,7 @@ class _Reader:
         self.depth = 0
 
     def block(self, body: list[ast.stmt], in_class: bool = False) -> None:
-        """Statements; each run of imports is sorted, unless one of them hides what another one binds."""
+        """Write statements. Sort consecutive imports unless one of them shadows a name of another."""
         run: dict[str, tuple[str, str]] = {}
         for node in [*body, None]:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -204,7 +203,7 @@ class _Reader:
                 self.node(node, in_class)
 
     def node(self, node: ast.AST, in_class: bool = False) -> None:
-        """A node: its type and its fields, but for those that are empty or left out."""
+        """Write a node: its type and its fields, except for empty and ignored fields."""
         kind, text = type(node), self.text
         text.append(f"{kind.__name__}(")
         if isinstance(node, ast.Call) and _last(node.func) == "PackageLoader":
@@ -234,12 +233,12 @@ class _Reader:
 
 @functools.cache
 def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """Return the fields that are written of a node: of a parameter all but its annotation."""
+    """Return the fields of a node to write. Parameters are written without their annotation."""
     return ("arg",) if kind is ast.arg else tuple(name for name in kind._fields if name not in LEFT_OUT)
 
 
 def _aliases(node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
-    """Return the parts of an import statement as text, each with the name that it binds and what that is."""
+    """Return the parts of an import statement as text, each with the bound name and its origin."""
     found = {}
     for alias in node.names:
         if isinstance(node, ast.Import):

@@ -1,7 +1,8 @@
-"""Hydra's configuration as the rules see it: what is run, and what each rule passes to its stage.
+"""The configuration of one run, as the rules read it.
 
-:mod:`pipeline.workflow.invocation` reads what is asked for, :mod:`pipeline.workflow.selection` chooses the points,
-:mod:`pipeline.workflow.resolution` their values, and :mod:`pipeline.workflow.plan` makes jobs of them.
+:mod:`pipeline.workflow.invocation` reads the command line and the environment, :mod:`pipeline.workflow.selection`
+chooses the points, :mod:`pipeline.workflow.resolution` their values, and :mod:`pipeline.workflow.plan` turns them into
+jobs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fairness_audits.errors import InvalidInput
 from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures, invocation, paths, warm
 from pipeline.workflow.code_hash import code_hash, digest
@@ -26,26 +28,25 @@ from pipeline.workflow.plugins import module_name
 from pipeline.workflow.resolution import Resolver
 from pipeline.workflow.resources import Resources
 from pipeline.workflow.selection import Selection
-from pipeline.workflow.settings import of_user
+from pipeline.workflow.settings import user_setting
 from pipeline.workflow.sweep import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 REFERENCES = "data/reference"
 SHOWN = {"prepare": "datasets", "audit": "audits", "train": "classifiers"}
-"""The stages that make what the report shows, with the stage's options for their files."""
+"""Stages whose files the report reads, with the options of the stage ``artefacts`` for these files."""
 PUBLISHED = "paper"
-"""The scale that runs everything as published."""
+"""The scale of the published experiments."""
 NO_NAME = "(?!)"
-"""The pattern that fits no name."""
+"""A pattern that matches no name."""
 
 
 class Workflow:
-    """The resolved configuration of one invocation: a scale, a data source, the studies and the user's overrides.
+    """The resolved configuration of one run: a scale, a data source, the studies and the user's overrides.
 
-    ``asked``, ``collect``, ``sweep`` and ``artefacts`` return what a rule passes to its stage: the whole of what the
-    stage computes with, and nothing else, so that a changed value re-runs what reads it. ``plan`` has a job for each
-    file.
+    ``parameters``, ``collect``, ``sweep`` and ``artefacts`` return exactly the values that a stage reads, so a changed
+    value reruns only the jobs that read it. ``plan`` has a job for each file.
     """
 
     def __init__(
@@ -63,10 +64,10 @@ class Workflow:
         self.scale = scale
         self.source = source
         self._kinds: dict[tuple[str, str], str] = {}
-        if source not in availability.ASKED:
-            raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
+        if source not in availability.DATA_SOURCES:
+            raise InvalidInput(f"DATA_SOURCE={source}: expected auto, official or twin", option="source")
         self.resources = Resources.read(self.conf, scale)
-        self.overrides = tuple(map(of_user, overrides))
+        self.overrides = tuple(map(user_setting, overrides))
         self._resolver = Resolver(self.conf, scale, self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.selection = Selection.of(self.conf, scale, ROOT, studies, frozenset(datasets), finished)
@@ -76,46 +77,46 @@ class Workflow:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
-        """Return the invocation that ``snakemake --config`` and the environment ask for.
+        """Return the configuration for ``snakemake --config`` and the environment.
 
-        Keys and variables are those of :data:`pipeline.workflow.invocation.INVOCATION`. Raises ValueError for another.
+        :data:`pipeline.workflow.invocation.INVOCATION` lists the keys and variables. Raises InvalidInput for others.
         """
         defaults = {"scale": "laptop", "source": composed(CONF).data.source, "tracker": ""}
-        asked = invocation.arguments(config, environment, defaults)
-        of_scale = composed(CONF, (f"scale={asked['scale']}",)).scale.get("tracker", "offline")
-        return cls(**{**asked, "tracker": asked["tracker"] or of_scale})
+        given = invocation.arguments(config, environment, defaults)
+        of_scale = composed(CONF, (f"scale={given['scale']}",)).scale.get("tracker", "offline")
+        return cls(**{**given, "tracker": given["tracker"] or of_scale})
 
     def _plan(self, absent: frozenset[str]) -> Plan:
         points = [point for study in self.selection.planned for point in self.selection.planned[study]]
         return Plan(self.scale, points, self._resolver, self.resources, self.kind, self.code, absent)
 
-    # What stages compute with.
+    # Parameters of the stages.
 
     def section(self, group: str, point: Point) -> dict[str, Any]:
-        """The resolved values of a part of a point, with its ``name`` and its module's ``kind``."""
+        """Return the resolved section of one group of a point, with ``name`` and ``kind`` (the module)."""
         return dict(self._resolver.sections(point)[group])
 
     def part(self, group: str, name: str, dataset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """A section by its name, for this dataset, with settings such as ``{"method.epochs": 3}`` laid over it."""
+        """Return the section ``name`` for a data set, changed by settings such as ``{"method.epochs": 3}``."""
         empty = Point("", "", dataset, "", "", tuple(settings.items()))
         return self.section(group, replace(empty, **{group: name}))  # type: ignore[arg-type]
 
-    def asked(self, stage: str, *names: str) -> dict[str, Any]:
-        """What a file of a stage depends on, besides the files that it is made from; ``names`` as in its path."""
-        return self.plan.asked(stage, *names)
+    def parameters(self, stage: str, *names: str) -> dict[str, Any]:
+        """Return the parameters of a file of a stage, by the ``names`` in its path."""
+        return self.plan.parameters(stage, *names)
 
     def collect(self, study: str) -> list[dict[str, Any]]:
-        """For each audit file of a study: its path, its block and the values that the grid sets there."""
+        """Return the path, the block and the grid settings of each audit of a study."""
         return [
             {"path": self.audit_file(point), "block": point.block, "columns": point.columns()}
             for point in self.points(study)
         ]
 
     def sweep(self, sweep: str) -> dict[str, Any]:
-        """What a sweep's summary and figure depend on, besides the rows.
+        """Return the parameters of the summary and figure of a sweep.
 
-        Raises ValueError for a figure of what the grid does not have, and for a key that the files do not have: where
-        the rows are there already, Snakemake takes no notice of audits that cannot be planned.
+        Raises InvalidInput if the figure or the grid uses an unknown key. Snakemake does not notice this itself if the
+        rows already exist.
         """
         declaration = composition.experiment(self.conf, sweep)
         Figure.of(sweep, declaration)
@@ -124,11 +125,11 @@ class Workflow:
         return {"sweep": declaration}
 
     def artefacts(self, study: str) -> dict[str, Any]:
-        """What a study's tables and figures depend on, besides the rows.
+        """Return the parameters of the tables and figures of a study.
 
-        Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
-        what differs between the two is what an artefact's stamp has to say. ``left_out``, where there is any: the
-        points of the grid that this invocation does not run. ``names``: what the report calls the values in files.
+        They are its declaration, all resolved sections, and the same sections at the published scale without the user's
+        settings. The stamps of the artefacts state the difference. ``left_out`` lists the points of the grid that this
+        run omits, if any. ``names`` maps files to the names in the report.
         """
         scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
         points = self.points(study)
@@ -146,14 +147,14 @@ class Workflow:
 
     @cached_property
     def _as_published(self) -> Resolver:
-        """The values of the published scale, untouched by the user."""
+        """Resolve points at the published scale, without the user's settings."""
         return Resolver(self.conf, PUBLISHED, ())
 
     def code(self, stage: str, **plugin: str) -> str:
-        """Return the hash of the code that a job computes with: its stage, its plug-in and all that they import.
+        """Return the hash of the code of a job: its stage, its plug-in and all their imports.
 
         ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
-        the job's path. Of a study the list of its artefacts counts too.
+        the path of the job. The hash for a study includes its list of artefacts.
         """
         artefacts = registry.declared(plugin["study"]) if "study" in plugin else ()
         if artefacts:
@@ -165,63 +166,63 @@ class Workflow:
         return digest([code, *map(repr, artefacts)]) if artefacts else code
 
     def kind(self, group: str, name: str) -> str:
-        """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""
+        """Return the module for a name in a path: the ``kind`` in its configuration, or the name itself."""
         if (group, name) not in self._kinds:
             chosen = re.split("[@+]", name)[0]
             self._kinds[group, name] = str(composition.section(self.conf, group, chosen).get("kind", chosen))
         return self._kinds[group, name]
 
-    # What the rules look up.
+    # Values for the rules.
 
     def job(self, stage: str, wildcards: Mapping[str, str]) -> Job:
-        """The job that makes a file of a stage, by a rule's wildcards."""
+        """Return the job for the wildcards of a rule."""
         return self.plan.job(stage, paths.names_of(stage, wildcards))
 
     def requests(self, stage: str) -> dict[str, Callable[[Any, int], Any]]:
-        """The ``resources:`` of a stage's rule, each a function of wildcards and attempt; None asks for nothing."""
-        return self.resources.functions(lambda wildcards, attempt: self.job(stage, wildcards).asks(attempt))
+        """Return the ``resources:`` of a rule, as functions of wildcards and attempt. None requests nothing."""
+        return self.resources.functions(lambda wildcards, attempt: self.job(stage, wildcards).requests(attempt))
 
-    def to_be_had(self) -> str:
-        """A pattern for the names of the data sets that can be had, as far as is known."""
-        return f"(?!{self.not_to_be_had()}/)[^/]+"
+    def available_datasets(self) -> str:
+        """Return a pattern for the names of the data sets that are not known to be unavailable."""
+        return f"(?!{self.unavailable_datasets()}/)[^/]+"
 
-    def not_to_be_had(self) -> str:
-        """A pattern for the names of the data sets that cannot be had."""
-        return f"({'|'.join(map(re.escape, self.plan.names_absent())) or NO_NAME})"
+    def unavailable_datasets(self) -> str:
+        """Return a pattern for the names of the unavailable data sets."""
+        return f"({'|'.join(map(re.escape, self.plan.absent_names())) or NO_NAME})"
 
     def not_run(self, wildcards: Mapping[str, str]) -> dict[str, str]:
-        """What stands for an audit whose data cannot be had, as the stage ``absent`` reads it."""
+        """Return the names of an audit without data, as the stage ``absent`` reads them."""
         point = self.plan.placed["audit"][paths.names_of("audit", wildcards)]
         return {name: getattr(point, name) for name in ("dataset", "method", "audit")}
 
-    # Where the files of a study lie.
+    # Files of a study.
 
     def twin(self, dataset: str) -> list[str]:
-        """The rows of a dataset's twins, if it has any."""
+        """Return the twin files of a data set."""
         files = sorted((ROOT / "data" / "twins").glob(f"{dataset}[._]*parquet"))
         return [f"data/twins/{file.name}" for file in files]
 
     def audit_file(self, point: Point) -> str:
-        """The result of one point's audit."""
+        """Return the file of the audit of a point."""
         return paths.file(self.scale, "audit", paths.place(point))
 
     def files(self, stage: str, study: str) -> list[str]:
-        """What a stage makes for a study, each once: of data that can be had, and all audits, which say what is not."""
-        points = [p for p in self.points(study) if stage == "audit" or self.plan.can_be_made(p)]
+        """Return the files of a stage for a study. Unavailable data have audit files only, which give the reason."""
+        points = [p for p in self.points(study) if stage == "audit" or self.plan.has_data(p)]
         places = dict.fromkeys(paths.place(point, stage) for point in points)
         return [paths.file(self.scale, stage, names) for names in places if all(names)]
 
     def sources(self, study: str) -> dict[str, Any]:
-        """What a study's tables and figures are drawn from, by the names of the stage's options."""
+        """Return the files behind the tables and figures of a study, by option of the stage ``artefacts``."""
         return {name: self.files(stage, study) for stage, name in SHOWN.items()}
 
     @property
     def referenced(self) -> tuple[str, ...]:
-        """The studies that have a reference."""
+        """Return the studies that have a reference."""
         return tuple(name for name in composition.declared(self.conf, "experiment") if self.has_reference(name))
 
     def has_reference(self, study: str, root: Path = ROOT) -> bool:
-        """Whether the study has a reference, of the grid that it declares now for the datasets of its runs."""
+        """Return whether a study has a reference for the grid that it declares now."""
         path = root / REFERENCES / study / "manifest.json"
         if not path.is_file():
             return False
@@ -229,108 +230,109 @@ class Workflow:
         datasets = {part.split("/")[1] for part in grid}
         return grid == {point.part for point in self.selection.declared(study, datasets)}
 
-    def beside(self, study: str) -> str:
-        """The option by which a study's artefacts show what this invocation leaves out: from its reference.
+    def fill_option(self, study: str) -> str:
+        """Return the option that takes the parts that this run leaves out from the reference of the study.
 
-        Raises ValueError where something is left out and there is no reference.
+        Raises InvalidInput if the run leaves out parts and there is no reference.
         """
         if self.points(study) == self.selection.run(study):
             return ""
         if study not in self.referenced:
-            raise ValueError(
-                f"FINISHED and DATASETS leave out points of {study}, and it has no reference to take them from: run "
-                "all of it, or other studies (STUDY)"
+            raise InvalidInput(
+                f"FINISHED or DATASETS leave out parts of {study}, which has no reference to supply them",
+                option="study",
+                remedy="Run the whole study, or choose other studies with STUDY",
             )
-        return f"--beside {REFERENCES}/{study}"
+        return f"--fill-from {REFERENCES}/{study}"
 
-    def against(self, study: str) -> str:
-        """The option by which a study's artefacts are held against its reference, if it has one."""
-        return f"--against {REFERENCES}/{study}" if study in self.referenced else ""
+    def regression_option(self, study: str) -> str:
+        """Return the option that compares the run with the reference of the study, if it has one."""
+        return f"--regression-check {REFERENCES}/{study}" if study in self.referenced else ""
 
     def reference_files(self, study: str) -> list[str]:
-        """The files of a study's reference; none where it has none."""
+        """Return the files of the reference of a study, if it has one."""
         found = sorted((ROOT / REFERENCES / study).rglob("*")) if study in self.referenced else []
         return [str(path.relative_to(ROOT)) for path in found if path.is_file()]
 
     def present(self, *files: str) -> list[str]:
-        """Those of these files that are there."""
+        """Return the files that exist."""
         return [path for path in files if (ROOT / path).is_file()]
 
     def artefact_files(self, study: str, below: str = "results/") -> list[str]:
-        """Every file of a study's tables, then of its figures."""
+        """Return the files of all tables and figures of a study."""
         return paths.artefact_files(study, below)
 
     def incomplete(self, study: str, below: str = "results/") -> bool:
-        """Whether one of the tables and figures is missing that a study declares."""
+        """Return whether a table or figure of a study is missing."""
         return not all(Path(path).is_file() for path in paths.artefact_files(study, below))
 
     def artefact_names(self, kind: str) -> str:
-        """A pattern for the names of all tables or figures."""
+        """Return a pattern for the names of all tables or figures."""
         known = composition.declared(self.conf, "experiment")
         names = {one.name for study in known for one in registry.declared(study) if one.kind == kind}
         return "|".join(sorted(map(re.escape, names)))
 
     def caption(self, study: str, name: str) -> str:
-        """The caption of an artefact that is drawn, as Snakemake's report takes it."""
+        """Return the caption of an artefact for Snakemake's report."""
         path = Path("results", "captions", study, f"{name}.rst")
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
-    # The run itself.
+    # Start and end of a run.
 
     def warm_up(self, workflow: Any) -> None:
-        """Start the process that local jobs are forked from, where there are enough of them."""
+        """Start the process that forks local jobs, if there are enough of them."""
         jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in STAGES or job.rule.name == "not_run"]
         if workflow.local_exec and not workflow.touch and len(jobs) >= warm.WORTHWHILE:
             warm.start(os.environ)
 
     def announce(self) -> None:
-        """Leave a record of this run in its folder: Snakemake's lock does not say who has it."""
+        """Record the owner of this run in its folder. Snakemake's lock does not name it."""
         from pipeline.workflow import resume
 
         resume.record(Path.cwd())
 
     def account_for(self, dag: Any, failed: Iterable[Any], root: Path = ROOT) -> str:
-        """Write down what failed in a run of Snakemake and what is missing because of it; the same in a few lines."""
+        """Write the summary of failures and return a short form for the terminal."""
         artefacts = {study: [one.name for one in registry.declared(study)] for study in self.studies}
         content = failures.account(dag, failed, artefacts, root)
         if not content["failed"]:
-            return "No job failed: the run was ended from outside."
+            return "No job failed. The run was stopped from outside."
         without = {one["study"] for one in content["missing"]}
         try:
             failures.save(content, self.scale, [study for study in self.studies if study not in without], root)
         except OSError as error:
-            return f"{failures.terminal(content)}\nNo account could be written: {error}"
+            return f"{failures.terminal(content)}\nCannot write the summary of failures: {error}"
         return failures.terminal(content)
 
     def forget_failures(self, root: Path = ROOT) -> None:
-        """Take the account of an earlier run away once all is made that it says is missing."""
+        """Delete the summary of failures of an earlier run once the missing files exist."""
         failures.forget(root)
 
     def export_tracker(self, environment: MutableMapping[str, str], words: Iterable[str] = ()) -> None:
-        """Hand the tracker to the jobs by the environment: what only watches a job must not cause it to run again.
+        """Pass the tracker to the jobs through the environment, because a changed tracker must not rerun jobs.
 
-        Runs are grouped by the sweeps that the ``words`` of the command line ask for, or else by the studies.
+        The group of a tracked run is the sweeps in the ``words`` of the command line, otherwise the studies.
         """
         group = "+".join(invocation.sweeps_among(words, self.sweeps, self.scale) or self.studies)
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
-    def decide_absent(self, environment: MutableMapping[str, str], root: Path = ROOT) -> None:
-        """Find the data that are known not to be had, before anything is fetched, and tell all processes of the run.
+    def find_absent(self, environment: MutableMapping[str, str], root: Path = ROOT) -> None:
+        """Find the unavailable data before anything is fetched, and pass them to all processes of the run.
 
-        It is decided once, by the process that plans: a node that looked for itself would find what came since.
+        Only the planning process decides, because files that appear later would change the plan on a node.
         """
         kinds = sorted({self.kind("dataset", point.dataset) for point in self.plan.placed["prepare"].values()})
         raw = root / availability.RAW
-        absent = [kind for kind in kinds if availability.standing(kind, self.source, raw / kind) == "absent"]
+        absent = [kind for kind in kinds if availability.status(kind, self.source, raw / kind) == "absent"]
         environment[ABSENT] = " ".join(absent)
         self.plan = self._plan(frozenset(absent))
 
     def superseded(self, dataset: str, root: Path = ROOT) -> bool:
-        """Return whether a dataset has a stand-in, nobody asked for it, and the published files have come to hand."""
+        """Return whether published files can replace a substitute that the user did not request."""
         return self.source == "auto" and availability.superseded(dataset, root / availability.RAW / dataset)
 
     def _names(self, study: str) -> dict[str, str]:
-        """Return the name of the data set, the classifier or the audit in each file, as in the ids of the points."""
+        """Return the name of each data set, classifier and audit by file, as in the ids of the points."""
         places = {stage: {paths.place(point, stage) for point in self.points(study)} for stage in SHOWN}
         return {
             paths.file(self.scale, stage, names): "/".join(names[1:] if stage == "audit" else names)
@@ -340,7 +342,7 @@ class Workflow:
 
 
 def _sections(resolver: Resolver, points: Iterable[Point]) -> dict[str, Any]:
-    """Return the resolved sections of points, by the file of the audit."""
+    """Return the resolved sections of points by audit file."""
     return {
         paths.file(resolver.scale, "audit", paths.place(point)): {
             **resolver.sections(point),

@@ -1,8 +1,8 @@
-"""The account of a run in which jobs failed: which, why, and what is missing because of them.
+"""Summary of failed jobs: which jobs failed, why, and which artefacts are missing.
 
-It is written when the run has ended: ``results/failures.json``, and where a report was to be made
-``results/report.html`` with what could be made, opening with what is missing. Snakemake makes the report anew as soon
-as it can, since the summary that belongs to it is taken away.
+It is written at the end of a run to ``results/failures.json``. If the run was to write a report,
+``results/report.html`` contains the complete studies and lists the missing ones at its top. ``results/summary.txt`` is
+deleted, so Snakemake writes the report again in the next run.
 """
 
 import json
@@ -17,22 +17,26 @@ from fairness_audits.files import load_json, save_json
 
 ACCOUNT = Path("results/failures.json")
 JOURNAL = Path("results/failures.jsonl")
-"""What the progress display wrote down when the jobs failed: how their commands ended, what the scheduler said."""
+"""The journal of the progress display: how commands ended, and messages of the scheduler."""
 REPORT, SUMMARY = Path("results/report.html"), Path("results/summary.txt")
 LAST_LINES = 12
 TAIL = 8192
-"""Bytes at the end of a log that are read for its last lines."""
+"""Number of bytes to read at the end of a log."""
 NAMED = 6
-"""Jobs or artefacts that a line of the terminal names before it counts the rest."""
+"""Largest number of jobs that a printed line names."""
 
 
 def account(dag: Any, failed: Iterable[Any], artefacts: Mapping[str, Sequence[str]], root: Path) -> dict[str, Any]:
-    """What failed, what was not run because of it, and which artefacts are missing.
+    """Return the failed jobs, the jobs that did not run, and the missing artefacts.
 
-    ``dag`` and ``failed`` are Snakemake's (:class:`snakemake.dag.DAG`, jobs and groups of them); ``artefacts`` has the
-    names of each study's. The result is plain JSON: ``failed`` (``title``, ``rule``, ``outputs``, ``why``, ``logs``,
-    each a path with its last lines), ``not_run`` (``title``, ``rule``, ``outputs``, ``because``: titles) and
-    ``missing`` (``study``, ``artefacts``, ``because``). ``because`` is empty where the run ended before a job's turn.
+    ``dag`` and ``failed`` are objects of Snakemake (:class:`snakemake.dag.DAG`, jobs and groups of jobs). ``artefacts``
+    holds the names of the artefacts of each study. The result is plain JSON:
+
+    - ``failed``: ``title``, ``rule``, ``outputs``, ``why``, ``logs`` (path and last lines of each);
+    - ``not_run``: ``title``, ``rule``, ``outputs``, ``because`` (titles of failed jobs);
+    - ``missing``: ``study``, ``artefacts``, ``because``.
+
+    ``because`` is empty if the run ended before the job could start.
     """
     missing = {job for job in dag.needrun_jobs(exclude_finished=True) if job.output}
     failed = {job for one in failed for job in (one.jobs if one.is_group() else [one])} & missing
@@ -57,7 +61,7 @@ def account(dag: Any, failed: Iterable[Any], artefacts: Mapping[str, Sequence[st
 
 
 def save(content: Mapping[str, Any], scale: str, studies: Sequence[str], root: Path) -> None:
-    """Write the account, and the report of the ``studies`` that are whole; OSError where there is no room for it."""
+    """Write the summary of failures and the report of the complete ``studies``. Raises OSError if the disk is full."""
     save_json(content, root / ACCOUNT)
     if _reported(content):
         (root / SUMMARY).unlink(missing_ok=True)
@@ -71,7 +75,7 @@ def save(content: Mapping[str, Any], scale: str, studies: Sequence[str], root: P
 
 
 def forget(root: Path) -> None:
-    """Take the account of an earlier run away once all is there that the failed jobs and what waits for them make."""
+    """Delete the summary of an earlier run once all the missing files exist."""
     if (root / ACCOUNT).is_file():
         content = load_json(root / ACCOUNT)
         outputs = [path for job in (*content["failed"], *content["not_run"]) for path in job["outputs"]]
@@ -82,24 +86,24 @@ def forget(root: Path) -> None:
 
 
 def terminal(content: Mapping[str, Any]) -> str:
-    """The account in a few lines."""
-    lines = [f"missing: tables and figures of {one['study']}, {_reason(one['because'])}" for one in content["missing"]]
+    """Format the summary in a few lines."""
+    lines = [f"Missing: tables and figures of {one['study']} ({_reason(one['because'])})" for one in content["missing"]]
     count = len(content["failed"]) + len(content["not_run"])
-    jobs = "1 job is" if count == 1 else f"{count} jobs are"
-    told = f"{REPORT}, {ACCOUNT}" if _reported(content) else ACCOUNT
-    return "\n".join([*lines, f"{jobs} to be done still; what failed and why: {told}"])
+    jobs = "1 job remains" if count == 1 else f"{count} jobs remain"
+    files = f"{REPORT} and {ACCOUNT}" if _reported(content) else ACCOUNT
+    return "\n".join([*lines, f"{jobs}. See {files} for the failures and their reasons."])
 
 
 def _reported(content: Mapping[str, Any]) -> bool:
-    """Whether the run was to end with the report."""
+    """Return whether the run was to write the report."""
     return any(job["rule"] == "report" for job in content["not_run"])
 
 
 def _reason(because: Sequence[str]) -> str:
     if not because:
-        return "the run ended before"
+        return "the run ended first"
     rest = f" and {len(because) - NAMED} more" if len(because) > NAMED else ""
-    return f"because of {', '.join(because[:NAMED])}{rest}"
+    return f"needs {', '.join(because[:NAMED])}{rest}"
 
 
 def _named(job: Any) -> dict[str, Any]:
@@ -107,15 +111,15 @@ def _named(job: Any) -> dict[str, Any]:
 
 
 def _why(job: Any, journal: Mapping[str, Mapping[str, Any]], root: Path) -> dict[str, Any]:
-    told = journal.get(str(job.output[0]), {})
+    entry = journal.get(str(job.output[0]), {})
     own = [_end(str(log), root) for log in job.log]
-    # A scheduler's own log says more than an empty one.
-    logs = [_end(log, root) for log in told.get("logs", []) if log not in map(str, job.log)]
-    return {"why": told.get("why", ""), "logs": own if any(log["lines"] for log in own) else own + logs}
+    # If the log of the job is empty, show the log of the scheduler too.
+    logs = [_end(log, root) for log in entry.get("logs", []) if log not in map(str, job.log)]
+    return {"why": entry.get("why", ""), "logs": own if any(log["lines"] for log in own) else own + logs}
 
 
 def _end(log: str, root: Path) -> dict[str, Any]:
-    """A log's path, its state in words and its last lines; the path as it is below ``root``."""
+    """Return the path of a log relative to ``root``, its state in words, and its last lines."""
     path = root / log
     shown = str(path.relative_to(root)) if path.is_relative_to(root) else log
     try:
@@ -128,9 +132,9 @@ def _end(log: str, root: Path) -> dict[str, Any]:
 
 
 def _journal(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the last failure of each job, by the first file that it was to make; empty where nobody wrote a journal.
+    """Return the last failure of each job by the first output of the job, or {} without a journal.
 
-    A line that is not whole, as a kill or a full disk leaves it, is passed over.
+    Lines that a kill or a full disk has cut short are skipped.
     """
     found = {}
     try:
@@ -146,5 +150,5 @@ def _journal(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _title(job: Any) -> str:
-    """A job by its rule's message, as the progress display calls it."""
+    """Return the title of a job, as in the progress display."""
     return str(job.message or " ".join([job.rule.name, *map(str, job.wildcards)]))

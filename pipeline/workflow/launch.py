@@ -1,7 +1,7 @@
-"""Run a stage and write down what it took: ``python -m pipeline.workflow.launch BENCHMARK STAGE [--option value ...]``.
+"""Run a stage and measure it: ``python -m pipeline.workflow.launch BENCHMARK STAGE [--option value ...]``.
 
-On a single machine a process that has the libraries imported runs the stage (:mod:`pipeline.workflow.warm`); where
-there is none, as on a cluster, and for a job of several threads, this process does.
+On a single machine, a process with imported libraries (:mod:`pipeline.workflow.warm`) runs jobs with one thread. All
+other jobs run in this process.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 ADDRESS = "PIPELINE_WARM"
-"""The variable that holds the path of the socket of the process that runs stages."""
+"""The environment variable with the path of the socket of the process that runs stages."""
 THREADS = "OMP_NUM_THREADS"
-"""Snakemake sets it to the threads of a job. A library reads it when it is imported."""
+"""Snakemake sets this variable to the threads of a job. Libraries read it at import."""
 
 
 @contextlib.contextmanager
@@ -30,7 +30,7 @@ def measured(path: str) -> Iterator[None]:
     memory = max(one.ru_maxrss for one in used) / (2**20 if sys.platform == "darwin" else 2**10)
     minutes, seconds = divmod(int(wall), 60)
     clock = f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
-    from pathlib import Path  # A process that hands its job over does without.
+    from pathlib import Path  # Imported here to start faster.
 
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     row = f"{wall:.4f}\t{clock}\t{memory:.2f}\t{processor:.2f}"
@@ -44,14 +44,14 @@ def run(benchmark: str, stage: str, arguments: Sequence[str]) -> None:
 
 
 def handed_over(address: str, words: Sequence[str]) -> int | None:
-    """Have the process at ``address`` run a stage; return how it ended, None where there is no such process."""
+    """Run a stage in the process at ``address``. Return its exit status, or None if there is no such process."""
     with socket.socket(socket.AF_UNIX) as connection:
         try:
             connection.connect(address)
         except OSError:
             return None
         content = json.dumps([list(words), dict(os.environ)]).encode()
-        # The stage writes to this process's output.
+        # The stage writes to the output of this process.
         socket.send_fds(connection, [len(content).to_bytes(8, "big")], [1, 2])
         connection.sendall(content)
         answer = connection.recv(4)
@@ -59,13 +59,13 @@ def handed_over(address: str, words: Sequence[str]) -> int | None:
 
 
 def main(words: Sequence[str]) -> None:
-    """Hand a stage over, or run it."""
+    """Run a stage in the process with imported libraries if possible, otherwise in this process."""
     address = os.environ.get(ADDRESS)
     status = handed_over(address, words) if address and os.environ.get(THREADS) == "1" else None
     if status is None:
         run(words[0], words[1], words[2:])
     elif status < 0:
-        sys.exit(f"the job was ended by signal {-status}")
+        sys.exit(f"The job was killed by signal {-status}.")
     elif status:
         sys.exit(status)
 

@@ -1,11 +1,10 @@
-"""Training by Hydra alone, for those who like it: any of its launchers and sweepers, a folder of its own for each run.
+"""Training with Hydra instead of Snakemake: any launcher or sweeper of Hydra, one folder for each run.
 
     python -m pipeline.stages.train -m method=baseline,sensr dataset=compas "seed=range(10)"
     python -m pipeline.stages.train -m hydra/launcher=submitit_slurm hydra.launcher.partition=short "seed=range(10)"
 
-``seed`` is the number of a repetition: run k draws the split and the streams of random numbers of repetition k of the
-workflow, so its classifier is that one, alone. Nothing of the workflow's own results is read or written but the raw
-data.
+``seed`` is the number of a repetition. Run k trains the classifier of repetition k of the workflow, with the same split
+and random numbers. It reads the raw data of the workflow and none of its results.
 """
 
 import logging
@@ -19,6 +18,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import load_json
 from fairness_audits.seeds import generators
 from fairness_audits.values import Classifier, Dataset, ImageDataset
@@ -29,16 +29,16 @@ from pipeline.workflow.config import CONF, ROOT, Workflow
 from pipeline.workflow.preparation import prepared
 
 READ = ("dataset", "method", "scale", "seed")
-"""What training depends on. Anything else on the command line would be without effect."""
+"""Keys that affect training. Others are refused."""
 
 log = logging.getLogger(__name__)
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def main(config: DictConfig) -> None:
-    """One run: prepare, train one repetition, save ``classifier.npz`` in the run's folder."""
+    """Prepare the data, train one repetition and save ``classifier.npz`` in the folder of the run."""
     running = HydraConfig.get()
-    settings = asked(config, running.overrides.task)
+    settings = settings_of(config, running.overrides.task)
     dataset, method, scale = (running.runtime.choices[group] for group in ("dataset", "method", "scale"))
     classifier = trained(dataset, method, scale, config.seed, settings)
     path = Path(running.runtime.output_dir, "classifier.npz")
@@ -47,29 +47,29 @@ def main(config: DictConfig) -> None:
     log.info("%s on %s, repetition %d: %s%s", method, dataset, config.seed, path, facts and f"; {facts}")
 
 
-def asked(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
-    """The values that the command line sets in a section, ``method.learning_rate=1e-4``, by key.
+def settings_of(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of the command line, such as ``method.learning_rate=1e-4``, by key.
 
-    Raises ValueError for what training does not read.
+    Raises InvalidInput for a key that training does not read.
     """
     settings = {}
     for override in OverridesParser.create().parse_overrides(list(overrides)):
         key = str(override.key_or_group)
         group, _, rest = key.partition(".")
         if group not in READ:
-            raise ValueError(f"training does not depend on {key!r}: it reads {', '.join(READ)}")
+            raise InvalidInput(f"Training does not read {key!r}. It reads {', '.join(READ)}", option=key)
         if rest:
             settings[key] = OmegaConf.select(config, key)
     return settings
 
 
 def trained(dataset: str, method: str, scale: str, seed: int, settings: Mapping[str, Any]) -> Classifier:
-    """The classifier of repetition ``seed``.
+    """Return the classifier of repetition ``seed``.
 
-    Raises ValueError for a negative seed, and where the raw data have not been fetched or cannot be had.
+    Raises InvalidInput for a negative seed and for missing raw data.
     """
     if seed < 0:
-        raise ValueError(f"seed is the number of a repetition: expected at least 0, found {seed}")
+        raise InvalidInput(f"seed is the number of a repetition: expected at least 0, found {seed}", option="seed")
     workflow = Workflow(scale, tracker="disabled")
     section = workflow.part(
         "dataset", dataset, dataset, {k: v for k, v in settings.items() if k.startswith("dataset.")}
@@ -77,10 +77,14 @@ def trained(dataset: str, method: str, scale: str, seed: int, settings: Mapping[
     manifest = ROOT / "data" / "raw" / section["kind"] / "manifest.json"
     if not manifest.is_file():
         name = manifest.relative_to(ROOT)
-        raise ValueError(f"the raw data of {dataset!r} have not been fetched: run `snakemake --cores 1 {name}`")
+        raise InvalidInput(
+            f"The raw data of {dataset!r} have not been fetched",
+            option="dataset",
+            remedy=f"Run `snakemake --cores 1 {name}`",
+        )
     every = prepared(section, seed + 1, load_json(manifest))
     if isinstance(every, MissingData):
-        raise ValueError(f"the data of {dataset!r} cannot be had: {every.reason}")
+        raise InvalidInput(f"The data of {dataset!r} are missing: {every.reason}", option="dataset")
     own = workflow.part("method", method, dataset, settings)
     module = plugins.load("method", own["kind"])
     stream = generators("train", every.name, own["name"], repetitions=seed + 1)[seed:]
@@ -88,6 +92,6 @@ def trained(dataset: str, method: str, scale: str, seed: int, settings: Mapping[
 
 
 def _one(dataset: Dataset | ImageDataset, repetition: int) -> Dataset | ImageDataset:
-    """The dataset with one split; images have no more."""
-    kept = slice(repetition, repetition + 1) if dataset.repetitions > 1 else slice(None)
-    return replace(dataset, train=dataset.train[kept], test=dataset.test[kept])
+    """Return the data set with one split. Image data sets have only one."""
+    chosen = slice(repetition, repetition + 1) if dataset.repetitions > 1 else slice(None)
+    return replace(dataset, train=dataset.train[chosen], test=dataset.test[chosen])

@@ -1,4 +1,4 @@
-"""Where the files of a study lie: what each stage makes for a point, and the artefacts."""
+"""Paths of the files of a study: the file of each stage for a point, and the artefacts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pipeline.report import registry
 from pipeline.workflow.composition import GROUPS, Point
 
 SAVED = {"table": ("tables", ("csv", "md", "tex")), "figure": ("figures", ("pdf", "png"))}
-"""The folder of each kind of artefact, and the files that one is saved as."""
+"""The folder and the file types of each kind of artefact."""
 
 
 @dataclass(frozen=True)
 class Stage:
     """A stage that makes one file for a point.
 
-    ``group`` is the section that it computes with. The names of ``parts`` stand in the path below ``folder``.
+    ``group`` is the section that it reads. The names of ``parts`` form the path below ``folder``.
     """
 
     group: str
@@ -25,7 +25,7 @@ class Stage:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The parts of a point that may say what is computed."""
+        """Return the groups of a point that affect the result."""
         return tuple(part for part in self.parts if part not in ("study", "block"))
 
 
@@ -35,11 +35,11 @@ STAGES = {
     "transport": Stage("transport", ("dataset", "transport"), "results/transports"),
     "audit": Stage("audit", ("study", "block", "dataset", "method", "audit"), "results/audits"),
 }
-"""In the order in which they wait for each other."""
+"""Stages in topological order."""
 
 
 def place(point: Point, stage: str = "audit") -> tuple[str, ...]:
-    """Return the names in the path of what a stage makes for a point; ``audit+transport`` of an audit of a map."""
+    """Return the names in the path of a file for a point. The last name of an audit of a map is ``audit+transport``."""
     names = {"study": point.study, "block": point.block, **{g: point.name(g) for g in GROUPS if getattr(point, g)}}
     if point.transport:
         names["audit"] = f"{names['audit']}+{names['transport']}"
@@ -47,22 +47,22 @@ def place(point: Point, stage: str = "audit") -> tuple[str, ...]:
 
 
 def file(scale: str, stage: str, names: tuple[str, ...]) -> str:
-    """Return the path of what a stage makes."""
+    """Return the path of the file of a stage."""
     return f"{STAGES[stage].folder}/{scale}/{'/'.join(names)}.npz"
 
 
 def names_of(stage: str, wildcards: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names in the path of what a stage makes, of a rule's wildcards."""
+    """Return the names in the path of a file from the wildcards of a rule."""
     return tuple(wildcards[part] for part in STAGES[stage].parts)
 
 
 def benchmark(scale: str, stage: str, names: tuple[str, ...]) -> str:
-    """Return where the time that a file took is written down, as the rules have it."""
+    """Return the path of the benchmark of a job."""
     return f"results/benchmarks/{scale}/{stage}/{'.'.join(names)}.tsv"
 
 
 def artefact_files(study: str, below: str = "results/") -> list[str]:
-    """Return every file of a study's tables, then of its figures."""
+    """Return the files of all tables and figures of a study."""
     return [
         f"{below}{folder}/{study}/{one.name}.{suffix}"
         for kind, (folder, suffixes) in SAVED.items()

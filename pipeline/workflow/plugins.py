@@ -1,4 +1,4 @@
-"""A dataset, method, transport or audit is one Python file, found by its name; its values are one file in ``conf``.
+"""Plug-ins: a data set, method, transport map or audit is a Python file and a file of parameters in ``conf``.
 
 ``kind: MODULE.ENTRY`` in such a file chooses one of several settings of a module, its ``CONFIGS[ENTRY]``.
 """
@@ -10,6 +10,7 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import made
 from fairness_audits.values import Checkpoint
 
@@ -19,17 +20,17 @@ PACKAGES = {
     "transport": ("pipeline.transport", "fairness_audits.transport"),
     "audit": ("pipeline.audits",),
 }
-"""The packages that hold the plug-ins of each group; the first one that has a module of the name wins."""
+"""The packages with the plug-ins of each group, in the order of the search."""
 
 
 def module_name(group: str, kind: str) -> str:
-    """Return the full name of the module behind ``kind``; where there is none, the name that it would have."""
+    """Return the full name of the module for ``kind``. The module need not exist."""
     names = [f"{package}.{kind.partition('.')[0]}" for package in PACKAGES[group]]
     return next((name for name in names if find_spec(name)), names[0])
 
 
 def load(group: str, kind: str) -> ModuleType:
-    """Import the module behind a dataset, method, transport or audit."""
+    """Import the module of a data set, method, transport map or audit."""
     name = module_name(group, kind)
     try:
         return importlib.import_module(name)
@@ -37,21 +38,28 @@ def load(group: str, kind: str) -> ModuleType:
         if error.name != name:
             raise
         path = name.replace(".", "/") + ".py"
-        raise ValueError(f"{group} {kind!r} has no module: write {path}, or correct conf/{group}") from error
+        raise InvalidInput(
+            f"There is no module for {group} {kind!r}",
+            source=path,
+            option=group,
+            remedy=f"Write {path} or correct conf/{group}",
+        ) from error
 
 
 def resuming(work: Callable[..., Any] | None, resume: Checkpoint) -> dict[str, Checkpoint]:
-    """What a module's ``fit`` or ``run`` takes besides its inputs: the resume, if it goes on where it was killed."""
+    """Return the argument ``resume`` for a ``fit`` or ``run`` that takes it."""
     return {"resume": resume} if work and "resume" in signature(work).parameters else {}
 
 
 def configure(module: ModuleType, section: Mapping[str, Any]) -> Any:
-    """Build the module's ``Config`` from a resolved section; a key too many or too few is an error that names it."""
+    """Build the ``Config`` of a module from a resolved section. Raises InvalidInput for unknown and missing keys."""
     values = {key: value for key, value in section.items() if key not in ("name", "kind")}
     source = f"configuration of {section.get('name')!r}"
     configs = module.CONFIGS if hasattr(module, "CONFIGS") else {"": module.Config}
     entry = str(section.get("kind", "")).partition(".")[2]
     if entry not in configs:
         expected = ", ".join(f"MODULE.{name}" if name else "MODULE" for name in configs)
-        raise ValueError(f"{source}: expected kind to be {expected}; found {section.get('kind')!r}")
+        raise InvalidInput(
+            f"{source}: expected kind to be {expected}; found {section.get('kind')!r}", source=source, option="kind"
+        )
     return made(configs[entry], values, source)

@@ -1,4 +1,4 @@
-"""Prepared data from verified raw files: what the prepare stage saves, for those who need it in memory."""
+"""Prepare data in memory from verified raw files."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,25 +7,26 @@ from typing import Any
 
 import pandas as pd
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset, ImageDataset
 from pipeline import io
 from pipeline.raw_data.source import fingerprint
 from pipeline.values import MissingData
 from pipeline.workflow import plugins
-from pipeline.workflow.availability import without_files
+from pipeline.workflow.availability import manifest_without_files
 
 
 def prepared(
     section: Mapping[str, Any], repetitions: int, manifest: Mapping[str, Any] | None
 ) -> Dataset | ImageDataset | MissingData:
-    """The dataset that ``section`` configures, of the files in ``manifest``, split ``repetitions`` times.
+    """Return the data set of ``section`` from the files in ``manifest``, with ``repetitions`` splits.
 
-    Data that need no files need no manifest.
+    The manifest is None for data that need no files.
     """
     kind = section.get("kind", section["name"])
     module = plugins.load("dataset", kind)
-    manifest = manifest or without_files(kind, module)
+    manifest = manifest or manifest_without_files(kind, module)
     origin = manifest["origin"]
     config = plugins.configure(module, section)
     if origin == "absent":
@@ -35,7 +36,9 @@ def prepared(
         wanted = module.TWINS[getattr(config, "rows", "")]
         files = [file for file in files if Path(file["path"]).name in wanted]
         if len(files) < len(wanted):
-            raise ValueError(f"the manifest does not list {' and '.join(wanted)}: delete it to have it written again")
+            raise InvalidInput(
+                f"The manifest does not list {' and '.join(wanted)}", remedy="Delete the manifest and run again"
+            )
     paths = [_unchanged(file) for file in files]
     rows: Any = None
     if origin == "twin":
@@ -43,27 +46,32 @@ def prepared(
     elif origin == "bundled":
         rows = module.parse()
     elif origin != "simulated":
-        # Where one of several files may be what was found, its name says how to read it.
+        # If several files are possible, the name of the file determines how to read it.
         several = hasattr(module, "ALTERNATIVES") or hasattr(module, "recognised")
         rows = module.parse(paths[0].parent, *([paths[0].name] if several else []))
     dataset = module.prepare(rows, config, generators("prepare", kind, repetitions=repetitions), origin)
-    # Nor did they change while they were read, which images are until the data are prepared.
+    # Check again: the files must not have changed while they were read.
     paths = [_unchanged(file) for file in files]
-    # Images that are recognised by what they show are the same whatever file they came in.
+    # Images that are identified by their pixels have the same checksums in every file format.
     content = manifest.get("content")
     checksums = content or {path.name: file["sha256"] for path, file in zip(paths, files, strict=True)}
     return replace(dataset, name=section["name"], checksums=checksums)
 
 
 def _unchanged(file: Mapping[str, Any]) -> Path:
-    """The file's path, if it still holds what was verified when it was fetched."""
+    """Return the path of a file. Raises InvalidInput if the file has changed since it was fetched."""
     path = Path(file["path"])
     if not path.exists():
-        raise ValueError(f"{path} is missing, but was fetched before: delete the manifest beside it and run again")
+        raise InvalidInput(
+            f"{path} is missing but was fetched before",
+            source=path,
+            remedy="Delete manifest.json of the data set and run again",
+        )
     found, _ = fingerprint(path)
     if found != file["sha256"]:
-        raise ValueError(
-            f"{path} has changed since it was fetched: expected sha256 {file['sha256']}, found {found}. Restore it, or "
-            "delete it and the dataset's manifest.json to have it fetched again"
+        raise InvalidInput(
+            f"{path} has changed since it was fetched: expected sha256 {file['sha256']}, found {found}",
+            source=path,
+            remedy="Restore it, or delete it and manifest.json of the data set to fetch it again",
         )
     return path

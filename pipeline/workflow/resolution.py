@@ -1,17 +1,17 @@
-"""The values of a point: what files, study, scale and user set, laid over each other.
+"""The values of a point, merged from files, study, scale and user.
 
-The later of these wins:
+Later sources take precedence:
 
 1. ``conf/{dataset,method,transport,audit}/<name>.yaml``;
 2. the ``per_dataset`` entry of that file for the point's dataset, then its ``settings``, each a ``where`` and a ``set``
    (:mod:`pipeline.workflow.settings`);
 3. the point's own settings, from the study's ``grid``;
-4. the scale's ``settings``, but for what stands in the name of a file, and for all that a sweep declares: there the
-   grid's word is the last;
-5. what the user sets for one run: ``--config set="method.sensr.learning_rate=2e-5"``, or, for all points of a dataset,
-   a method or a map, how often they are repeated: ``set="dataset.gaussian.repetitions=20"``.
+4. the scale's ``settings``, except for keys in the name of a file and keys that a sweep declares: there the grid
+   takes precedence;
+5. the user's settings: ``--config set="method.sensr.learning_rate=2e-5"``, or the number of repetitions for all points
+   of a data set, a method or a map: ``set="dataset.gaussian.repetitions=20"``.
 
-A key that the files do not have is refused with the nearest one that they do.
+Unknown keys are refused, with a suggestion.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import enumerated
 from pipeline.workflow.composition import (
     GROUPS,
@@ -31,13 +32,13 @@ from pipeline.workflow.composition import (
     section,
     update,
 )
-from pipeline.workflow.settings import Setting, laid_over, read
+from pipeline.workflow.settings import Setting, merged, read
 
 
 class Resolver:
-    """Resolves points for the settings of a scale and of a user, each point once.
+    """Resolves points for the settings of a scale and of a user, and caches the results.
 
-    Raises ValueError for a user's setting of what is not there.
+    Raises InvalidInput if the user sets an unknown key.
     """
 
     def __init__(self, conf: Path, scale: str, of_user: Sequence[Setting]) -> None:
@@ -55,13 +56,13 @@ class Resolver:
                 update(config, key, value, "set")
 
     def sections(self, point: Point) -> dict[str, Any]:
-        """The section of each part that the point has, with its ``name`` and its module's ``kind``; ``repetitions``."""
+        """Return ``repetitions`` and the section of each group of a point, with ``name`` and ``kind`` (the module)."""
         if point not in self._resolved:
-            self._resolved[point] = self._laid_over(point)
+            self._resolved[point] = self._resolve(point)
         return self._resolved[point]
 
     def _file(self, group: str, name: str) -> tuple[dict[str, Any], list[Setting]]:
-        """The values of ``conf/<group>/<name>.yaml``, and those that it has for some points."""
+        """Return the values of ``conf/<group>/<name>.yaml`` and its settings for some points."""
         if (group, name) not in self._files:
             values = plain(section(self.conf, group, name))
             written = [
@@ -72,26 +73,26 @@ class Resolver:
             self._files[group, name] = values, read(self.conf, written, f"conf/{group}/{name}.yaml")
         return self._files[group, name]
 
-    def _laid_over(self, point: Point) -> dict[str, Any]:
+    def _resolve(self, point: Point) -> dict[str, Any]:
         named = {group: getattr(point, group) for group in GROUPS if getattr(point, group)}
         files = {group: self._file(group, name) for group, name in named.items()}
         of_files = {group: values for group, (values, _) in files.items()}
         config = deepcopy({REPETITIONS: composed(self.conf).repetitions, **of_files})
-        # What a condition may name: the point's parts, and the values that stand in their files or in the grid.
+        # Conditions can name the parts of the point and the values in their files or in the grid.
         parts = {
             **{f"{group}.{key}": value for group, values in of_files.items() for key, value in values.items()},
             **_parts(point),
         }
-        # What stands in the name of a file, and all that a sweep declares, is the grid's alone.
+        # Only the grid sets the keys in file names and the keys of a sweep.
         last = {key for key, _ in point.settings if not key.startswith("audit.") or point.study in self._sweeps}
-        by_scale = {key: value for key, value in laid_over(self.of_scale, parts).items() if key not in last}
-        layers = [(f"conf/{group}/{named[group]}.yaml", laid_over(own, parts)) for group, (_, own) in files.items()]
-        # What several points share is asked for without their study.
+        by_scale = {key: value for key, value in merged(self.of_scale, parts).items() if key not in last}
+        layers = [(f"conf/{group}/{named[group]}.yaml", merged(own, parts)) for group, (_, own) in files.items()]
+        # Files that several points share are resolved without a study.
         of_grid = f"the grid's settings of {' and '.join(named.values())} (conf/experiment, conf/sweep)"
         layers += [
             (place_of(self.conf, point.study, point.block) if point.study else of_grid, dict(point.settings)),
             (f"conf/scale/{self.scale}.yaml", by_scale),
-            ("set", laid_over(self.of_user, parts)),
+            ("set", merged(self.of_user, parts)),
         ]
         for source, values in layers:
             for key, value in values.items():
@@ -102,32 +103,32 @@ class Resolver:
 
 
 def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:
-    """Those of the points that ``conf/scale/<scale>.yaml`` leaves out: each fulfils every ``where`` of one entry.
+    """Return the points that ``conf/scale/<scale>.yaml`` leaves out: they meet all conditions of an entry.
 
-    A condition names parts of a point and what the grid sets of them, not what stands in a part's file.
+    Conditions name parts of a point and settings of the grid, not values in files.
     """
     entries = read(conf, _written(conf, scale, "left_out"), f"conf/scale/{scale}.yaml")
     return [point for point in points if any(entry.applies(_parts(point)) for entry in entries)]
 
 
 def _written(conf: Path, scale: str, key: str) -> list[Any]:
-    """The entries of a scale below those of the scale that it ``extends``."""
+    """Return the entries of a scale, after those of the scale that it ``extends``."""
     written = plain(composed(conf, (f"scale={scale}",)).scale)
     base = _written(conf, written["extends"], key) if "extends" in written else []
     return [*base, *(written.get(key) or [])]
 
 
 def _parts(point: Point) -> dict[str, Any]:
-    """What a condition may name of a point, but what stands in the files of its parts."""
+    """Return the parts and grid settings of a point, which conditions can name."""
     named = {group: getattr(point, group) for group in GROUPS if getattr(point, group)}
     return {**dict(point.settings), "study": point.study, "block": point.block, **named}
 
 
 def of_scale(conf: Path, scale: str) -> list[Setting]:
-    """The settings of ``conf/scale/<scale>.yaml``, checked.
+    """Read and check the settings of ``conf/scale/<scale>.yaml``.
 
-    The file of a model or a transport map is shared by every block and study that asks for it, so what it is fitted
-    with may depend on the dataset and the method, or the dataset and the transport, alone.
+    Blocks and studies share the file of a model or a transport map, so its settings may depend on the data set and the
+    method or map only.
     """
     source = f"conf/scale/{scale}.yaml"
     settings = read(conf, _written(conf, scale, "settings"), source)
@@ -141,5 +142,9 @@ def of_scale(conf: Path, scale: str) -> list[Setting]:
         for group in {key.split(".")[0] for key in setting.values} & set(shared):
             if wrong := [key for key in setting.where if key not in shared[group] and not key.startswith(f"{group}.")]:
                 allowed = enumerated(shared[group])
-                raise ValueError(f"{source}: {group} may be set by {allowed} only, not by {', '.join(sorted(wrong))}")
+                raise InvalidInput(
+                    f"{source}: settings of {group} may depend on {allowed} only, not on {', '.join(sorted(wrong))}",
+                    source=source,
+                    option=group,
+                )
     return settings

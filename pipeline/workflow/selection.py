@@ -1,4 +1,4 @@
-"""Which studies an invocation runs, and on which points of their grids."""
+"""The studies of a run and the points of their grids."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairness_audits.errors import InvalidInput
 from pipeline.workflow import composition, paths
 from pipeline.workflow.composition import Point
 from pipeline.workflow.resolution import left_out
@@ -13,10 +14,10 @@ from pipeline.workflow.resolution import left_out
 
 @dataclass(frozen=True)
 class Selection:
-    """The studies that an invocation runs.
+    """The studies of a run.
 
-    Where ``datasets`` are named, the studies run on these alone, and those on others alone not at all. With
-    ``finished`` only the parts count that a run below ``root`` has completed.
+    ``datasets`` restricts the studies to these data sets and drops studies without them. ``finished`` keeps only the
+    parts that a run in ``root`` has completed.
     """
 
     conf: Path
@@ -26,19 +27,22 @@ class Selection:
     datasets: frozenset[str] = frozenset()
     finished: bool = False
     planned: dict[str, tuple[Point, ...]] = field(default_factory=dict)
-    """The points of the grid of each study and sweep that the scale runs."""
+    """The points of each study and sweep at this scale."""
 
     @classmethod
     def of(
         cls, conf: Path, scale: str, root: Path, studies: Sequence[str], datasets: Collection[str], finished: bool
     ) -> Selection:
-        """Return the selection; all studies where none is named. Raises ValueError where nothing is left to run."""
+        """Return the selection, with all studies by default. Raises InvalidInput if it is empty."""
         for name in sorted(datasets):
             composition.section(conf, "dataset", name)
         sweeps, declared = (composition.declared(conf, folder) for folder in ("sweep", "experiment"))
-        if asked := sorted(set(studies) & set(sweeps)):
-            file = f"results/sweeps/{scale}/{asked[0]}/summary.csv"
-            raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake {file}`")
+        if named := sorted(set(studies) & set(sweeps)):
+            raise InvalidInput(
+                f"{named[0]!r} is a sweep, not a study",
+                option="study",
+                remedy=f"Run `snakemake results/sweeps/{scale}/{named[0]}/summary.csv`",
+            )
         found = cls(conf, scale, root, tuple(studies) or declared, frozenset(datasets), finished)
         for name in dict.fromkeys((*sweeps, *declared, *found.studies)):
             found.planned[name] = found.run(name, () if name in sweeps else datasets)
@@ -46,19 +50,22 @@ class Selection:
             return found
         some = tuple(study for study in found.studies if found.points(study))
         if not some:
-            asked = ["FINISHED"] * finished + [f"DATASETS={', '.join(sorted(datasets))}"] * bool(datasets)
-            raise ValueError(f"{', '.join(asked)}: of these studies there is nothing at the {scale} scale")
+            filters = ["FINISHED"] * finished + [f"DATASETS={', '.join(sorted(datasets))}"] * bool(datasets)
+            raise InvalidInput(
+                f"{', '.join(filters)}: no part of these studies is left at the {scale} scale",
+                option="datasets" if datasets else "finished",
+            )
         return cls(conf, scale, root, some, found.datasets, finished, found.planned)
 
     @property
     def sweeps(self) -> tuple[str, ...]:
-        """The names of all sweeps."""
+        """Return the names of all sweeps."""
         return composition.declared(self.conf, "sweep")
 
     def points(self, study: str) -> tuple[Point, ...]:
-        """Return the points of a study's grid that the scale runs; only completed parts if these are asked for.
+        """Return the points of a study at this scale, or only those of completed parts if ``finished``.
 
-        What stands for an audit of data that cannot be had comes without a classifier, and is not finished.
+        Parts with unavailable data have no classifier and are not complete.
         """
         every = self.planned[study]
         if not self.finished or study in self.sweeps:
@@ -67,16 +74,16 @@ class Selection:
         return tuple(point for point in every if point.part not in pending)
 
     def declared(self, study: str, datasets: Collection[str] = ()) -> list[Point]:
-        """Return the points of a study's grid, of these data sets alone if any are named."""
+        """Return the points of the grid of a study, restricted to ``datasets`` if given."""
         return [p for p in composition.points(self.conf, study) if not datasets or p.dataset in datasets]
 
     def run(self, study: str, datasets: Collection[str] = ()) -> tuple[Point, ...]:
-        """Return those of the declared points that the scale does not leave out."""
+        """Return the declared points that the scale does not leave out."""
         every = self.declared(study, datasets)
         omitted = left_out(self.conf, self.scale, every)
         return tuple(point for point in every if point not in omitted)
 
     def _made(self, point: Point) -> list[str]:
-        """Return the files of the classifier, if there is one, and the audit of a point."""
+        """Return the files of the classifier (if any) and the audit of a point."""
         places = {stage: paths.place(point, stage) for stage in ("train", "audit")}
         return [paths.file(self.scale, stage, names) for stage, names in places.items() if all(names)]

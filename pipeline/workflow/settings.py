@@ -1,8 +1,9 @@
-"""``where`` and ``set``: values for the points or jobs that a few conditions describe. The later of two wins.
+"""``where`` and ``set``: values for the points or jobs that meet some conditions. Later settings take precedence.
 
-Scales (``conf/scale/``), what jobs ask for (``conf/resources.yaml``), single files (``conf/method/standard.yaml``) and
-the user (``SET=``) all speak so. A condition names a study, a block, a part (``method: sensr``), the value of a part's
-key (``method.model: alexnet``), and of jobs the rule and the scale; several names in a list, or a pattern.
+Scales (``conf/scale/``), resources (``conf/resources.yaml``), single files (``conf/method/standard.yaml``) and the user
+(``SET=``) use this form. A condition names a study, a block, a part (``method: sensr``) or the value of a key
+(``method.model: alexnet``). Conditions of jobs can also name the rule and the scale. The names are one name, a list
+or a pattern.
 """
 
 import functools
@@ -15,6 +16,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys, nearest
 from pipeline.workflow.composition import GROUPS, REPETITIONS, declared, experiment, listed, sections
 
@@ -23,18 +25,18 @@ CONDITIONS = ("study", "block", *GROUPS)
 
 @dataclass(frozen=True)
 class Setting:
-    """Values for whatever fulfils every condition of ``where``."""
+    """Values for points or jobs that meet all conditions of ``where``."""
 
     where: Mapping[str, tuple[str, ...]]
     values: Mapping[str, Any]
 
     def applies(self, parts: Mapping[str, Any]) -> bool:
-        """Whether these parts, names by condition, are meant; ``standard@model=vgg19`` (as in a path) is standard."""
+        """Return whether ``parts`` (names by condition) meet all conditions. The name of a part may have settings."""
         return all(key in parts and _named(str(parts[key]), wanted) for key, wanted in self.where.items())
 
 
-def laid_over(settings: Iterable[Setting], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of all settings that apply."""
+def merged(settings: Iterable[Setting], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of all settings that apply."""
     return {key: value for setting in settings if setting.applies(parts) for key, value in setting.values.items()}
 
 
@@ -44,9 +46,9 @@ def read(
     source: str,
     of_jobs: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Setting]:
-    """The settings of a file, ``source`` in messages; ``of_jobs`` has the names of further conditions.
+    """Read the settings of a file, called ``source`` in messages. ``of_jobs`` holds the names of further conditions.
 
-    Raises ValueError for a condition or a name that there is not, with the nearest that there is.
+    Raises InvalidInput for an unknown condition or name and suggests the nearest.
     """
     found = []
     for entry in written or ():
@@ -55,17 +57,19 @@ def read(
         for key, wanted in where.items():
             known = (of_jobs or {}).get(key) or known_names(conf, key)
             if not known:
-                raise ValueError(f"{source}: where {key!r} is unknown{nearest(key, (*(of_jobs or ()), *CONDITIONS))}")
+                hint = nearest(key, (*(of_jobs or ()), *CONDITIONS))
+                raise InvalidInput(f"{source}: unknown condition {key!r}{hint}", source=source, option=key)
             for name in wanted:
                 if not set("@*?[") & set(name) and name not in known:
-                    raise ValueError(f"{source}: there is no {key} {name!r}{nearest(name, known)}")
+                    hint = nearest(name, known)
+                    raise InvalidInput(f"{source}: there is no {key} {name!r}{hint}", source=source, option=key)
         found.append(Setting(where, dict(entry.get("set") or {})))
     return found
 
 
 @functools.cache
 def known_names(conf: Path, condition: str) -> Sequence[str]:
-    """What a condition may name; nothing where it is none."""
+    """Return the names that a condition can have, or [] for an unknown condition."""
     studies = [*declared(conf, "experiment"), *declared(conf, "sweep")]
     if condition == "study":
         return studies
@@ -80,18 +84,20 @@ def known_names(conf: Path, condition: str) -> Sequence[str]:
     return sorted({str(value) for value in values})
 
 
-def of_user(text: str) -> Setting:
-    """Read ``group.name.key=value``, in Hydra's notation of values. Raises ValueError for anything else."""
+def user_setting(text: str) -> Setting:
+    """Read ``group.name.key=value`` with values in Hydra's notation. Raises InvalidInput for other text."""
     try:
         override = OverridesParser.create().parse_override(text.strip())
         group, name, key = str(override.key_or_group).split(".", 2)
         if group not in GROUPS or override.is_sweep_override():
             raise ValueError(text)
     except (HydraException, ValueError) as error:
-        raise ValueError(
-            f"cannot read {text!r}: write group.name.key=value, for example method.sensr.learning_rate=2e-5"
+        raise InvalidInput(
+            f"Cannot read {text!r}",
+            option="set",
+            remedy="Write group.name.key=value, for example method.sensr.learning_rate=2e-5",
         ) from error
-    # How often something is repeated is a matter of the point, not of one of its parts.
+    # The number of repetitions belongs to the point, not to one of its parts.
     return Setting({group: (name,)}, {REPETITIONS if key == REPETITIONS else f"{group}.{key}": override.value()})
 
 

@@ -1,4 +1,4 @@
-"""What the programs of the stages share: how they are asked for something, and what a training leaves behind."""
+"""Command-line options and logging of the stages."""
 
 import argparse
 import json
@@ -8,27 +8,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "config": {"type": json.loads, "help": "JSON: the resolved sections"},
-    "dataset": {"help": "a prepared dataset (.npz)"},
+    "config": {"type": json.loads, "help": "JSON object with the resolved configuration sections"},
+    "dataset": {"help": "prepared data set (.npz)"},
     "classifier": {"help": "trained classifiers (.npz)"},
-    "transport": {"required": False, "nargs": "*", "default": [], "help": "transport maps (.npz), if it is of maps"},
-    "manifest": {"required": False, "help": "what the fetch stage wrote (.json); none of data that need no files"},
+    "transport": {
+        "required": False,
+        "nargs": "*",
+        "default": [],
+        "help": "transport maps (.npz) for audits of maps",
+    },
+    "manifest": {
+        "required": False,
+        "help": "manifest (.json); omit it for data that need no files",
+    },
     "rows": {"help": "tidy rows (.parquet)"},
-    "output": {"help": "where the result goes"},
+    "output": {"help": "file for the result"},
 }
-"""What several stages are asked for; each is needed unless it says otherwise."""
+"""Options that several stages have. They are required unless stated otherwise."""
 
 
 def options(
     description: str | None, arguments: Sequence[str] | None, *names: str, **own: Mapping[str, Any]
 ) -> argparse.Namespace:
-    """The values of the options ``names`` of :data:`OPTIONS` and of a stage's ``own``."""
+    """Parse the options ``names`` of :data:`OPTIONS` and the options ``own`` of one stage."""
     parser = argparse.ArgumentParser(description=description)
-    for name, given in {**{name: OPTIONS[name] for name in names}, **own}.items():
-        parser.add_argument(f"--{name}", **{"required": "default" not in given, **given})
+    for name, settings in {**{name: OPTIONS[name] for name in names}, **own}.items():
+        parser.add_argument(f"--{name}", **{"required": "default" not in settings, **settings})
     return parser.parse_args(arguments)
 
 
 def log_to_output() -> None:
-    """What is logged of a computation is the job's log, whose last line the progress display shows."""
+    """Log to standard output. The progress display shows the last line of a job's log."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)

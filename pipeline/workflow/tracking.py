@@ -1,6 +1,6 @@
-"""Watch jobs with Weights & Biases: one run a job, with resolved configuration, training curves and final metrics.
+"""Track jobs with Weights & Biases: one run per job, with configuration, training curves and final metrics.
 
-Tracking only watches: it never changes a result, asks a question, waits for a network that is not there or fails a job.
+Tracking never changes a result, prompts the user, waits for a missing network or fails a job.
 """
 
 import hashlib
@@ -16,9 +16,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from fairness_audits.errors import InvalidInput
+
 MODES = ("offline", "online", "disabled")
 VARIABLE = "PIPELINE_TRACKER"
-"""The environment variable by which the workflow hands its tracker to the jobs, as JSON."""
+"""The environment variable with the tracker of the workflow, as JSON."""
 
 CONNECT_SECONDS = 3.0
 INIT_SECONDS = 6.0
@@ -31,17 +33,27 @@ def record(
     metrics: Mapping[str, float],
     history: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Track a job that has made ``output`` as the workflow chose for its jobs; outside a workflow nothing is tracked.
+    """Track a finished job with the tracker of the workflow. Without a workflow, do nothing.
 
-    ``config`` is what it computed with, ``metrics`` what came of it, ``history`` training curves (:func:`curves`). The
-    job's name is that of the file that only it makes, ``models/laptop/adult/sensr``; its first part is the run's type.
-    Runs that are not sent are kept in ``wandb`` below the tracker's folder. ``online`` falls back to ``offline`` with
-    one line on standard error where there is no key or no network.
+    The name of the run comes from the output file, such as ``models/laptop/adult/sensr``. Its first part is the job
+    type. Offline runs are stored in ``wandb`` below the folder of the tracker. ``online`` falls back to ``offline``,
+    with one line on standard error, if there is no key or no network.
+
+    Parameters
+    ----------
+    output : str
+        The output file of the job.
+    config : mapping
+        The parameters of the job.
+    metrics : mapping
+        The final metrics.
+    history : mapping, optional
+        Training curves, see :func:`curves`.
     """
     chosen = json.loads(os.environ.get(VARIABLE) or '{"mode": "disabled"}')
     mode = chosen["mode"]
     if mode not in MODES:
-        raise ValueError(f"tracker mode: expected one of {', '.join(MODES)}, found {mode!r}")
+        raise InvalidInput(f"tracker mode: expected one of {', '.join(MODES)}, found {mode!r}", option="mode")
     if mode == "disabled":
         return
     name = output.removeprefix("results/").removesuffix(".npz")
@@ -54,7 +66,7 @@ def record(
 
 
 def curves(history: Mapping[str, np.ndarray]) -> Iterator[tuple[dict[str, float], int]]:
-    """(values, step) at each step of training curves: each repetition's value and their mean.
+    """Yield (values, step) for each step of the training curves: the value of each repetition and their mean.
 
     ``history`` holds ``step`` (L,) and curves (R, L), as :class:`fairness_audits.values.Classifier` does.
     """
@@ -69,18 +81,18 @@ def curves(history: Mapping[str, np.ndarray]) -> Iterator[tuple[dict[str, float]
 
 
 def identity(project: str, group: str, name: str, config: Mapping[str, Any]) -> str:
-    """The first 16 hexadecimal digits of the sha256 of what a run is: a job that is run again replaces its run."""
+    """Return the id of a run: 16 hexadecimal digits of a SHA-256. A repeated job replaces its run."""
     what = json.dumps([project, group, name, config], sort_keys=True, default=str)
     return hashlib.sha256(what.encode()).hexdigest()[:16]
 
 
 def _begun(mode: str, project: str, group: str, name: str, config: dict[str, Any], folder: Path) -> Any:
-    """A started run, or None where even an offline one cannot be had."""
-    # Its reports of its own errors would wait for the network at the end of the job, offline too.
+    """Start a run. Return None if even an offline run cannot start."""
+    # Error reports would wait for the network at the end of the job, even offline.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-    import wandb  # Half a second, so only where a run is tracked.
+    import wandb  # Imported here because it takes half a second.
 
-    # Silence is told at set-up, before anything can prompt: a terminal would otherwise be asked for a key.
+    # Set `silent` before anything else, otherwise wandb prompts for a key on a terminal.
     setup = wandb.setup(settings=wandb.Settings(silent=True, mode="online" if mode == "online" else "offline"))
     run_id = identity(project, group, name, config)
     what: dict[str, Any] = {"project": project, "group": group, "name": name, "config": config, "id": run_id}
@@ -89,22 +101,22 @@ def _begun(mode: str, project: str, group: str, name: str, config: dict[str, Any
         try:
             _require_server(setup.settings.base_url)
             return wandb.init(mode="online", **what)
-        except Exception as error:  # wandb raises many kinds, and none of them is worth a job.
+        except Exception as error:  # wandb raises many types. None of them should fail the job.
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            _tell(f"wandb: not online ({reason}). The run is kept in {folder}/wandb; send it later with `wandb sync`.")
-            wandb.teardown(exit_code=1)  # Its service holds on to the run's identity.
+            _print(f"wandb: not online ({reason}). The run is in {folder}/wandb. Upload it with `wandb sync`.")
+            wandb.teardown(exit_code=1)  # The service would otherwise reserve the id of the run.
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for earlier in (folder / "wandb").glob(f"*run-*-{run_id}*"):
             shutil.rmtree(earlier, ignore_errors=True)
         return wandb.init(mode="offline", **what)
     except Exception as error:
-        _tell(f"wandb: this job is not tracked ({error}).")
+        _print(f"wandb: this job is not tracked ({error}).")
         return None
 
 
 def _settings(wandb: Any) -> Any:
-    """Quiet, without watching the machine or reading the code, and never waiting long."""
+    """Return quiet settings with short timeouts that record neither the machine nor the code."""
     return wandb.Settings(
         silent=True,
         console="off",
@@ -121,7 +133,7 @@ def _settings(wandb: Any) -> Any:
 
 
 def _require_server(url: str) -> None:
-    """OSError unless the server takes a connection; not asked behind a proxy, which alone knows the way."""
+    """Raise OSError if the server accepts no connection. Skip the check behind a proxy."""
     if os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
         return
     address = urlsplit(url)
@@ -129,5 +141,5 @@ def _require_server(url: str) -> None:
     socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

@@ -1,8 +1,9 @@
-"""A process that has the libraries imported and forks for each job of a single machine.
+"""A process that imports the libraries once and forks for each job on a single machine.
 
-Most jobs of a study take less time than their imports. :func:`start` begins the process for a run of Snakemake; jobs
-reach it through a socket (:mod:`pipeline.workflow.launch`). Its standard input is a pipe from Snakemake: when that
-ends, however it ends, the process ends and its jobs with it. A job whose own process is killed is killed too.
+Most jobs of a study take less time than their imports. :func:`start` starts the process for a run of Snakemake. Jobs
+connect to it through a socket (:mod:`pipeline.workflow.launch`). Its standard input is a pipe from Snakemake. When
+Snakemake ends for any reason, the process and its jobs end too. If the process of a job in Snakemake is killed, its
+forked process is killed too.
 """
 
 import gc
@@ -21,8 +22,8 @@ from pathlib import Path
 from pipeline.workflow.launch import ADDRESS, THREADS, run
 
 WORTHWHILE = 8
-"""Jobs from which on the imports pay."""
-# A step of torch's optimizers imports torch._dynamo, in more than a second.
+"""Smallest number of jobs for which the process is faster."""
+# Optimizers of torch import torch._dynamo at their first step, which takes more than a second.
 PRELOADED = (
     "numpy", "pandas", "scipy.optimize", "scipy.sparse", "scipy.spatial", "scipy.special", "scipy.stats",
     "sklearn.linear_model", "torch", "torch._dynamo",
@@ -35,7 +36,7 @@ _started: list[subprocess.Popen[bytes]] = []
 
 
 def start(environment: MutableMapping[str, str]) -> None:
-    """Start the process, and tell jobs by ``environment`` where it is; without a folder to write to, do neither."""
+    """Start the process and put its address in ``environment``. Do nothing if the folder is not writable."""
     address = FOLDER / f"{os.getpid()}.socket"
     try:
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -50,26 +51,26 @@ def start(environment: MutableMapping[str, str]) -> None:
 
 
 class Server:
-    """Takes jobs from a socket, forks for each and answers how it ended."""
+    """Accepts jobs from a socket, forks for each, and returns its exit status."""
 
     def __init__(self, address: str) -> None:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(address)
-        # Jobs that come while the libraries are imported wait.
+        # Jobs wait in this queue while the libraries are imported.
         self.listener.listen(256)
         self.jobs: dict[int, socket.socket] = {}
         self.ended, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        # Ctrl-C reaches the jobs, and Snakemake ends.
+        # Ctrl-C ends the jobs and Snakemake, which then ends this process.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.selector = selectors.DefaultSelector()
         for file in (self.listener, self.ended, 0):
             self.selector.register(file, selectors.EVENT_READ)
 
     def next_job(self) -> list[str] | None:
-        """Serve until there is a job; return its words in the process that is to run it, None at the end of all."""
+        """Serve until a job arrives. Return its words in the forked process, or None when Snakemake ends."""
         while True:
             for key, _ in self.selector.select():
                 if key.fileobj == 0:
@@ -82,11 +83,11 @@ class Server:
                     if (words := self.fork()) is not None:
                         return words
                 else:
-                    # The process of a job says nothing: it has ended.
+                    # The connection is readable only if the process of the job has ended.
                     self.kill(key.fileobj)
 
     def fork(self) -> list[str] | None:
-        """Take a job and fork for it; return its words in the child."""
+        """Accept a job and fork. Return its words in the child."""
         connection, _ = self.listener.accept()
         try:
             words, environment, outputs = received(connection)
@@ -104,7 +105,7 @@ class Server:
         return None
 
     def become(self, environment: dict[str, str], outputs: list[int]) -> None:
-        """Turn a forked process into that of a job."""
+        """Set up the outputs and the environment of a forked process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -122,7 +123,7 @@ class Server:
         os.environ.update(environment)
 
     def answer(self) -> None:
-        """Tell those whose jobs have ended how."""
+        """Send the exit status of each job that has ended."""
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 if connection := self.jobs.pop(ended[0], None):
@@ -147,19 +148,19 @@ class Server:
 
 
 def received(connection: socket.socket) -> tuple[list[str], dict[str, str], list[int]]:
-    """Return what a job sends: its words, its environment and its two outputs."""
+    """Receive the words, the environment and the two outputs of a job."""
     head, outputs, _, _ = socket.recv_fds(connection, 8, 2)
     content, size = b"", int.from_bytes(head, "big")
     while len(content) < size:
         if not (part := connection.recv(size - len(content))):
-            raise ValueError("the process of the job has ended")
+            raise ValueError("The process of the job has ended")
         content += part
     words, environment = json.loads(content)
     return words, environment, list(outputs)
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends, where it can."""
+    """Ask the kernel to kill this process when its parent ends (Linux only)."""
     if sys.platform == "linux":
         import ctypes
 
@@ -167,10 +168,10 @@ def die_with_parent() -> None:
 
 
 def main(address: str) -> None:
-    """Serve jobs until Snakemake ends; a forked process returns from its job and ends."""
+    """Serve jobs until Snakemake ends. A forked process runs its job and ends."""
     server = Server(address)
     for name in PRELOADED:
-        with suppress(ImportError):  # The job that needs it says so.
+        with suppress(ImportError):  # The job that needs the module reports the error.
             importlib.import_module(name)
     gc.collect()
     gc.freeze()

@@ -252,7 +252,7 @@ def test_small_values_share_a_file_and_many_take_more(recorded: tuple[Inputs, Pa
     reference_store.save_reference(replace(inputs, audits=audits), NOWHERE, tmp_path)
     files = sorted(path.name for path in tmp_path.glob("audits_*.zip"))
     assert files == ["audits_1.zip", "audits_2.zip", "audits_3.zip"]
-    again = reference_store._load_shelf(tmp_path / "audits", io.load_audit)
+    again = reference_store._load_archives(tmp_path / "audits", io.load_audit)
     assert set(again) == set(audits)
     np.testing.assert_array_equal(again[f"{key}7"].arrays["noise"], audits[f"{key}7"].arrays["noise"])
 

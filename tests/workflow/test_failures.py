@@ -22,6 +22,7 @@ from pipeline.workflow import failures, tracking
 from pipeline.workflow.config import Workflow
 from pipeline.workflow.tracking import curves, identity, record
 from snakemake_logger_plugin_progress.journal import Journal
+from tests.errors import invalid
 
 SNAKEFILE = """
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_a_job_whose_turn_did_not_come_is_laid_to_nobody(tmp_path: Path) -> None
     account = account_of(tmp_path)
     assert [job["title"] for job in account["failed"]] == ["train sensr on adult"]
     assert {job["title"]: job["because"] for job in account["not_run"]}["second"] == []
-    assert "figures of second, the run ended before" in failures.terminal(account)
+    assert "figures of second (the run ended first)" in failures.terminal(account)
 
 
 TRAIN = {"title": "train sensr on adult", "rule": "train", "outputs": ["m.npz"], "why": "", "logs": []}
@@ -153,10 +154,10 @@ def test_a_run_that_was_ended_from_outside_writes_no_account_and_without_room_it
     monkeypatch.setattr(failures, "save", no_room)
     monkeypatch.setattr(failures, "account", lambda account, *_: account)
     workflow = Workflow(scale="smoke", studies=["individual_fairness"])
-    assert "ended from outside" in workflow.account_for({**ACCOUNT, "failed": []}, [], tmp_path)
+    assert "stopped from outside" in workflow.account_for({**ACCOUNT, "failed": []}, [], tmp_path)
     said = workflow.account_for(ACCOUNT, [], tmp_path)
-    assert "No account could be written: [Errno 28] No space left on device" in said
-    assert "3 jobs are to be done still; what failed and why: results/report.html, results/failures.json" in said
+    assert "Cannot write the summary of failures: [Errno 28] No space left on device" in said
+    assert "3 jobs remain. See results/report.html and results/failures.json" in said
 
 
 # Tracking watches and never disturbs: no prompt, no wait for a network, no wandb where it is off, one run a job.
@@ -308,7 +309,7 @@ def test_a_folder_that_cannot_be_written_costs_the_run_and_not_the_job_and_an_un
     record("results/models/x.npz", {}, {"loss": 1.0})
     assert "not tracked" in capsys.readouterr().err
     chosen(monkeypatch, tmp_path, mode="onlin")
-    with pytest.raises(ValueError, match=r"tracker mode: expected one of offline, online, disabled, found 'onlin'"):
+    with invalid(option="mode"):
         record("results/models/x.npz", {}, {})
 
 
