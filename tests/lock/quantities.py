@@ -231,7 +231,7 @@ def dataset(name: str) -> Dataset | ImageDataset:
 
 
 def _prepared(name: str) -> Dataset | ImageDataset:
-    config = WORKFLOW.asked("prepare", name)
+    config = WORKFLOW.parameters("prepare", name)
     kind = WORKFLOW.kind("dataset", name)
     twins = [ROOT / path for path in WORKFLOW.twin(kind)]
     files = [{"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in twins]
@@ -244,7 +244,10 @@ def _prepared(name: str) -> Dataset | ImageDataset:
 @functools.cache
 def classifier(point: Point) -> Classifier:
     """What the train stage saves."""
-    data, config = dataset(point.name("dataset")), WORKFLOW.asked("train", point.name("dataset"), point.name("method"))
+    data, config = (
+        dataset(point.name("dataset")),
+        WORKFLOW.parameters("train", point.name("dataset"), point.name("method")),
+    )
     module, method = plugins.load("method", config["method"]["kind"]), config["method"]
     rngs = generators("train", data.name, method["name"], repetitions=config["repetitions"])
     return replace(module.fit(data, plugins.configure(module, method), rngs), method=method["name"])
@@ -255,7 +258,7 @@ def maps(point: Point) -> TransportMap:
     """What the transport stage saves."""
     data = dataset(point.name("dataset"))
     assert isinstance(data, Dataset)
-    config = WORKFLOW.asked("transport", point.name("dataset"), point.name("transport"))
+    config = WORKFLOW.parameters("transport", point.name("dataset"), point.name("transport"))
     between, own = parted(config["transport"])
     module = plugins.load("transport", config["transport"]["kind"])
     rngs = generators("transport", data.name, config["transport"]["name"], repetitions=config["repetitions"])
