@@ -66,13 +66,19 @@ def _flag(place: pd.DataFrame, statistic: str, holds: Any) -> pd.DataFrame:
 
 
 def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield positive decisions and flipsets in percent: ``rate_source``, ``rate_target``, ``share_percent``."""
+    """Yield positive decisions and flipsets in percent: ``rate_source``, ``rate_target``, ``share_percent``.
+
+    ``net_less_positives`` is |F+| - |F-| minus the difference of the positive decisions of two groups of equal size.
+    """
     keys = [name for name in rows.columns if name not in ("statistic", "value")]
     whole = rows[rows["flipset"].isna() & rows["feature"].isna()]
     wide = whole.set_index([*keys, "statistic"])["value"].unstack("statistic")
     for side in ("source", "target"):
         rate = 100 * wide[f"positives_{side}"] / wide[f"n_{side}"]
         yield rate.rename("value").reset_index().assign(statistic=f"rate_{side}")
+    equal = wide[wide["n_source"] == wide["n_target"]]
+    beyond = equal["net"] - (equal["positives_source"] - equal["positives_target"])
+    yield beyond.rename("value").reset_index().assign(statistic="net_less_positives")
     share = rows[rows["statistic"] == "share"]
     yield share.assign(statistic="share_percent", value=100 * share["value"])
 

@@ -9,7 +9,7 @@ claim is about. ``error`` is a standard error over test points, which the networ
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER,
 COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error", "freedom")
 """Columns of the facts, present even if a smaller study has no such facts."""
 SIGNIFICANT = 0.05
+FEWEST_NETWORKS = 3
+"""Smallest number of networks whose sigmas have a ratio."""
 ENDS = 2 * 1.959964
 """Width of a 95 % interval in standard errors."""
 Fact = dict[str, Any]
@@ -39,13 +41,14 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     facts = [
         *configured_facts(stamps.as_networks(inputs.points)),
         *_comparisons(inputs),
-        *_by_network(found),
+        *_by_network(inputs, found),
         *_agreements(inputs, found),
         *_differences(inputs, found),
         *_attack_less_certificate(inputs, found),
         *_less_robust(shown),
         *_biased(shown),
         *_same_sign(shown),
+        *_ratios(shown),
         *_sigmas(inputs, shown),
         *_heterogeneity(shown),
         *_kept(inputs, shown),
@@ -99,15 +102,39 @@ def _comparisons(inputs: Inputs) -> Iterator[Fact]:
         yield {**place, "statistic": "comparisons_of_five", "value": len(w.CONVOLUTIONAL) * total}
 
 
-def _by_network(found: Sequence[Audited]) -> Iterator[Fact]:
+def _by_network(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
     """Yield the median distances of linear models and the accuracy of all networks, including those that failed."""
     for one in study.trained(found):
         place = {**_place([one], one.block, one.dataset), "method": one.network}
         for attack in one.attacks if one.block == LINEAR and one.learned else ():
             median = one.overall(attack, "median_distance")
-            yield {**place, "attack": attack, "statistic": "median_distance", "value": median}
+            error = error_of_median(_distances(inputs, one, attack))
+            yield {**place, "attack": attack, "statistic": "median_distance", "value": median, "error": error}
         if one.block == NETWORKS and math.isfinite(one.accuracy):
             yield {**place, "statistic": "accuracy", "value": one.accuracy, "simulations": one.images}
+
+
+def _distances(inputs: Inputs, one: Audited, attack: str) -> Array:
+    """Return the measured distances of the correctly classified points, none if the arrays lack the attack."""
+    points = study.at_points(inputs, one)
+    if attack not in points.distance:
+        return np.zeros(0)
+    distance = points.distance[attack][points.correct & points.tried[attack]]
+    return distance[np.isfinite(distance)]
+
+
+def error_of_median(values: Array) -> float:
+    """Compute the standard error of the median of n values from the order statistics that bound it.
+
+    The ranks n / 2 -+ 1.96 sqrt(n) / 2 bound the 95 % interval, because the number of values below the median is
+    binomial. NaN for fewer than ``study.TOO_FEW`` values.
+    """
+    n = len(values)
+    if n < study.TOO_FEW:
+        return math.nan
+    ranks = n / 2 + np.array([-1, 1]) * ENDS * math.sqrt(n) / 4
+    low, high = np.sort(values)[np.clip(np.round(ranks).astype(int) - 1, 0, n - 1)]
+    return float(high - low) / ENDS
 
 
 def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
@@ -132,12 +159,14 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
 def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
     """Yield ``kept_sign``: the share of groups of each torchvision network with the same sign after the first and the
     last epoch, even if it had not learned after the first. Randomly initialised networks have ``kept_sign_random``.
+    The share after the middle and the last epoch is ``kept_sign_middle`` and ``kept_sign_random_middle``.
     """
-    for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
+    moments = {w.FIRST: "", w.MIDDLE: "_middle"}
+    for attack, (moment, ending) in product((w.DEEPFOOL, w.CARLINI_WAGNER), moments.items()):
         for number, one in enumerate(shown):
             if one.block != NETWORKS or one.network not in w.CONVOLUTIONAL or one.dataset not in w.PUBLISHED_IMAGES:
                 continue
-            tables = one.table(attack, w.FIRST, any_checkpoint=True), one.table(attack)
+            tables = one.table(attack, moment, any_checkpoint=True), one.table(attack)
             if any(table.empty for table in tables):
                 continue
             counts = sign_agreement.once(one.groups)
@@ -147,7 +176,7 @@ def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
                 name = "kept_sign" if stamps.pretrained(inputs, one) else "kept_sign_random"
                 place = {**_place([one], NETWORKS), "attack": attack, "denominator": w.PAPER, "repetition": number}
                 value = float((np.sign(first) == np.sign(last))[known].mean())
-                yield {**place, "statistic": name, "value": value, "groups": int(known.sum())}
+                yield {**place, "statistic": f"{name}{ending}", "value": value, "groups": int(known.sum())}
 
 
 NAMED = (("age", "0-14"), ("age", "40-59"), ("race", "Asian"), ("race", "Black"))
@@ -282,6 +311,23 @@ def _signs(networks: Sequence[Audited], denominator: str, level: float) -> tuple
     names = ("sigma", "sigma_p_adjusted")
     sigma, p = (np.array([table[name] for table in tables], float)[:, sign_agreement.once(groups)] for name in names)
     return np.sign(sigma), np.where(p < level, np.sign(sigma), 0)
+
+
+def _ratios(shown: Sequence[Audited]) -> Iterator[Fact]:
+    """Yield ``ratio_of_sigmas``: the largest |sigma| of a group of UTKFace under a network over the smallest.
+
+    There is a row per group that has one sign under all networks, at least ``FEWEST_NETWORKS``.
+    """
+    faces = [one for one in shown if one.block == NETWORKS and one.dataset == w.UTKFACE]
+    for attack in (w.DEEPFOOL, w.SMOOTHING):
+        sigmas = pd.DataFrame([one.sigmas(attack) for one in faces if not one.sigmas(attack).empty])
+        place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": attack, "denominator": w.PAPER}
+        for number, group in enumerate(sigmas.columns):
+            known = sigmas[group].dropna().to_numpy(float)
+            if len(known) >= FEWEST_NETWORKS and abs(np.sign(known).sum()) == len(known):
+                own = {"repetition": number, "partition": group[0], "level": group[1]}
+                value = float(np.abs(known).max() / np.abs(known).min())
+                yield {**place, **own, "statistic": "ratio_of_sigmas", "value": value}
 
 
 def pseudo_values(of_pairs: Mapping[tuple[int, int], float]) -> list[float]:

@@ -11,7 +11,7 @@ from scipy import stats
 from fairness_audits.audits.fliptest import bars
 from pipeline.report import labels as w
 from pipeline.report.fliptest import flipset_panels, trials, which_map
-from pipeline.report.fliptest.facts import claims
+from pipeline.report.fliptest.facts import _rates, claims
 from pipeline.report.fliptest.trials import AuditedMap
 from pipeline.report.fliptest.validation import Validated, validated
 from pipeline.report.inputs import Inputs, identified
@@ -178,6 +178,17 @@ def test_the_table_holds_validation_and_stability(made: Any, inputs: Inputs) -> 
 
 
 # The paper's claims in words hold or not by the rows.
+
+
+def test_flipsets_of_an_exact_map_differ_by_the_positive_decisions_of_equal_groups(inputs: Inputs) -> None:
+    """Proposition 2. One more positive counterpart than the map has adds one."""
+    rows = inputs.rows
+    moved = (rows["statistic"] == "positives_target") & (rows["transport"] == w.EXACT)
+    for changed, expected in ((rows, 0.0), (rows.assign(value=rows["value"] + moved), 1.0)):
+        found = pd.concat(_rates(changed[changed["audit"] == trials.FLIPTEST]), ignore_index=True)
+        net = found[(found["statistic"] == "net_less_positives") & (found["transport"] == w.EXACT)]
+        assert set(net.loc[net["block"] == "hiring", "value"]) == {expected}
+        assert set(net["block"]) == {"hiring", "identical", "arrests"}
 
 
 def test_weights_are_compared_by_a_standard_deviation_of_each(inputs: Inputs) -> None:

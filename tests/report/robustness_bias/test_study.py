@@ -355,3 +355,31 @@ def test_one_sure_sign_below_zero_is_bias_and_sure_signs_of_either_kind_are_oppo
     assert list(opposed["value"]) == [1, 0, 0], "the third group has one sign alone, and the faces one network"
     same = rows[(rows["statistic"] == "same_sign") & (rows["denominator"] == w.PAPER)]
     assert list(same["value"]) == pytest.approx([1 / 3])
+
+
+def test_signs_are_kept_from_the_first_and_from_the_middle_epoch(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first epoch both signs are wrong, after the middle one neither is."""
+    monkeypatch.setattr(stamps, "pretrained", lambda inputs, one: False)
+    one = audit((1, 25, 50), sigma=(0.5, -0.5, 0.2), dataset=w.CIFAR10)
+    rows = one.result.rows.assign(value=lambda rows: rows["value"].where(rows["epoch"] > 1, -rows["value"]))
+    (first, middle) = facts._kept(inputs, [replace(one, result=replace(one.result, rows=rows))])
+    assert (first["statistic"], first["value"]) == ("kept_sign_random", 0.0)
+    assert (middle["statistic"], middle["value"], middle["groups"]) == ("kept_sign_random_middle", 1.0, 3)
+
+
+def test_sigmas_have_a_ratio_where_all_networks_have_one_sign() -> None:
+    sigmas = ((0.5, -0.5), (0.1, 0.5), (0.2, -0.5))
+    networks = [audit((1,), sigma, dataset=w.UTKFACE) for sigma in sigmas]
+    (found,) = facts._ratios(networks)
+    assert (found["level"], found["attack"], found["value"]) == ("0", w.DEEPFOOL, pytest.approx(5.0))
+    assert [*facts._ratios(networks[:2])] == [], "two networks are too few"
+
+
+def test_the_error_of_a_median_is_that_of_the_normal_law() -> None:
+    """Of n normal values it is sqrt(pi / 2n)."""
+    rng = np.random.default_rng(0)
+    found = [facts.error_of_median(rng.standard_normal(1000)) for _ in range(200)]
+    assert np.mean(found) == pytest.approx(math.sqrt(math.pi / 2000), rel=0.03)
+    assert math.isnan(facts.error_of_median(np.ones(19)))

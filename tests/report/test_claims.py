@@ -1,0 +1,334 @@
+"""Claims: confirmed by intervals inside their regions, refuted by one outside, and undecided in between."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from pipeline.report.claims import (
+    ABOUT,
+    COMPARED,
+    CONFIRMED,
+    NOT_CONFIRMED,
+    NOT_TESTABLE,
+    UNDECIDED,
+    Region,
+    check,
+    decide,
+)
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "published" / "claims"
+RNG = np.random.default_rng(3)
+LOW, HIGH = RNG.normal(1.0, 0.1, 10), RNG.normal(2.0, 0.1, 10)
+
+
+def rows(values: Any, origin: str = "official", **place: Any) -> pd.DataFrame:
+    common = {"block": "b", "dataset": "d", "statistic": "s", "origin": origin}
+    return pd.DataFrame({**common, "repetition": range(len(values)), "value": values, **place})
+
+
+MEASURED = pd.concat(
+    [
+        rows(LOW, method="low"),
+        rows(HIGH, method="high"),
+        rows(np.zeros(10), method="never"),
+        rows([0.051], method="level", simulations=10_000),
+        rows([0.30], method="invalid", simulations=10_000),
+        rows([1.0], method="single"),
+        rows([1.0, 2.0], method="over points", error=[0.5, 0.1]),
+        rows([0.5], method="other points", error=[0.4]),
+        rows(LOW, "twin", method="twin"),
+        *[rows(LOW, method="several", sample=sample) for sample in (0, 1)],
+    ],
+    ignore_index=True,
+)
+
+
+def claim(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    named = [{"label": "q", **part} for part in parts]
+    return {
+        "says": "A finding.",
+        "source": "Section 1",
+        "artefact": "table_1",
+        "about": "draws",
+        "parts": named,
+        **more,
+    }
+
+
+def of(method: str) -> dict[str, Any]:
+    return {"of": {"method": method}}
+
+
+CASES: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "a mean inside": ([{**of("low"), "below": 1.5}], CONFIRMED),
+    "a mean outside": ([{**of("high"), "below": 1.5}], NOT_CONFIRMED),
+    "a mean at the end of the region": ([{**of("low"), "below": float(LOW.mean())}], UNDECIDED),
+    "one repetition has no interval": ([{**of("single"), "below": 5}], UNDECIDED),
+    # The mean, 1.5, with the normal 90 % interval of the mean error .3; and its difference to .5, whose error is .5.
+    "an error over points, inside": ([{**of("over points"), "above": 1.0}], CONFIRMED),
+    "an error over points, open": ([{**of("over points"), "above": 1.01}], UNDECIDED),
+    "a difference of two over points": (
+        [{"of": {"method": "over points"}, "minus": {"method": "other points"}, "within": [0.17, 1.83]}],
+        CONFIRMED,
+    ),
+    "all parts hold": ([{**of("low"), "below": 1.5}, {**of("high"), "above": 1.5}], CONFIRMED),
+    "one part is refuted": ([{**of("low"), "below": 1.5}, {**of("high"), "below": 1.5}], NOT_CONFIRMED),
+    "one part is open": ([{**of("low"), "below": 1.5}, {**of("single"), "below": 5}], UNDECIDED),
+    "less than": ([{**of("low"), "less_than": {"method": "high"}}], CONFIRMED),
+    "more than": ([{**of("low"), "more_than": {"method": "high"}}], NOT_CONFIRMED),
+    "less than itself": ([{**of("low"), "less_than": {"method": "low"}}], NOT_CONFIRMED),
+    "a difference within a margin": ([{**of("low"), "minus": {"method": "high"}, "within": [-2, 0]}], CONFIRMED),
+    "nothing is not below nothing": ([{**of("never"), "below": 0}], NOT_CONFIRMED),
+    "nothing is at most nothing": ([{**of("never"), "at_most": 0}], CONFIRMED),
+    "a counted share": ([{**of("high"), "counted": {"above": 1.5}, "above": 0.5}], CONFIRMED),
+    "ten of ten are not all": ([{**of("high"), "counted": {"above": 1.5}, "above": 0.9}], UNDECIDED),
+    # Ten of ten less ten of ten leave .21 open, by Newcombe's 90 % interval.
+    "nothing less nothing": ([{**of("never"), "minus": {"method": "never"}, "within": [-0.21, 0.21]}], UNDECIDED),
+    "a share of simulations": ([{**of("level"), "within": [0.025, 0.075]}], CONFIRMED),
+    "another share": ([{**of("invalid"), "within": [0.025, 0.075]}], NOT_CONFIRMED),
+    "two shares": ([{**of("invalid"), "more_than": {"method": "level"}}], CONFIRMED),
+    "the mean of a repetition's rows": ([{**of("several"), "averaged": True, "below": 1.5}], CONFIRMED),
+    "a twin": ([{**of("twin"), "below": 1.5}], NOT_TESTABLE),
+    "not in the run": ([{**of("absent"), "below": 1.5}], NOT_TESTABLE),
+    "one part holds, one was not run": ([{**of("low"), "below": 1.5}, {**of("absent"), "below": 1.5}], NOT_TESTABLE),
+    "one is refuted, one a twin's": ([{**of("high"), "below": 1.5}, {**of("twin"), "below": 1.5}], NOT_CONFIRMED),
+    "no such column": ([{"of": {"angle": 5}, "below": 1.5}], NOT_TESTABLE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_rule_decides(name: str) -> None:
+    parts, outcome = CASES[name]
+    (decision,) = decide([claim(*parts)], MEASURED)
+    assert decision.outcome == outcome
+    assert len(decision.parts) == len(parts) - sum("absent" in str(part) or "twin" in str(part) for part in parts) - (
+        name == "no such column"
+    )
+    assert bool(decision.why) == any(lacking in str(parts) for lacking in ("absent", "twin", "angle"))
+
+
+def test_a_part_tells_its_number_and_its_interval() -> None:
+    (decision,) = decide([claim({"label": "q of low", **of("low"), "above": 0})], MEASURED)
+    (found,) = decision.parts
+    half = 1.833113 * LOW.std(ddof=1) / np.sqrt(10)
+    assert (found.label, found.n) == ("q of low", 10)
+    assert (found.value, found.high - found.low) == pytest.approx((LOW.mean(), 2 * half))
+
+
+def test_a_claim_means_something_only_where_its_conditions_hold() -> None:
+    held, broken = (
+        {"label": "share of trials that count", **of("high"), "counted": {"above": least}, "at_least": 0.5}
+        for least in (1.5, 2.5)
+    )
+    shown = claim({**of("low"), "below": 1.5}, provided=[held])
+    void = claim({**of("low"), "below": 1.5}, provided=[held, broken])
+    first, second = decide([shown, void], MEASURED)
+    assert (first.outcome, len(first.parts)) == (CONFIRMED, 1)
+    assert (second.outcome, second.why) == (NOT_TESTABLE, "share of trials that count: 0.000")
+
+
+# Each way to make a number of rows, with rows on which a claim must be confirmed, refuted and left open.
+A, B = {"method": "a"}, {"method": "b"}
+BETWEEN = LOW - LOW.mean()
+BITS = [1.0] * 19 + [0.0]
+DATA = pd.DataFrame(
+    {"block": "data", "dataset": "d", "statistic": ["train_rows", "test_rows"], "value": [80.0, 20.0], "repetition": 0}
+)
+
+
+def pair(one: Any, other: Any, **place: Any) -> pd.DataFrame:
+    return pd.concat([rows(one, method="a", **place), rows(other, method="b", **place)])
+
+
+def single(value: float, **place: Any) -> pd.DataFrame:
+    return rows([value], method="a", **place)
+
+
+KINDS: dict[str, tuple[dict[str, Any], pd.DataFrame, pd.DataFrame, pd.DataFrame]] = {
+    "a mean": (
+        {"of": A, "above": 0}, rows(LOW, method="a"), rows(-LOW, method="a"), rows(BETWEEN, method="a")),
+    "equivalence": (
+        {"of": A, "within": [-0.2, 0.2]}, rows(BETWEEN, method="a"),
+        rows(LOW, method="a"), rows(5 * BETWEEN, method="a")),
+    "a magnitude": (
+        {"of": A, "magnitude": True, "at_least": 0.5},
+        rows(-LOW, method="a"), rows(BETWEEN, method="a"), rows(LOW - 0.5, method="a")),
+    "the mean of a repetition's rows": (
+        {"of": A, "averaged": True, "below": 0}, pair(-LOW, -LOW, half=0).replace("b", "a"),
+        pair(LOW, LOW).replace("b", "a"), pair(LOW, -LOW[::-1]).replace("b", "a")),
+    "a paired difference": (
+        {"of": A, "less_than": B}, pair(LOW, HIGH), pair(HIGH, LOW), pair(LOW, LOW[::-1])),
+    "a difference within a margin": (
+        {"of": A, "minus": B, "within": [-0.2, 0.2]},
+        pair(LOW, LOW[::-1]), pair(HIGH, LOW), pair(LOW, 10 * BETWEEN + 1)),
+    "a counted share": (
+        {"of": A, "counted": {"above": 1.5}, "above": 0.5},
+        rows(HIGH, method="a"), rows(LOW, method="a"), rows([*HIGH[:5], *LOW[:5]], method="a")),
+    "two counted shares": (
+        {"of": A, "more_than": B}, pair(BITS, np.zeros(20)), pair(np.zeros(20), BITS), pair(BITS, np.ones(20))),
+    "a share of simulations": (
+        {"of": A, "within": [0.025, 0.075]},
+        single(0.05, simulations=4000), single(0.3, simulations=4000), single(0.075, simulations=4000)),
+    "two shares of simulations": (
+        {"of": A, "more_than": B}, pair([0.3], [0.05], simulations=4000), pair([0.05], [0.3], simulations=4000),
+        pair([0.05], [0.05], simulations=4000)),
+    "shares of few groups": (
+        {"of": A, "limits": [0, 1], "above": 0.5},
+        rows(np.full(6, 0.9), method="a", groups=10.0), rows(np.full(6, 0.1), method="a", groups=10.0),
+        rows(np.full(6, 0.5), method="a", groups=10.0)),
+    "a mean square over its expectation": (
+        {"of": A, "above": 1}, single(4.0, freedom=5), single(0.1, freedom=5), single(1.5, freedom=5)),
+    "two shares of simulations within a margin": (
+        {"of": A, "minus": B, "within": [-0.025, 0.025]}, pair([0.05], [0.05], simulations=4000),
+        pair([0.3], [0.05], simulations=4000), pair([0.3], [0.275], simulations=4000)),
+    "an error over points": (
+        {"of": A, "above": 0}, single(1.0, error=0.1), single(-1.0, error=0.1), single(0.1, error=0.1)),
+    "a difference of two over points": (
+        {"of": A, "less_than": B}, pair([1.0], [2.0], error=0.1), pair([2.0], [1.0], error=0.1),
+        pair([1.0], [1.1], error=0.1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_claim_of_every_kind_can_be_confirmed_refuted_and_left_open(kind: str) -> None:
+    part, *cases = KINDS[kind]
+    outcomes = [decide([claim(part)], measured)[0].outcome for measured in cases]
+    assert outcomes == [CONFIRMED, NOT_CONFIRMED, UNDECIDED]
+
+
+def test_the_level_is_kept_at_the_end_of_a_one_sided_region_and_of_a_margin() -> None:
+    rng = np.random.default_rng(0)
+    for part in ({"of": A, "above": 0.0}, {"of": A, "within": [-10, 0]}):
+        found = [decide([claim(part)], rows(rng.standard_normal(10), method="a"))[0].outcome for _ in range(600)]
+        assert np.mean([one == CONFIRMED for one in found]) == pytest.approx(0.05, abs=0.025)
+
+
+def test_a_claim_about_a_method_covers_its_value_although_splits_overlap() -> None:
+    """The mean squared error on test rows of the mean of the train rows, 1 + 1 / 160, from ten splits of 200 rows."""
+    rng = np.random.default_rng(0)
+    covered = {"method": 0, "splits": 0}
+    for _ in range(150):
+        y = rng.standard_normal(200)
+        splits = [rng.permutation(200) for _ in range(10)]
+        values = [np.mean((y[split[160:]] - y[split[:160]].mean()) ** 2) for split in splits]
+        measured = pd.concat([rows(values, method="a"), DATA.assign(value=[160.0, 40.0])])
+        for about in covered:
+            (decision,) = decide([claim({"of": A, "above": 0}, about=about)], measured)
+            (part,) = decision.parts
+            covered[about] += part.low <= 1 + 1 / 160 <= part.high
+    assert covered["method"] / 150 == pytest.approx(0.9, abs=0.06)
+    assert covered["splits"] / 150 < 0.75
+
+
+def test_a_claim_with_our_settings_says_so_and_what_it_is_about() -> None:
+    (decision,) = decide([claim({**of("low"), "below": 1.5}, settings="the sizes are lost")], MEASURED)
+    assert (decision.settings, decision.about) == ("with our settings: the sizes are lost", ABOUT["draws"])
+    with pytest.raises(ValueError, match="about 'people'"):
+        check([claim({**of("low"), "below": 1.5}, about="people")])
+
+
+def test_a_part_is_refuted_at_a_level_adjusted_for_the_parts() -> None:
+    one = LOW - LOW.mean() + 2.8 * LOW.std(ddof=1) / np.sqrt(10)
+    measured = rows(one, method="barely")
+    part = {**of("barely"), "below": 0}
+    (alone,) = decide([claim(part)], measured)
+    (beside,) = decide([claim(*[part] * 10)], measured)
+    assert (alone.outcome, beside.outcome) == (NOT_CONFIRMED, UNDECIDED)
+
+
+@pytest.mark.parametrize(("repetitions", "outcome"), [(4, UNDECIDED), (5, CONFIRMED)])
+def test_equal_values_of_few_repetitions_show_nothing(repetitions: int, outcome: str) -> None:
+    (decision,) = decide([claim({**of("equal"), "below": 1.5})], rows(np.ones(repetitions), method="equal"))
+    assert decision.outcome == outcome
+
+
+def test_shares_of_few_groups_that_happen_to_be_alike_are_no_surer_than_their_groups() -> None:
+    measured = rows(np.array([0.7, 0.75, 0.7]), method="kept")
+    part = {**of("kept"), "limits": [0, 1], "below": 0.8}
+    (alike,) = decide([claim(part)], measured)
+    (few,) = decide([claim(part)], measured.assign(groups=10.0))
+    assert (alike.outcome, few.outcome) == (CONFIRMED, UNDECIDED)
+    half = 2.919986 * np.sqrt(few.parts[0].value * (1 - few.parts[0].value) / 10 / 3)
+    assert few.parts[0].low == pytest.approx(few.parts[0].value - half)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "match"),
+    [
+        (claim({**of("low")}), "give one of less_than"),
+        (claim({**of("low"), "abov": 1}), "no key 'abov'"),
+        ({"says": "q is low", "parts": []}, "claim 1 lacks source, artefact, about"),
+    ],
+)
+def test_a_claim_that_cannot_be_read_says_why(spoilt: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        check([spoilt])
+
+
+def test_several_values_for_a_repetition_are_an_error_that_names_the_column() -> None:
+    with pytest.raises(ValueError, match="part 'q': several values for a repetition: give sample too"):
+        decide([claim({**of("several"), "below": 1.5})], MEASURED)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_list_of_claims_can_be_read(path: Path) -> None:
+    claims = yaml.safe_load(path.read_text(encoding="utf-8"))
+    check(claims)
+    assert len(claims) >= 5
+
+
+# Every part of every listed claim, on made-up rows on which it must be confirmed, refuted and left open.
+STEP, NOISE = 0.02, np.linspace(-1, 1, 100)
+
+
+def listed() -> Iterator[Any]:
+    """Each part as a claim of its own, without preconditions."""
+    for path in sorted(FOLDER.glob("*.yaml")):
+        for entry in yaml.safe_load(path.read_text(encoding="utf-8")):
+            for number, part in enumerate(entry["parts"]):
+                alone = {key: value for key, value in entry.items() if key != "provided"}
+                yield pytest.param({**alone, "parts": [part]}, id=f"{path.stem}: {entry['says'][:60]} {number}")
+
+
+def targets(region: Region) -> tuple[float, float, float]:
+    """A value inside, one outside, and a finite end of the region."""
+    if np.isfinite([region.low, region.high]).all():
+        return (region.low + region.high) / 2, region.low - STEP, region.low
+    return (region.low + STEP, region.low - STEP, region.low) if np.isfinite(region.low) else (
+        region.high - STEP, region.high + STEP, region.high)  # fmt: skip
+
+
+def made_up(part: dict[str, Any], where: dict[str, Any], values: Any) -> pd.DataFrame:
+    """Rows of the part with these values. Of a comparison the other side has the value 1."""
+    sides = {"of": values} | {name: np.ones(len(values)) for name in ("minus", *COMPARED) if name in part}
+    named = {"block": "b", "dataset": "d", "statistic": "s", **where}
+    found = [
+        pd.DataFrame({**named, **part[name], "origin": "official", "repetition": range(len(values)), "value": value})
+        for name, value in sides.items()
+    ]
+    data = [DATA.assign(dataset=name) for name in pd.concat(found)["dataset"].unique()]
+    return pd.concat([*found, *(one.assign(origin="official") for one in data)], ignore_index=True)
+
+
+@pytest.mark.parametrize("entry", [*listed()])
+def test_every_part_of_every_claim_can_be_confirmed_refuted_and_left_open(entry: dict[str, Any]) -> None:
+    (part,) = entry["parts"]
+    compared = next((side for name, side in COMPARED.items() if name in part), None)
+    inside, outside, end = targets(Region.of({compared: 0.0} if compared else part))
+    exact = inside == end
+    if "counted" in part:
+        within, beyond, _ = targets(Region.of(part["counted"]))
+        half = round(len(NOISE) * end)
+        counts = (0, 100, half) if inside < end else (100, 0, half)
+        cases = [np.r_[np.full(count, within), np.full(100 - count, beyond)] for count in counts]
+    else:
+        base = float(compared is not None or "minus" in part)
+        small, large = (0.0 if exact else 1e-3), STEP / 2
+        cases = [base + inside + small * NOISE, base + outside + small * NOISE, base + end + large * NOISE]
+    outcomes = [decide([entry], made_up(part, entry.get("where", {}), values))[0].outcome for values in cases]
+    assert outcomes == [CONFIRMED, NOT_CONFIRMED, UNDECIDED]
