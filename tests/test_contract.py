@@ -219,5 +219,5 @@ def test_a_key_too_many_and_a_key_too_few_are_named(group: str) -> None:
 
 
 def test_a_name_without_a_module_says_which_file_to_write() -> None:
-    with pytest.raises(ValueError, match=r"write pipeline/methods/nobody\.py"):
+    with pytest.raises(ValueError, match=r"Write pipeline/methods/nobody\.py"):
         plugins.load("method", "nobody")

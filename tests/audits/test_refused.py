@@ -43,13 +43,13 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
       for table, lower, upper, message in BAD_TABLES),
     (lambda: metric_named("f2"), r"expected a metric among tpr, fnr, .*; found 'f2'"),
     (lambda: permuted(ROWS.counted(), "auc"), "auc needs scores, found counts of decisions"),
-    (lambda: permuted(ROWS, "auc", method="exact"), "no exact test of auc on these data"),
+    (lambda: permuted(ROWS, "auc", method="exact"), "metric auc has no exact test on these data"),
     (lambda: permuted(ROWS, "tpr", groups=("a", "z")), r"expected groups among \['a', 'b'\], found \['z'\]"),
     (lambda: permuted(ROWS, "tpr", groups=("a", "a")), "expected two different groups"),
     (lambda: permuted(replace(ROWS, prediction=None), "tpr"), "rates need decisions"),
     (lambda: permuted(ROWS, "log_loss"), "log_loss needs scores that are probabilities"),
     (lambda: permuted(OF_THREE, "tpr"), "have 3 groups, .*: name two of them"),
-    (lambda: permuted(ROWS, lambda y, score, weight: float(score.mean())), "there with weight 0: make it a function"),
+    (lambda: permuted(ROWS, lambda y, score, weight: float(score.mean())), "0: make it respect the weights"),
     (lambda: permuted(ROWS, UserMetric("wrong", lambda y, s, w: float((s * w).sum() / w.sum()), batched=True)),
      r"expected metric 'wrong' to give \(200,\) values .* found \(\)"),
     (lambda: permuted(ROWS.counted(), BIAS), "metric 'bias' needs rows, found a table of counts"),
@@ -57,7 +57,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Admissible((np.full(1, 0.2), np.full(1, 0.5)), whole=(0,)).nearest(np.zeros((1, 1))),
      "whole number within the bounds of feature 0"),
     *((partial(check_categories, np.vstack([np.eye(3), row]), [(0, 1, 2)], "abc"),
-       "1 rows, the first of them row 3, have no single 1 among the indicators a, b, c")
+       r"the indicators a, b, c do not have exactly one 1 in every row: 1 wrong, the first is row 3 \(counted from 0\)")
       for row in ([0, 0, 0], [1, 1, 0], [0.5, 0.5, 0], [2, -1, 0])),
 ]  # fmt: skip
 

@@ -514,7 +514,7 @@ def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataF
     assert positives(BOOSTED[name](library).fit(inputs.to_numpy(), paid), inputs.to_numpy()) == expected
     with pytest.raises(ValueError, match=r"fitted on columns by name: it names .*, but X has no such column"):
         positives(model, inputs.to_numpy())
-    with pytest.raises(ValueError, match="Classifier is a scikit-learn model, which gives no gradient"):
+    with pytest.raises(ValueError, match="Classifier is a scikit-learn model, which has no gradient"):
         fa.loss_ratio(model, inputs.fillna(0), paid, directions=[1.0, 0.0], search="gradient")
     importlib.import_module("joblib").dump(model, "model.joblib")
     inputs.assign(sex=people["sex"], paid=paid).to_parquet("own.parquet")

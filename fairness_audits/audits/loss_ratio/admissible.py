@@ -64,8 +64,8 @@ def check_categories(features: Array, groups: Sequence[Sequence[int]], names: Se
         if wrong.any():
             listed = ", ".join(names[j] for j in group)
             raise InvalidInput(
-                f"{int(wrong.sum())} rows (the first is row {int(wrong.argmax())}, counted from 0) do not have "
-                f"exactly one 1 among the indicators {listed}",
+                f"the indicators {listed} do not have exactly one 1 in every row: {int(wrong.sum())} wrong, the first "
+                f"is row {int(wrong.argmax())} (counted from 0)",
                 option="one_hot",
                 column=names[group[0]],
                 row=int(wrong.argmax()),

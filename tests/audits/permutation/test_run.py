@@ -150,7 +150,7 @@ ONE_CLASS = LABEL * (1 - GROUP)
 
 
 NO_POSITIVES = "group 'b' has no rows with label 1"
-INFINITE = "the log loss of group 'b' is infinite: a prediction that was certain was wrong"
+INFINITE = "the log loss of group 'b' is infinite, because a prediction with probability 0 or 1 was wrong"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_variance_of_zero_is_one_and_that_of_a_single_row_is_none(case: str) -
         metric: Any = {"few scores": "mean_score", "many scores": "mean_score", "own": BIAS}.get(case, "auc")
         found = permutation_test(rows, metric, rng=rng, draws=39, bootstraps=20)
         if case not in ALIKE:
-            assert "in group 'a' is undefined (too few rows), so the difference" in found.undefined
+            assert "group 'a' has no variance estimate (too few rows), so the difference" in found.undefined
             continue
         if case == "few scores":  # two numbers in all: each group has its own, which no permutation parts so well
             assert (found.p_value, abs(found.statistic or 0)) == (1 / 40, np.inf)
