@@ -83,7 +83,7 @@ def test_facts_are_the_configuration_and_the_data(inputs: Inputs) -> None:
 
 def test_totals_are_counted_over_the_repetitions(inputs: Inputs) -> None:
     table = build("table_counts", inputs)
-    assert table.cell("audited points", "Adult", "Baseline") == 10 * 9045
+    assert table.cell("audited points", "Adult", "Baseline") == 100 * 9045
     assert any("3,620 rows dropped on purpose" in note for note in table.notes)
 
 

@@ -283,7 +283,7 @@ def test_a_twin_is_emphatic_and_named_and_a_scale_at_published_settings_is_not(s
 def test_the_stamp_is_drawn_in_the_margin_of_a_figure() -> None:
     twin = inputs_of("individual_fairness", scale="smoke", origin="twin", repetitions=2)
     official = usual("individual_fairness")
-    for inputs, words in ((twin, "Synthetic twin of Adult and COMPAS"), (official, "Paper scale")):
+    for inputs, words in ((twin, "Synthetic twin of Adult and COMPAS"), (official, "Extended scale")):
         figure = build("figure_2", inputs).figure
         (drawn,) = [text for text in figure.texts if "scale" in text.get_text()]
         assert words in drawn.get_text()
