@@ -227,7 +227,9 @@ def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
     told[0]["jobs"] = {f"paper/train/{name}/sensr": [1.0, 1.0] for name in ("adult", "compas")}
     first, second = manifest_of(run, {}, again, told)["runs"]
     assert (first["parts"], first["scale"], list(first["jobs"])) == (
-        [part for part in reference.parts(inputs) if not part.endswith("/compas")], "extended", ["paper/train/adult/sensr"]
+        [part for part in reference.parts(inputs) if not part.endswith("/compas")],
+        "extended",
+        ["paper/train/adult/sensr"],
     )  # fmt: skip
     assert (second["parts"], second["scale"]) == (reference.parts(run), "laptop")
 
