@@ -142,7 +142,7 @@ def test_the_report_of_an_incomplete_run_opens_with_what_is_missing(tmp_path: Pa
     page = (tmp_path / failures.REPORT).read_text()
     assert "This run is not complete." in page
     assert "train sensr on adult" in page
-    assert "table_1, figure_2: because of train sensr on adult" in page
+    assert "table_1, figure_2: needs train sensr on adult" in page
 
 
 def test_a_run_that_was_ended_from_outside_writes_no_account_and_without_room_it_is_said(
