@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -12,7 +13,7 @@ from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
 from fairness_audits.results.formats import number
-from fairness_audits.results.style import INK, ink_on, new_panels, panel_letter
+from fairness_audits.results.style import INK, WARNING, ink_on, new_panels, panel_letter
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
@@ -32,15 +33,17 @@ ANNOTATED = 12
 """Largest number of groups with numbers printed in the cells."""
 LONG = 11
 """Length of a name beyond which the names are rotated."""
-EXTREME = 0.98
-"""Quantile of |log(1 + sigma)| at which the colours end, if it is between ``LITTLE`` and ``MOST_COLOURED``."""
-LITTLE, MOST_COLOURED = 0.25, float(np.log(5.0))
-"""Bounds of the colour scale in |log(1 + sigma)|: small values look small, and the scale ends at sigma = 4 and -.8."""
-SCALE = (-0.8, -0.5, -0.2, 0.0, 0.25, 1.0, 2.0, 4.0)
+LITTLE = 0.12
+"""Smallest end of the colour scale, see :func:`shade`. Small values look small."""
+SCALE = (-0.9, -0.8, -0.5, -0.2, 0.0, 0.25, 1.0, 2.0, 4.0, 9.0)
 SPARSE = (-0.8, -0.5, 0.0, 1.0, 4.0)
 """Values of sigma at the ticks of the colour bar, and those of a short colour bar."""
-CELL, TITLE = (0.36, 0.145, 0.1), (0.3, 0.3, 0.24)
-"""Heights in inches of a network's row and of a panel title: with numbers, without, and with two strips."""
+CELL, TITLE, LEFT_OUT = (0.25, 0.145, 0.1), 0.26, 0.12
+"""Heights in inches: of a network's row (with numbers, without, and with two strips), of a title, of the line below."""
+SMALL = 5.8
+"""Size of the letters of that line in points."""
+EMPTY = 0.1
+"""Height of a panel without networks, in rows."""
 LABELS = 0.55
 """Height of the names of the groups in inches."""
 TALL = 2.3
@@ -48,16 +51,24 @@ TALL = 2.3
 LEVEL = 0.05
 MOMENTS = {w.FIRST: "first epoch", w.LAST: "last epoch"}
 UNDEFINED, FEW = "#bdbdbd", "#ececec"
+UNLEARNED = "not accurate enough"
+EARLY = (
+    "Not accurate enough: no better than the largest class at this epoch, or less than half as accurate as after the "
+    "last."
+)
+NONE = pd.Series(dtype=float)
 
 
 @dataclass(frozen=True)
 class Strip:
     """One panel: sigma of a distance at a checkpoint with its interval, (networks, groups) each.
 
-    ``significant`` marks significant values, ``few`` marks groups with too few points.
+    ``significant`` marks significant values, ``few`` marks groups with too few points. ``left_out`` says which networks
+    have no row, and why.
     """
 
     title: str
+    left_out: str
     networks: tuple[str, ...]
     groups: tuple[tuple[str, str], ...]
     sigma: Array
@@ -70,24 +81,39 @@ class Strip:
 def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
     """Return the panels for networks of one data set: each distance at the first and the last epoch.
 
-    A panel is omitted if no network has that checkpoint, or if no group has enough points.
+    A distance is omitted if no network has it for a group with enough points.
     """
     made = []
     for attack in attacks:
+        if not any(one.table(attack, moment).get("sigma", NONE).notna().any() for one in found for moment in MOMENTS):
+            continue
         for moment, words in MOMENTS.items():
             here = [one for one in found if not one.table(attack, moment).empty]
-            tables = [one.table(attack, moment) for one in here]
-            if not any(table["sigma"].notna().any() for table in tables):
-                continue
-            groups = list(tables[0].index)
+            groups = found[0].groups
+            shape = (len(here), len(groups))
             names = ("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p_adjusted", "n_correct")
             sigma, low, high, p, right = (
-                np.array([table.reindex(groups)[name].to_numpy(float) for table in tables]) for name in names
+                np.reshape([one.table(attack, moment).reindex(groups)[name].to_numpy(float) for one in here], shape)
+                for name in names
             )
             title = f"{w.DISTANCES[attack].label}, {words}"
             networks = tuple(w.NETWORKS[one.network] for one in here)
-            made.append(Strip(title, networks, tuple(groups), sigma, low, high, p < LEVEL, right < study.TOO_FEW))
+            few = right < study.TOO_FEW
+            without = left_out(found, attack, moment)
+            made.append(Strip(title, without, networks, tuple(groups), sigma, low, high, p < LEVEL, few))
     return made
+
+
+def left_out(found: Sequence[Audited], attack: str, moment: str) -> str:
+    """Return which networks have no sigma by a distance at a checkpoint, and why."""
+    without: dict[str, list[str]] = {}
+    for one in found:
+        if one.table(attack, moment).empty:
+            blind = one.blind.get(one.epoch(moment) or 0) if attack == w.SMOOTHING else None
+            early = not one.table(attack, moment, any_checkpoint=True).empty
+            why = f"of the points {blind}" if blind else UNLEARNED if early else "not measured"
+            without.setdefault(why, []).append(w.NETWORKS[one.network])
+    return "; ".join(f"{', '.join(names)}: {why}" for why, names in without.items())
 
 
 CAPTION = (
@@ -117,8 +143,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
         return nothing(inputs, found, title, attacks=attacks)
     groups = made[0].groups
     parts = [groups[start : start + MOST] for start in range(0, len(groups), MOST)]
-    end = color_end(np.concatenate([strip.sigma.ravel() for strip in made]))
-    figure = _drawn(made, parts, end)
+    figure = _drawn(made, parts)
     legible = len(groups) <= ANNOTATED
     mark = "Bold, with *" if legible else "Dots"
     below = " Below it its 95 % interval; none where all points of the group have one distance, such as no radius."
@@ -130,67 +155,60 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(
             f"{mark}: sigma differs from 0 (permutation test, p below {LEVEL:g} after Holm's adjustment over the "
-            f"groups of the data set).{below if legible else ''} Colours show log(1 + sigma) and "
-            f"end at sigma {number(float(np.expm1(-end)), 2)} and {number(float(np.expm1(end)), 2)}; sigma cannot be "
-            f"below \u22121. Light: fewer than {study.TOO_FEW} correctly "
-            "classified points, too few. Grey: not defined, as nothing outside the group is safe from any "
-            "perturbation, or the group is empty. Shares of all members, so accuracy has a part in it.",
-            *not_yet(study.run(found)),
+            f"groups of the data set).{below if legible else ''} Colours show sigma / (2 + sigma): twice and half the "
+            "distance have equally strong colours, and no value lies beyond the scale. Light: fewer than "
+            f"{study.TOO_FEW} correctly classified points, too few. Grey: not defined, as nothing outside the group is "
+            "safe from any perturbation, or the group is empty. Shares of all members, so accuracy has a part in it.",
+            *((EARLY,) if any(UNLEARNED in strip.left_out for strip in made) else ()),
             *study.not_run(found),
         ),
     )
 
 
-def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
-    """Return a note on the networks whose first epoch is not drawn."""
-    names = [
-        w.NETWORKS[one.network]
-        for one in found
-        if one.epoch(w.FIRST) is not None and all(one.table(name, w.FIRST).empty for name in one.attacks)
-    ]
-    why = "no better than the largest class, or less than half as accurate as after the last"
-    return (f"Without a first epoch, as {why}: {', '.join(names)}.",) if names else ()
-
-
 def shade(sigma: Array) -> Array:
-    """Return log(1 + sigma) for the colours: twice and half the distance have equally strong colours."""
-    with np.errstate(divide="ignore"):
-        found: Array = np.log1p(np.maximum(sigma, -1.0))
-    return found
+    """Return sigma / (2 + sigma) in (-1, 1) for the colours: twice and half the distance have equally strong colours.
+
+    It equals tanh(log(1 + sigma) / 2), and 1 + sigma is the ratio of the mean distances inside and outside the group.
+    """
+    return sigma / (2 + sigma)
 
 
-def color_end(sigma: Array) -> float:
-    """Return the end of the colour scale on either side, a high quantile of |log(1 + sigma)|."""
-    size = np.abs(shade(sigma[np.isfinite(sigma)]))
-    size = size[np.isfinite(size)]
-    return float(np.clip(np.quantile(size, EXTREME), LITTLE, MOST_COLOURED)) if size.any() else MOST_COLOURED
-
-
-def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], end: float) -> Figure:
+def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]]) -> Figure:
+    # A panel without networks is drawn once, not for every part of the groups.
+    panels = [(strip, turn) for turn in range(len(parts)) for strip in made if strip.networks or turn == 0]
+    strengths = [np.abs(shade(strip.sigma[np.isfinite(strip.sigma)])) for strip in made]
+    end = max(LITTLE, *(float(of_one.max(initial=0.0)) for of_one in strengths))
     scale = Normalize(-end, end)
-    rows = [len(strip.networks) for strip in made] * len(parts)
+    rows = [len(strip.networks) or EMPTY for strip, _ in panels]
     dense = (len(made[0].groups) > ANNOTATED) + (len(parts) > 1)
-    height = CELL[dense] * sum(rows) + TITLE[dense] * len(rows) + len(parts) * LABELS + 0.15
+    titles = sum(TITLE + LEFT_OUT * bool(strip.left_out) for strip, _ in panels)
+    height = CELL[dense] * sum(rows) + titles + len(parts) * LABELS + 0.15
     figure, grid = new_panels(height, len(rows), 1, height_ratios=rows)
-    for turn, part in enumerate(parts):
-        columns = slice(turn * MOST, turn * MOST + len(part))
-        for place, strip in enumerate(made):
-            axes = grid[turn * len(made) + place, 0]
-            _panel(axes, strip, columns, scale)
-            _name_groups(axes, [w.plainly(level) for _, level in part] if place == len(made) - 1 else [])
+    size = 7 if len(made[0].groups) > MOST else 8
+    for place, (letter, axes, (strip, turn)) in enumerate(zip("abcdefghijkl", grid[:, 0], panels, strict=False)):
+        part = parts[turn]
+        words = strip.title
+        if strip.networks:
+            _panel(axes, strip, slice(turn * MOST, turn * MOST + len(part)), scale)
+            below = any(later.networks and again == turn for later, again in panels[place + 1 :])
+            _name_groups(axes, [] if below else [w.plainly(level) for _, level in part])
             if len(parts) > 1:
-                first, last = (w.plainly(level) for _, level in (part[0], part[-1]))
-                axes.set_title(f"{strip.title}: {first} to {last}", fontsize=axes.title.get_fontsize(), pad=3)
-            panel_letter(axes, "abcdefghijkl"[turn * len(made) + place])
-    sigma = np.concatenate([strip.sigma.ravel() for strip in made])
-    beyond = bool((shade(sigma) < -end).any()), bool((shade(sigma) > end).any())
-    extend = {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[beyond]
+                words += f": {w.plainly(part[0][1])} to {w.plainly(part[-1][1])}"
+        else:
+            axes.set_axis_off()
+        panel_letter(axes, letter)
+        axes.set_title(words, fontsize=size, pad=3 + (SMALL + 2) * bool(strip.left_out))
+        if strip.left_out:
+            axes.annotate(
+                f"without {strip.left_out}", (0.5, 1), (0, 2), "axes fraction", "offset points", fontsize=SMALL,
+                color=WARNING, ha="center", va="bottom",
+            )  # fmt: skip
     shown = ScalarMappable(scale, COLORS)
-    bar = figure.colorbar(shown, ax=list(grid.flat), extend=extend, fraction=0.03, pad=0.01, aspect=40)
-    marked = [value for value in (SCALE if height > TALL else SPARSE) if abs(np.log1p(value)) <= end + 1e-9]
+    bar = figure.colorbar(shown, ax=list(grid.flat), fraction=0.03, pad=0.01, aspect=40)
+    marked = [value for value in (SCALE if height > TALL else SPARSE) if abs(shade(np.array(value))) <= end]
     bar.set_ticks(list(shade(np.array(marked))), labels=[f"{value:g}".replace("-", "\u2212") for value in marked])
-    ends = r": less robust $\leftarrow$ 0 $\rightarrow$ more robust" if height > TALL else ""
-    bar.set_label(rf"$\sigma(P)${ends}")
+    ends_named = r": less robust $\leftarrow$ 0 $\rightarrow$ more robust" if height > TALL else ""
+    bar.set_label(rf"$\sigma(P)${ends_named}")
     return figure
 
 
@@ -199,15 +217,14 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
     values = (strip.sigma, strip.low, strip.high, strip.significant, strip.few)
     sigma, low, high, significant, few = (of[:, columns] for of in values)
     legible = len(strip.groups) <= ANNOTATED
-    size, title = (5.5, 7) if len(strip.groups) > MOST else (6.5, 8)
+    size = 5.5 if len(strip.groups) > MOST else 6.5
     axes.set_facecolor(UNDEFINED)
     edges: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.4}
     axes.pcolormesh(np.ma.masked_where(~few, few), cmap=ListedColormap([FEW]), **edges)
-    shades = np.where(np.isfinite(sigma), np.maximum(shade(sigma), -2 * MOST_COLOURED), np.nan)
+    shades = shade(sigma)
     axes.pcolormesh(np.ma.masked_invalid(shades), cmap=COLORS, norm=scale, **edges)
     axes.invert_yaxis()
     axes.set_yticks(np.arange(len(strip.networks)) + 0.5, strip.networks, fontsize=size)
-    axes.set_title(strip.title, fontsize=title, pad=3)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)

@@ -10,7 +10,7 @@ import pytest
 from pipeline.report import registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
-from pipeline.report.robustness_bias.heat_maps import color_end, shade
+from pipeline.report.robustness_bias.heat_maps import shade
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable
 from tests.report.studies import build
@@ -71,17 +71,12 @@ def test_a_network_costs_its_passes_times_its_size(made_alone: Mapping[str, Any]
         assert cells["audit"] == pytest.approx(cells["passes"] * cells["pass"] / 1e3)
 
 
-@pytest.mark.parametrize(
-    ("sigma", "end"),
-    [
-        ([-1.0, 0.2, 11.7, np.nan], np.log(5)), ([-0.5, 1.0], np.log(2)), ([-0.03, 0.02], 0.25),
-        ([0.0, 0.0], np.log(5)), ([np.nan], np.log(5)),
-    ],
-)  # fmt: skip
-def test_colours_show_the_logarithm_and_end_where_the_worst_group_is_not_pale(sigma: list[float], end: float) -> None:
-    """Half and twice as far are equally strong, and one far more robust group leaves the others their colours."""
-    assert color_end(np.array(sigma)) == pytest.approx(end)
-    assert shade(np.array([-0.5, 1.0])).sum() == pytest.approx(0.0)
+def test_colours_are_equally_strong_for_half_and_twice_the_distance_and_never_end() -> None:
+    """With r = 1 + sigma, the colour of 1 / r is minus that of r, and r = 0 and infinity are its ends."""
+    ratio = np.array([0.02, 0.5, 0.9, 1.0])
+    assert shade(1 / ratio - 1) == pytest.approx(-shade(ratio - 1))
+    assert shade(ratio - 1) == pytest.approx(np.tanh(np.log(ratio) / 2))
+    assert shade(np.array([-1.0, 0.0, 1e12])) == pytest.approx([-1, 0, 1])
 
 
 def test_the_penalty_s_table_has_every_form_of_the_distance_and_one_row_of_a_network_of_two_blocks(

@@ -176,7 +176,9 @@ def test_an_early_checkpoint_that_had_not_learned_has_no_sigma() -> None:
         assert not one.sigmas(w.DEEPFOOL).empty
         assert one.sigmas(w.DEEPFOOL, w.FIRST).empty is not there
         assert not one.table(w.DEEPFOOL, w.FIRST, any_checkpoint=True).empty
-        assert [note[-9:] for note in heat_maps.not_yet([one])] == ([] if there else [" AlexNet."])
+        said = [heat_maps.left_out([one], w.DEEPFOOL, moment) for moment in (w.FIRST, w.LAST)]
+        assert said == ["" if there else "AlexNet: not accurate enough", ""]
+        assert heat_maps.left_out([one], w.SMOOTHING, w.LAST) == "AlexNet: not measured"
 
 
 def test_a_group_of_too_few_points_has_counts_and_no_sigma() -> None:
