@@ -3,18 +3,23 @@
 The curves I_P(tau) are drawn as step functions of the attacked points.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, counted, survival
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import number
 from fairness_audits.results.style import PAGE_WIDTH, WARNING, line_style, new_figure, panel_letter
 from fairness_audits.values import Array
 from pipeline.report import labels as w
@@ -22,6 +27,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.rules import wilson
 from pipeline.report.stamp import Picture
 from pipeline.training.sgd_config import accuracy_curve
 
@@ -29,9 +35,12 @@ GRID = 400
 """Number of budgets per curve. Their spacing is finer than the line width."""
 NEARLY_ALL = 0.995
 """Quantile of the distances at which the axis ends. A single outlier would compress all other points."""
+ACCURACY, ACCURACIES = Normalize(0, 1), colormaps["viridis"]
+"""Colours of accuracies, brighter for higher ones. They are safe for colour-blind readers."""
 MEAN: Any = {"color": "#C0392B", "linestyle": (0, (4, 1.2))}
 ONE_OF_MANY = "#0072B2"
 ABSCISSA = rf"$\tau$ ({w.UNITS})"
+BANDS = f"Bands: Wilson's {100 * study.LEVEL:g} % interval of each share over the test images, one budget at a time."
 Pair = tuple[str, str | None]
 """A data set and one of its partitions; None means the partition into classes."""
 
@@ -48,6 +57,16 @@ class Group:
         inside, outside = self.partition.element(level)
         return survival(self.lengths, inside, tau), survival(self.lengths, outside, tau)
 
+    def bands(self, level: int, tau: Array) -> tuple[Array, Array]:
+        """Return Wilson's 95 % intervals (2, t) of both curves at each tau (t,)."""
+        sizes = (int((member & self.lengths.counts).sum()) for member in self.partition.element(level))
+        curves = zip(self.curves(level, tau), sizes, strict=True)
+        inside, outside = (
+            np.transpose([wilson(Estimate(value, n=n), study.LEVEL) if n else (np.nan, np.nan) for value in share])
+            for share, n in curves
+        )
+        return inside, outside
+
 
 def group(inputs: Inputs, one: Audited, attack: str, partition: str | None = None, denominator: str = w.PAPER) -> Group:
     """Return the attacked points of a network for one distance and one partition, by default into classes."""
@@ -63,13 +82,25 @@ def budgets(groups: Sequence[Group]) -> Array:
     return np.linspace(0, float(np.quantile(lengths, NEARLY_ALL)) if len(lengths) else 1.0, GRID)
 
 
-def draw_levels(axes: Axes, one: Group, tau: Array) -> None:
-    """Draw a distinct line per level, with labels for a legend."""
+def draw_levels(axes: Axes, one: Group, tau: Array, banded: Collection[str] = (), suffix: str = "") -> None:
+    """Draw a distinct line per level, with labels for a legend, and the intervals of some levels as bands.
+
+    A ``suffix`` is added to the names of the levels with a band, whose lines are then thick.
+    """
     for level, name in enumerate(one.partition.levels):
-        color, dashes = line_style(level)
-        look: Any = {"color": color, "linestyle": dashes, "linewidth": 1.0, "label": w.plainly(name)}
+        (color, dashes), thick = line_style(level), name in banded
+        label = w.plainly(name) + suffix * thick
+        look: Any = {"color": color, "linestyle": dashes, "linewidth": 1.6 if thick and suffix else 1.0, "label": label}
+        if thick:
+            draw_band(axes, tau, one.bands(level, tau)[0], color)
         axes.step(tau, one.curves(level, tau)[0], where="post", **look)
     finish(axes, tau)
+
+
+def draw_band(axes: Axes, tau: Array, ends: Array, color: str) -> None:
+    """Fill between two step functions (2, t)."""
+    low, high = ends
+    axes.fill_between(tau, low, high, step="post", color=color, alpha=0.15, linewidth=0)
 
 
 def draw_crowd(axes: Axes, one: Group, tau: Array) -> None:
@@ -138,7 +169,7 @@ def exact(inputs: Inputs, pairs: Sequence[Pair], title: str) -> Picture:
         if partition is None:
             draw_crowd(axes, levels, budgets([levels]))
         else:
-            draw_levels(axes, levels, budgets([levels]))
+            draw_levels(axes, levels, budgets([levels]), levels.partition.levels)
             axes.legend(loc="upper right", handlelength=2.0)
     grid[0].set_ylabel(r"$\widehat{I}_P(\tau)$")
     if pairs is EXACT:
@@ -153,6 +184,7 @@ def exact(inputs: Inputs, pairs: Sequence[Pair], title: str) -> Picture:
         notes=(
             "Shares of all members of a group; axes end where nearly all distances do. Images of unknown gender or "
             "race are left out.",
+            *(() if pairs is EXACT else (BANDS,)),
             *study.not_run(every),
         ),
     )
@@ -179,7 +211,7 @@ TRAINED = (
     (w.DIGITS, None),
 )
 FEW = 10
-"""Largest number of levels that are drawn with distinct lines."""
+"""Largest number of levels that are all named."""
 
 
 @artefact("How the test accuracy of each group comes about, epoch by epoch.")
@@ -193,41 +225,50 @@ def figure_training(inputs: Inputs) -> Picture:
     for axes, (one, partition) in zip(grid, shown, strict=True):
         history, levels = inputs.classifiers[one.model].history, inputs.datasets[one.data].levels
         name = partition or next(iter(levels))
-        drawn = {level: history[accuracy_curve(name, level)][-1] for level in levels[name]}
+        drawn = {w.plainly(level): history[accuracy_curve(name, level)][-1] for level in levels[name]}
         axes.set_title(place(one, partition), fontsize=8)
-        draw_training(axes, history["step"], drawn)
-        axes.plot(history["step"], history[accuracy_curve()][-1], linewidth=1.3, **MEAN)
-        axes.set(ylim=(0, 1.02), yticks=np.linspace(0, 1, 6))
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    grid[0].set_ylabel("test accuracy")
-    figure.legend([Line2D([], [], **MEAN)], ["all"], loc="outside upper center")
+        draw_training(axes, history["step"], history[accuracy_curve()][-1], drawn)
+    bar = figure.colorbar(ScalarMappable(ACCURACY, ACCURACIES), ax=grid, fraction=0.02, pad=0.01, aspect=50)
+    bar.set_label("test accuracy")
     text = "; ".join(f"{w.dataset_label(one.dataset)}: {w.NETWORKS[one.network]}" for one in study.run(every))
     return Picture(
         figure,
         title,
         stamps.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown})),
-        "For each data set and partition, one rising curve of test accuracy for each group over the epochs, and one of "
-        "all test points.",
+        "Heat maps of test accuracy, one for each data set and partition: a row for all test points and for each "
+        "group, a column for each epoch, brighter towards the end.",
         notes=(
-            f"After each epoch of each data set's own network ({text}). Where there are more than {FEW} classes, one "
-            "thin line for each.",
+            f"After each epoch of each data set's own network ({text}). More than {FEW} classes are sorted by their "
+            "accuracy after the last epoch, and the first and the last are named. Numbers: after the last epoch.",
             *study.not_run(every),
         ),
     )
 
 
-def draw_training(axes: Axes, epoch: Array, drawn: Mapping[str, Array]) -> None:
-    """Draw a curve (t,) over the epochs (t,) per level, with a legend if there are few levels."""
-    look: Any = {"marker": ".", "markersize": 2.5}
-    if len(drawn) > FEW:
-        for values in drawn.values():
-            axes.plot(epoch, values, color=ONE_OF_MANY, linewidth=0.4, alpha=0.5, **look)
-        return
-    for level, (name, values) in enumerate(drawn.items()):
-        color, line = line_style(level)
-        axes.plot(epoch, values, color=color, linestyle=line, linewidth=0.9, label=w.plainly(name), **look)
-    legend: Any = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "borderpad": 0}
-    axes.legend(fontsize=5.5, handlelength=1.6, labelspacing=0.2, **legend)
+def draw_training(axes: Axes, epoch: Array, all_points: Array, drawn: Mapping[str, Array]) -> None:
+    """Draw a row of accuracies (t,) over the epochs (t,) for all points and, below it, for each level."""
+    names = list(drawn)
+    if len(names) > FEW:
+        names.sort(key=lambda name: -drawn[name][-1])
+    # The row of all points is as high as a tenth of the others, however many there are.
+    height = max(1.0, len(names) / FEW)
+    look: Any = {"cmap": ACCURACIES, "norm": ACCURACY, "rasterized": False}
+    edges = np.append(epoch, 2 * epoch[-1] - epoch[-2]) - (epoch[-1] - epoch[-2]) / 2
+    axes.pcolormesh(edges, [-1.3 * height, -0.3 * height], all_points[None], **look)
+    axes.pcolormesh(edges, np.arange(len(names) + 1), np.array([drawn[name] for name in names]), **look)
+    axes.invert_yaxis()
+    named = range(len(names)) if len(names) <= FEW else (0, len(names) - 1)
+    places = [-0.8 * height, *(place + 0.5 for place in named)]
+    last = [all_points[-1], *(drawn[names[place]][-1] for place in named)]
+    axes.set_yticks(places, ["all", *(names[place] for place in named)], fontsize=5.5)
+    for place, value in zip(places, last, strict=True):
+        axes.annotate(
+            number(value, 2), (1, place), (2, 0), ("axes fraction", "data"), "offset points", va="center", fontsize=5.5
+        )
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    for spine in axes.spines.values():
+        spine.set_visible(False)
 
 
 def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:

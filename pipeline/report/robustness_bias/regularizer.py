@@ -152,21 +152,21 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
     rows = [several for (name, _), several in sets.items() if partition in ("", name)]
     if not rows:
         return nothing(inputs, study.audited(inputs, study.REGULARIZER, dataset, network), title)
-    figure, grid = new_panels(PANEL * len(rows) + 0.6, len(rows), max(map(len, rows)), sharey=True)
+    figure, grid = new_panels(PANEL * len(rows) + 0.35, len(rows), max(map(len, rows)), sharey=True)
     for several, panels in zip(rows, grid, strict=True):
         groups = [curves.group(inputs, one, one.bound, one.penalised[0], w.CORRECT) for one in several]
         # The panels of a group share their axis to show the effect of the penalty.
         tau = curves.budgets(groups)
         for axes, one, group in zip(panels, several, groups, strict=False):
             if partition:
-                curves.draw_levels(axes, group, tau)
+                curves.draw_levels(axes, group, tau, [one.penalised[1]], ", penalised")
             else:
                 _beside_others(axes, group, one.penalised[1], tau)
             axes.set_title(_title(one), fontsize=7.5)
+        panels[0].legend(loc="upper right", handlelength=2.4)
         for axes in panels[len(several) :]:
             axes.set_axis_off()
-    columns = len(grid[0, 0].lines)
-    finish(figure, grid, curves.ABSCISSA, r"$\widehat{I}_P(\tau)$", columns)
+    finish(figure, grid, curves.ABSCISSA, r"$\widehat{I}_P(\tau)$")
     last = rows[-1][-1]
     return Picture(
         figure,
@@ -177,23 +177,27 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
         "with it.",
         notes=(
             f"{study.upper_bounds([last])}; correctly classified points alone, as in (9); sigma is the "
-            f"penalised group's. Penalty: threshold {parameter(last.tau)} {UNITS[last.method['scale']]}, distance by "
-            f"{last.form}. The network without a penalty is trained likewise. One training of each: how much "
-            "trainings differ is not in it.",
+            f"penalised group's, with its 95 % interval. Penalty: threshold {parameter(last.tau)} "
+            f"{UNITS[last.method['scale']]}, distance by {last.form}. The network without a penalty is trained "
+            "likewise. One training of each: how much trainings differ is not in it.",
+            curves.BANDS,
             *study.not_run(study.audited(inputs, study.REGULARIZER, dataset, network)),
         ),
     )
 
 
 def _beside_others(axes: Axes, group: Group, level: str, tau: Array) -> None:
-    inside, outside = group.curves(group.partition.levels.index(level), tau)
-    axes.step(tau, inside, where="post", color=INSIDE, label="the group")
-    axes.step(tau, outside, where="post", color=OUTSIDE, linestyle=(0, (4, 1.2)), label="all others")
+    place = group.partition.levels.index(level)
+    sides = zip(group.curves(place, tau), group.bands(place, tau), strict=True)
+    looks = ((w.plainly(level), INSIDE, "-"), ("all others", OUTSIDE, (0, (4, 1.2))))
+    for (share, band), (label, color, line) in zip(sides, looks, strict=True):
+        curves.draw_band(axes, tau, band, color)
+        axes.step(tau, share, where="post", color=color, linestyle=line, label=label)
     curves.finish(axes, tau)
 
 
 def _title(one: Audited) -> str:
     penalty = rf"$\alpha$ = {parameter(one.alpha)}" if one.alpha else "no penalty"
-    p = float(one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]["sigma_p"])
-    chance = f"p {'< 0.01' if p < 0.01 else f'= {number(p, 2)}'}"
-    return rf"{w.plainly(one.penalised[1])}, {penalty}: $\sigma$ = {number(sigma(one, one.penalised), 2)}, {chance}"
+    line = one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
+    value, *ends = (number(float(line[name]), 2) for name in ("sigma", "sigma_ci_low", "sigma_ci_high"))
+    return rf"{penalty}: $\sigma$ = {value} [{', '.join(ends)}]"
