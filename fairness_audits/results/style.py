@@ -172,6 +172,19 @@ def curve(axes: Axes, x: Any, y: Any, look: MethodStyle, band: Any = None, **mor
     axes.plot(x, y, **{**drawn, **more})
 
 
+def points(axes: Axes, x: Any, y: Any, look: MethodStyle, ends: Any = None, **more: Any) -> None:
+    """Draw markers with this style at x (k,), y (k,), and vertical bars between the ``ends`` (2, k), if any."""
+    reach = None if ends is None else np.abs(np.asarray(ends) - np.asarray(y))
+    drawn = {"color": look.color, "linestyle": "none", "marker": look.marker, "elinewidth": 0.9, "label": look.label}
+    axes.errorbar(x, y, reach, **{**drawn, **more})
+
+
+def step_band(axes: Axes, x: Any, ends: Any, color: Any) -> None:
+    """Fill between two step functions ``ends`` (2, k) of x (k,)."""
+    low, high = ends
+    axes.fill_between(x, low, high, step="post", color=color, alpha=0.15, linewidth=0)
+
+
 def finish(
     figure: Figure, panels: Any, x: str = "", y: str = "", columns: int = 0, titles: Sequence[str] = (),
     handles: Sequence[Any] = (),

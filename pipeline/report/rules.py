@@ -173,6 +173,12 @@ def with_wilson(share: Estimate, level: float) -> Estimate:
     return replace(share, low=low, high=high)
 
 
+def wilson_band(values: Array, n: int, level: float) -> Array:
+    """Return Wilson's intervals (2, k) of shares (k,) of n each; NaN for n = 0."""
+    ends = [wilson(Estimate(float(value), n=n), level) if n else (math.nan, math.nan) for value in values]
+    return np.array(ends, float).reshape(-1, 2).T
+
+
 def equality(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
     """Test equality within ``rounding``, or to nine digits."""
     tolerance = max(0.0 if math.isnan(rounding) else rounding, 1e-9 * abs(published.value))

@@ -1,7 +1,6 @@
 """Facts of the study from its rows, data and configuration, as tidy rows (see :mod:`pipeline.report.facts`)."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from pipeline.report.fliptest import flipset_tables as reports
 from pipeline.report.fliptest import trials, which_map
 from pipeline.report.inputs import Inputs, condition_of
 
-FEWEST = 3
-"""Smallest number of draws with a jackknife error."""
 LAW_CLASSIFIER, SSL_REGRESSION = "logistic", "linear_regression"
 AGE = "age at latest arrest"
 
@@ -151,7 +148,7 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
             for name in maps
             for point in which_map.POINTS
         }
-        kept = {name: oriented(images[name, which_map.ZEROS], images[name, which_map.ONES]) for name in maps}
+        kept = {name: which_map.oriented(*(images[name, point] for point in which_map.POINTS)) for name in maps}
         # The exact map sends people to other people, so two points do not show its direction. It cannot mirror.
         kept[w.EXACT] = np.ones_like(kept[w.EXACT])
         for name, keeps in kept.items():
@@ -167,30 +164,10 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
             keep = kept[w.WGAN] & kept[other]
             both = both[0][keep], both[1][keep]
             if keep.sum() > 1:
-                value, error = gap(*both), jackknife(gap, *both)
+                value, error = gap(*both), which_map.jackknife(gap, *both)
                 own = {"point": point, "statistic": statistic, "value": value, "error": error, "draws": int(keep.sum())}
                 found.append({**place, **own})
     yield pd.DataFrame(found).assign(**common)
-
-
-def oriented(zeros: Array, ones: Array) -> Array:
-    """Return whether each of n maps keeps the direction of every feature: the images (n, d) of 1 exceed those of 0."""
-    if zeros.shape != ones.shape:
-        return np.zeros(len(zeros), bool)
-    return np.asarray((ones > zeros).all(axis=1), bool)
-
-
-def jackknife(gap: Callable[[Array, Array], float], one: Array, other: Array) -> float:
-    """Compute the jackknife standard error of ``gap`` between two maps, from their images (n, d) of the same n draws.
-
-    The error is sqrt((n - 1) / n sum (g_-i - g)^2), where g_-i is the gap without draw i and g the mean of the g_-i.
-    NaN for fewer than three draws, or if some g_-i is not finite.
-    """
-    if one.shape != other.shape or len(one) < FEWEST:
-        return math.nan
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.array([gap(np.delete(one, i, axis=0), np.delete(other, i, axis=0)) for i in range(len(one))])
-    return float(np.sqrt((len(left) - 1) * left.var())) if np.isfinite(left).all() else math.nan
 
 
 def log_variance_ratio(one: Array, other: Array) -> float:

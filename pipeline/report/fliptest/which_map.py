@@ -4,15 +4,19 @@ The measures are whether a map reaches the target group, its cost, and, between 
 the true map T(x) = x on average and from draw to draw.
 """
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from fairness_audits.results.estimate import Estimate
-from fairness_audits.results.style import curve, finish, level, new_panels
+from fairness_audits.results.style import FAINT, INK, finish, level, new_panels, points
 from fairness_audits.results.table import Cell, Column, Kind
 from fairness_audits.values import Array
 from pipeline.report import labels as w
@@ -25,10 +29,17 @@ from pipeline.report.table import StampedTable, tabulated
 
 Labels = tuple[str, str]
 ONES, ZEROS = "ones", "zeros"
-POINTS = (ONES, ZEROS)
+POINTS = (ZEROS, ONES)
 """Fixed points, named by the common value of their features. The true map leaves them in place."""
-WIDTH_OF_A_GROUP = 0.62
+WIDTH_OF_A_GROUP = 0.8
 """Width of the maps at one dimension, as a share of the distance between dimensions."""
+HALF = 0.08
+"""Half of the width of one map."""
+DOT: Any = {"alpha": 0.4, "markeredgewidth": 0, "linestyle": "none"}
+LEVEL = 0.95
+NORMAL = 1.96
+FEWEST = 3
+"""Smallest number of draws with a jackknife error."""
 means: Callable[[Array], Any] = partial(np.nanmean, axis=0)
 variances: Callable[[Array], Any] = partial(np.nanvar, axis=0, ddof=1)
 """Mean and sample variance (n - 1) over the draws of each feature: (draws, d) -> (d,)."""
@@ -52,73 +63,138 @@ def stability_rows(inputs: Inputs) -> pd.DataFrame:
     return rows.assign(**numbers)
 
 
+def oriented(zeros: Array, ones: Array) -> Array:
+    """Return whether each of n maps keeps the direction of every feature: the images (n, d) of 1 exceed those of 0."""
+    if zeros.shape != ones.shape:
+        return np.zeros(len(zeros), bool)
+    return np.asarray((ones > zeros).all(axis=1), bool)
+
+
+def jackknife(statistic: Callable[..., float], *maps: Array) -> float:
+    """Compute the jackknife standard error of a statistic of some maps, from their images (n, d) of the same n draws.
+
+    The error is sqrt((n - 1) / n sum (g_-i - g)^2), where g_-i is the statistic without draw i and g the mean of the
+    g_-i. NaN for fewer than three draws, or if some g_-i is not finite.
+    """
+    if len({one.shape for one in maps}) > 1 or len(maps[0]) < FEWEST:
+        return math.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.array([statistic(*(np.delete(one, i, axis=0) for one in maps)) for i in range(len(maps[0]))])
+    return float(np.sqrt((len(left) - 1) * left.var())) if np.isfinite(left).all() else math.nan
+
+
+def log_variance(images: Array) -> float:
+    """Compute the log of the variance of images (n, d) over the draws, averaged over the features."""
+    return float(np.log(variances(images).mean()))
+
+
 @artefact(
-    "The image of a person with every feature at zero, under maps between two groups with the same distribution: "
-    "the less it varies with the draw of everyone else, the more stable the map. A map that mirrors a feature leaves "
-    "this person in place as well, and looks stable here.",
-    "figure_2",
-    point=ZEROS,
-    summary=variances,
-    label="variance of the image of $0$",
-    title="How stable each map is: the variance of one person's counterpart over draws of the others.",
-    alternative="Points on a logarithmic scale: variances of each map by the number of features, one panel for each "
-    "correlation.",
-    note="A point is one feature, a line their mean; maps stand beside each other at each number of features. "
-    "Variances over {draws} draws with everyone else drawn anew.",
+    "The image of a person with every feature at zero, under maps between two groups with the same distribution, as "
+    "in the paper: the less it varies with the draw of everyone else, the more stable the map. A map that mirrors a "
+    "feature leaves this person in place as well, and looks stable. Below, the same for a person with every feature at "
+    "one, whom such a map moves.",
 )
+def figure_2(inputs: Inputs) -> Picture:
+    rows = stability_rows(inputs)
+    figure, grid, panels = _panels(rows, POINTS)
+    for axes, here in panels:
+        axes.set_yscale("log")
+        for place, transport, found in here:
+            style, values = w.MAPS[transport], variances(found)
+            axes.plot(_beside(place, len(values)), values, style.marker, color=style.color, **DOT, markersize=2.6)
+            middle, error = log_variance(found), jackknife(log_variance, found)
+            ends = np.exp(middle + np.array([[-NORMAL], [NORMAL]]) * error)
+            points(axes, [place], [np.exp(middle)], style, ends, markersize=4.2, markeredgecolor=INK)
+    for row, value in zip(grid, (0, 1), strict=True):
+        row[0].set_ylabel(f"variance of the image of ${value}$")
+    return Picture(
+        figure,
+        "How stable each map is: the variance of one person's counterpart over draws of the others.",
+        inputs.stamp(set(rows["block"])),
+        "Points on a logarithmic scale: variances of each map by the number of features, one panel for each "
+        "correlation and person.",
+        notes=(
+            f"Small points: features. Large: their mean, with its {100 * LEVEL:g} % interval (jackknife over draws, on "
+            f"the logarithmic scale). Maps stand beside each other at each number of features. Variances over "
+            f"{_draws(rows)} draws with everyone else drawn anew.",
+        ),
+    )
+
+
 @artefact(
     "Where a person with every feature at one is sent. A map between equal distributions should leave the person "
     "there; the exact map pulls towards the mean, the more the more features there are.",
-    "figure_2_mean",
-    point=ONES,
-    summary=means,
-    label="image of $1$",
-    title="Where each map sends a person with every feature at one.",
-    alternative="Points: the images under each map by the number of features, and their medians, one panel for each "
-    "correlation.",
-    note="Both groups have the same distribution, so a map that moves nobody would stay on the dashed line. A small "
-    "point is one feature in one of {draws} draws, a line their median; maps stand beside each other at each number of "
-    "features. Images near \u22121 are those of maps that mirror the feature.",
 )
-def figure_of_images(
-    inputs: Inputs, point: str, summary: Callable[[Array], Array], label: str, title: str, alternative: str, note: str
-) -> Picture:
-    """Plot a summary over the draws of the images of one point, by the number of features."""
-    rows = stability_rows(inputs).astype({"feature": object})
+def figure_2_mean(inputs: Inputs) -> Picture:
+    rows = stability_rows(inputs)
+    figure, grid, panels = _panels(rows, (ONES,))
+    _, _, of_zeros = _panels(rows, (ZEROS,))
+    for (axes, here), (_, zeros) in zip(panels, of_zeros, strict=True):
+        level(axes, 1, zorder=0)
+        for (place, transport, found), (_, _, start) in zip(here, zeros, strict=True):
+            style = w.MAPS[transport]
+            axes.plot(_beside(place, found.size), found.ravel(), style.marker, color=style.color, **DOT, markersize=1.2)
+            # The median of the images, because their mean may lie where no image does.
+            axes.hlines(np.nanmedian(found), place - HALF, place + HALF, color=INK, linewidth=1.2, zorder=3)
+            # The exact map sends people to other people, so two points do not show its direction. It cannot mirror.
+            if transport != w.EXACT and (mirrored := int((~oriented(start, found)).sum())):
+                at, look = (place, 0.02), {"fontsize": 6, "color": style.color, "ha": "center", "va": "bottom"}
+                axes.text(*at, f"{mirrored}\nmirror", transform=axes.get_xaxis_transform(), **look)
+    grid[0, 0].set_ylabel("image of $1$")
+    return Picture(
+        figure,
+        "Where each map sends a person with every feature at one.",
+        inputs.stamp(set(rows["block"])),
+        "Points: the images under each map by the number of features, and their medians, one panel for each "
+        "correlation.",
+        notes=(
+            "Both groups have the same distribution, so a map that moves nobody would stay on the dashed line. A point "
+            f"is one feature in one of {_draws(rows)} draws; black: the median. Maps stand beside each other at each "
+            "number of features. Mirror: the number of draws whose map turns some feature round, so that its image of "
+            "one is not above its image of zero.",
+        ),
+    )
+
+
+Strip = tuple[float, str, Array]
+"""The place of a map at one number of features, its name, and its images (draws, features)."""
+
+
+def _panels(rows: pd.DataFrame, shown: Sequence[str]) -> tuple[Figure, Any, list[tuple[Axes, list[Strip]]]]:
+    """Make a panel for each point and correlation, and return it with the maps to draw in it."""
     correlations, maps = sorted(set(rows["correlation"])), w.maps_in(rows["transport"])
-    figure, (panels,) = new_panels(2.7, 1, len(correlations), sharey=True)
-    for correlation, axes in zip(correlations, panels, strict=True):
-        here = rows[rows["correlation"] == correlation]
-        dimensions = sorted(set(here["dimension"]))
-        for k, transport in enumerate(maps):
-            style, part = w.MAPS[transport], here[here["transport"] == transport]
-            look = {"linestyle": "none", "marker": style.marker, "markersize": 3.2, "color": style.color}
-            places = np.arange(len(dimensions)) + (k - (len(maps) - 1) / 2) * WIDTH_OF_A_GROUP / len(maps)
-            line = []
-            for place, dimension in zip(places, dimensions, strict=True):
-                of_one = part[part["dimension"] == dimension]
-                here_images = images(of_one, point) if len(of_one) else np.full((1, 1), np.nan)
-                values = summary(here_images)
-                # Use the median: the mean of maps that keep and maps that mirror a feature represents neither.
-                middle = np.nanmedian(here_images) if point == ONES else np.nanmean(values)
-                line.append(float(middle) if len(of_one) else np.nan)
-                dots = here_images.ravel() if point == ONES else values
-                width = WIDTH_OF_A_GROUP / len(maps) / 3
-                spread_out = place + width * np.sin(np.arange(len(dots)) * 2.4) * (point == ONES)
-                look["markersize"] = 1.1 if point == ONES else 3.2
-                axes.plot(spread_out, dots, alpha=0.35 if point == ONES else 0.55, markeredgewidth=0, **look)
-            curve(axes, places, line, style, markersize=3.2)
-        axes.set_xticks(range(len(dimensions)), [f"{d:g}" for d in dimensions])
-        if point == ZEROS:
-            axes.set_yscale("log")
-        else:
-            level(axes, 1, zorder=0)
+    figure, grid = new_panels(0.7 + 2.0 * len(shown), len(shown), len(correlations), sharey="row")
+    panels = []
+    for point, row in zip(shown, grid, strict=True):
+        for correlation, axes in zip(correlations, row, strict=True):
+            here = rows[rows["correlation"] == correlation].astype({"feature": object})
+            dimensions = sorted(set(here["dimension"]))
+            axes.set_xticks(range(len(dimensions)), [f"{d:g}" for d in dimensions])
+            axes.tick_params(axis="x", length=0)
+            for place in range(len(dimensions) - 1):
+                axes.axvline(place + 0.5, color=FAINT, linewidth=0.4)
+            strips = [
+                (number + (k - (len(maps) - 1) / 2) * WIDTH_OF_A_GROUP / len(maps), transport, images(of_one, point))
+                for number, dimension in enumerate(dimensions)
+                for k, transport in enumerate(maps)
+                if len(of_one := here[(here["dimension"] == dimension) & (here["transport"] == transport)])
+            ]
+            panels.append((axes, strips))
     titles = ["independent features" if r == 0 else f"correlation {r:g}" for r in correlations]
-    finish(figure, panels, "number of features", label, len(maps), titles)
-    draws = rows.groupby(["transport", "dimension", "correlation"])["repetition"].nunique()
-    counted = f"{draws.min():,}" if draws.min() == draws.max() else f"{draws.min():,} to {draws.max():,}"
-    notes = (note.format(draws=counted),)
-    return Picture(figure, title, inputs.stamp(set(rows["block"])), alternative, notes=notes)
+    looks = [w.MAPS[name] for name in maps]
+    handles = [Line2D([], [], color=x.color, marker=x.marker, linestyle="none", label=x.label) for x in looks]
+    finish(figure, grid, "number of features", columns=len(maps), titles=titles, handles=handles)
+    return figure, grid, panels
+
+
+def _beside(place: float, count: int) -> Array:
+    """Return places (count,) around a place, so that points do not hide each other."""
+    return place + HALF * 0.8 * np.sin(np.arange(count) * 2.4)
+
+
+def _draws(rows: pd.DataFrame) -> str:
+    draws = rows.groupby(["transport", "dimension", "correlation"], observed=True)["repetition"].nunique()
+    return f"{draws.min():,}" if draws.min() == draws.max() else f"{draws.min():,} to {draws.max():,}"
 
 
 def of_validation(inputs: Inputs) -> Iterator[tuple[Labels, dict[str, Cell]]]:

@@ -16,18 +16,29 @@ from scipy.interpolate import interp1d
 
 from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import parameter
-from fairness_audits.results.style import INK, curve, finish, level, logarithmic, method_style, new_panels
+from fairness_audits.results.style import (
+    INK,
+    curve,
+    finish,
+    level,
+    logarithmic,
+    method_style,
+    new_panels,
+    step_band,
+)
 from pipeline.report import labels as w
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
+from pipeline.report.rules import wilson_band
 from pipeline.report.selection import select
 from pipeline.report.stamp import Picture
 
 BLUE_TO_RED = "RdBu_r"
 GROUPS = (("o", "majority"), ("^", "minority"))
 BAND = (10, 90)
+LEVEL = 0.95
 STABILITY = 2.0
 """Bound of stability: the iteration x <- x - 2 lambda eta (x - x0) contracts if 2 lambda eta < 2, diverges above 2."""
 
@@ -133,14 +144,12 @@ def figure_1(inputs: Inputs) -> Picture:
         norm = TwoSlopeNorm(delta, vmin=low, vmax=high)
         for c, angle in enumerate(angles):
             _panel(grid[r, c], found[found["angle"] == angle], norm, delta)
-            if r == 0:
-                grid[r, c].set_title("true metric" if angle == 0 else f"rotated by {angle:g}\u00b0")
-            if r == len(rows) - 1:
-                grid[r, c].set_xlabel(r"$\theta_1$")
         grid[r, 0].set_ylabel(f"{name}\n$\\theta_2$")
         bar = _color_bar(figure, grid[r], norm, float, aspect=16, shrink=0.95)
         bar.ax.axhline(delta, color="black", linewidth=1.1)
         bar.ax.set_title("$T_n$", fontsize=8.5, pad=5)
+    titles = ["true metric" if angle == 0 else f"rotated by {angle:g}\u00b0" for angle in angles]
+    finish(figure, grid, r"$\theta_1$", titles=titles)
     return Picture(
         figure,
         "The test statistic T_n of logistic classifiers on a grid of coefficients.",
@@ -191,8 +200,7 @@ def figure_tolerance(inputs: Inputs) -> Picture:
             style = method_style(method)
             delta, share = rejection_curve(values, right)
             axes.step(delta, share, where="post", color=style.color, linestyle=style.line, label=style.label)
-            corners = [i for i in range(1, len(delta) - 1) if delta[i] > 1]
-            axes.plot(delta[corners], share[corners], style.marker, color=style.color, markersize=2.6)
+            step_band(axes, delta, wilson_band(share, int(np.isfinite(values).sum()), LEVEL), style.color)
         level(axes, x=configured(inputs, "audit", dataset, methods[0])["audit.delta"])
         axes.set(xscale="log", xlim=(1, right), ylim=(-0.04, 1.04), title=f"{w.dataset_label(dataset)}, {test}")
         logarithmic(axes, "x")
@@ -203,7 +211,11 @@ def figure_tolerance(inputs: Inputs) -> Picture:
         "How often each method is rejected, by the tolerance.",
         inputs.stamp("audit"),
         "Falling step curves of the share of rejected repetitions against the tolerance, one for each method.",
-        notes=("Dashed: the tolerance of the published tables, the four-fifths rule.", q.steps_note(inputs, *datasets)),
+        notes=(
+            "Dashed: the tolerance of the published tables, the four-fifths rule. Bands: Wilson's "
+            f"{100 * LEVEL:g} % interval of each share over the splits, one tolerance at a time.",
+            q.steps_note(inputs, *datasets),
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from scipy.stats import binom
 
 from fairness_audits.results.estimate import Estimate
-from fairness_audits.results.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter
+from fairness_audits.results.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter, points
 from fairness_audits.results.table import Cell, Column
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
@@ -32,6 +32,8 @@ SMOOTHING = (
 )
 DELONG = "Studentised, of AUCs: by DeLong's variance."
 ACROSS = 3
+BESIDE = 1.12
+"""Ratio of the places of two tests at the same number of rows on the logarithmic axis."""
 NEAR_THE_LEVEL = 3
 """Range of the enlarged panel, in multiples of the level."""
 HEADROOM = 1.25
@@ -269,38 +271,73 @@ def figure_power(inputs: Inputs) -> Picture:
     predicted = inputs.select(block="power", statistic="predicted_power")
     alpha = float(rows["alpha"].iloc[0])
     differences = sorted(set(rows["difference"]))
+    # The formula is one-sided, which matters where nothing is to be found.
+    found = predicted.assign(value=predicted["value"].where(predicted["difference"] > 0, alpha))
+    formula = found.set_index(["difference", "n"])["value"].sort_index()
     down = -(-(len(differences) + 1) // ACROSS)
-    figure, grid = new_panels(0.5 + 1.75 * down, down, ACROSS, sharex=True, sharey=True)
-    for letter, difference, axes in zip("abcdefghijk", differences, grid.flat, strict=False):
-        level(axes, alpha)
-        formula = predicted[predicted["difference"] == difference].sort_values("n")
-        if difference > 0:
-            axes.plot(formula["n"], formula["value"], color=FAINT, linewidth=3, alpha=0.5, label="formula")
-        _curves(axes, rows[rows["difference"] == difference], "n")
+    figure, grid = new_panels(0.5 + 1.75 * down, down, ACROSS, sharex=True)
+    whole, *panels = grid.flat
+    for difference in filter(None, differences):
+        one = formula[difference]
+        whole.plot(one.index, one, color=FAINT, linewidth=2.5, alpha=0.5)
+        middle = (one - 0.5).abs().idxmin()
+        whole.annotate(
+            f"{difference:g}", (middle, one[middle]), (9, -11), "data", "offset points", fontsize=7, ha="center"
+        )
+    level(whole, alpha)
+    reach = 0.0
+    for difference, axes in zip(differences, panels, strict=False):
+        level(axes, 0)
+        of_one = rows[rows["difference"] == difference]
+        tests = w.tests_in(list(of_one["test"]))
+        for k, test in enumerate(tests):
+            found = of_one[of_one["test"] == test].sort_values("n")
+            value, *ends = (np.array(part) for part in zip(*_rates(found), strict=True))
+            # Side by side, so that equal shares do not hide each other.
+            place = found["n"].to_numpy(float) * BESIDE ** (k - (len(tests) - 1) / 2)
+            points(whole, place, value, w.TESTS[test], ends, markersize=2.2)
+            expected = formula[difference].loc[found["n"]].to_numpy(float)
+            points(axes, place, value - expected, w.TESTS[test], np.array(ends) - expected)
+            reach = max(reach, *np.abs(np.array(ends) - expected).ravel())
+        axes.set_title(f"difference {difference:g}" if difference else "no difference", fontsize=8.5)
+    for axes in panels[: len(differences)]:
+        axes.set_ylim(-1.05 * reach, 1.05 * reach)
+    for axes in panels[len(differences) :]:
+        axes.set_axis_off()
+    for letter, axes in zip("abcdefghijkl", [whole, *panels[: len(differences)]], strict=False):
         counts_along(axes, rows["n"])
         axes.tick_params(axis="x", rotation=40, labelbottom=True)
-        axes.set_ylim(0, 1.03)
-        axes.set_title(f"true difference {difference:g}" if difference else "no difference", fontsize=8.5)
         panel_letter(axes, letter)
-    for axes in grid.flat[len(differences) :]:
-        axes.set_axis_off()
-    grid.flat[-1].legend(*grid.flat[len(differences) - 1].get_legend_handles_labels(), loc="center")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("share rejected")
-    for axes in grid.flat[max(0, len(differences) - ACROSS) : len(differences)]:
+    whole.set(ylim=(0, 1.03), ylabel="share rejected")
+    whole.set_title("by true difference", fontsize=8.5)
+    for axes in (panels[0], *grid[1:, 0]):
+        axes.set_ylabel("share less formula")
+    for axes in [whole, *panels][max(0, len(differences) + 1 - ACROSS) : len(differences) + 1]:
         axes.set_xlabel("rows of both groups")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=ACROSS)
     place = rows.iloc[0]
     return Picture(
         figure,
         f"The power to detect a difference in {w.METRICS[str(place['metric'])]}.",
         inputs.stamp("power"),
-        "Rising curves of the share rejected against the number of rows, one panel for each true difference.",
+        "Points on rising curves of a formula: the share rejected against the number of rows. Then, for each true "
+        "difference, the share less the formula, near 0.",
         notes=(
             f"{count(rows, 'simulations')} simulations, groups of equal size; the rate in B is {place['rate']:g}; "
-            f"{share(rows, 'positives_a')} of A and {share(rows, 'positives_b')} of B are positive. Dashed: the level "
-            f"{alpha:g}. Grey: the normal approximation behind the sample sizes of section 5.1.",
+            f"{share(rows, 'positives_a')} of A and {share(rows, 'positives_b')} of B are positive. (a): the share "
+            f"rejected; dashed: the level {alpha:g}; grey: the formula, the normal approximation behind the sample "
+            "sizes of section 5.1, above its true difference. Others: the share less the formula, or less the level "
+            f"if there is no difference. Bars: {CONFIDENCE * 100:.0f} % Wilson intervals. Tests stand beside each "
+            "other at each number of rows.",
         ),
     )
+
+
+def _rates(rows: pd.DataFrame) -> Iterator[tuple[float, float, float]]:
+    """Yield the simulated rate of each row with the ends of its interval."""
+    for _, line in rows.groupby(level=0, sort=False):
+        found = rate(line)
+        yield found.value, found.low, found.high
 
 
 def multinomial_band(width: float, simulations: int) -> tuple[float, float]:

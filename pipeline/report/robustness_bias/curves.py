@@ -18,16 +18,15 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, counted, survival
-from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import number
-from fairness_audits.results.style import PAGE_WIDTH, WARNING, line_style, new_figure, panel_letter
+from fairness_audits.results.style import PAGE_WIDTH, WARNING, line_style, new_figure, panel_letter, step_band
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.rules import wilson
+from pipeline.report.rules import wilson_band
 from pipeline.report.stamp import Picture
 from pipeline.training.sgd_config import accuracy_curve
 
@@ -59,12 +58,8 @@ class Group:
 
     def bands(self, level: int, tau: Array) -> tuple[Array, Array]:
         """Return Wilson's 95 % intervals (2, t) of both curves at each tau (t,)."""
-        sizes = (int((member & self.lengths.counts).sum()) for member in self.partition.element(level))
-        curves = zip(self.curves(level, tau), sizes, strict=True)
-        inside, outside = (
-            np.transpose([wilson(Estimate(value, n=n), study.LEVEL) if n else (np.nan, np.nan) for value in share])
-            for share, n in curves
-        )
+        sizes = [int((member & self.lengths.counts).sum()) for member in self.partition.element(level)]
+        inside, outside = map(wilson_band, self.curves(level, tau), sizes, (study.LEVEL, study.LEVEL))
         return inside, outside
 
 
@@ -92,15 +87,9 @@ def draw_levels(axes: Axes, one: Group, tau: Array, banded: Collection[str] = ()
         label = w.plainly(name) + suffix * thick
         look: Any = {"color": color, "linestyle": dashes, "linewidth": 1.6 if thick and suffix else 1.0, "label": label}
         if thick:
-            draw_band(axes, tau, one.bands(level, tau)[0], color)
+            step_band(axes, tau, one.bands(level, tau)[0], color)
         axes.step(tau, one.curves(level, tau)[0], where="post", **look)
     finish(axes, tau)
-
-
-def draw_band(axes: Axes, tau: Array, ends: Array, color: str) -> None:
-    """Fill between two step functions (2, t)."""
-    low, high = ends
-    axes.fill_between(tau, low, high, step="post", color=color, alpha=0.15, linewidth=0)
 
 
 def draw_crowd(axes: Axes, one: Group, tau: Array) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from fairness_audits.results.formats import DASH, number, p_value, parameter
-from fairness_audits.results.style import finish, new_panels
+from fairness_audits.results.style import finish, new_panels, step_band
 from fairness_audits.results.table import Column, Row
 from fairness_audits.values import Array
 from pipeline.report import labels as w
@@ -191,7 +191,7 @@ def _beside_others(axes: Axes, group: Group, level: str, tau: Array) -> None:
     sides = zip(group.curves(place, tau), group.bands(place, tau), strict=True)
     looks = ((w.plainly(level), INSIDE, "-"), ("all others", OUTSIDE, (0, (4, 1.2))))
     for (share, band), (label, color, line) in zip(sides, looks, strict=True):
-        curves.draw_band(axes, tau, band, color)
+        step_band(axes, tau, band, color)
         axes.step(tau, share, where="post", color=color, linestyle=line, label=label)
     curves.finish(axes, tau)
 

@@ -11,7 +11,7 @@ from fairness_audits.results import typeset
 from fairness_audits.results.estimate import Estimate
 from pipeline.io import load_claims
 from pipeline.report import artefacts, claims, registry
-from pipeline.report.agreement import measures
+from pipeline.report.agreement import figures, measures
 from pipeline.report.agreement.measures import kendalls_w
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import StampedTable
@@ -47,6 +47,18 @@ def test_ties_share_their_ranks_and_do_not_count_as_disagreement() -> None:
     assert np.isnan(kendalls_w(np.ones((3, 4))))
     assert np.isnan(kendalls_w(np.array([[1.0, 2], [1, 2]])))
     assert np.isnan(kendalls_w(np.array([[1.0, 2, 3]])))
+
+
+def test_a_cell_has_a_colour_if_it_fails_and_the_sign_has_one_if_the_audit_has_a_direction() -> None:
+    """However small an effect is beside others of its column: T_n of 3 as well as of 301."""
+
+    def of(measure: str, effect: float, p: float = 0.01, word: str = "") -> str:
+        return figures.COLORS[figures.color(measures.Verdict(Estimate(effect), p, word), measure)]
+
+    assert of("loss_ratio", 3.0) == of("loss_ratio", 301.0) == of(measures.FLIPTEST, 0.1) == "fails: no direction"
+    assert [of("tpr", 0.1), of("tpr", -0.1)] == [f"fails: {word} for the first group" for word in ("higher", "lower")]
+    assert of("tpr", 0.5, p=0.06) == of("tpr", 0.5, p=float("nan")) == "passes, or no test"
+    assert of("tpr", float("nan"), float("nan"), "drawn") == "does not apply"
 
 
 def test_audits_that_rank_alike_have_w_and_tau_of_one(inputs: Inputs) -> None:

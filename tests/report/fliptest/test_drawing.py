@@ -61,6 +61,14 @@ def test_stability_by_hand() -> None:
         which_map.images(pd.concat([rows, rows]), "zeros")
 
 
+def test_the_error_of_a_log_variance_is_that_of_normal_draws() -> None:
+    """The log of a sample variance of n normal draws has the variance 2 / (n - 1), and a mean of d of them a d-th."""
+    rng = np.random.default_rng(0)
+    errors = [which_map.jackknife(which_map.log_variance, rng.normal(size=(60, 4))) for _ in range(200)]
+    assert np.mean(errors) == pytest.approx(np.sqrt(2 / 59 / 4), rel=0.05)
+    assert np.isnan(which_map.jackknife(which_map.log_variance, np.ones((2, 4))))
+
+
 def test_the_features_that_stand_out_come_first_then_the_noise_by_size() -> None:
     noise = replace(line("noise", 9.0), low=-1.0)
     reports = [[line("age", 0.2), noise], [line("age", -0.9), line("hours", 0.5)], []]

@@ -13,13 +13,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairness_audits.audits.robustness_bias.measures import by_level, counted
+from fairness_audits.audits.robustness_bias.measures import Partition, by_level, counted
 from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import comparison, facts, group_tables, heat_maps, sign_agreement, stamps, study
+from pipeline.report.robustness_bias import (
+    comparison,
+    curves,
+    facts,
+    group_tables,
+    heat_maps,
+    sign_agreement,
+    stamps,
+    study,
+)
 from pipeline.report.robustness_bias.sign_agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.rules import wilson
 from pipeline.values import AuditResult
 
 
@@ -186,6 +196,17 @@ def test_a_group_of_too_few_points_has_counts_and_no_sigma() -> None:
     table = counting(audit((1,)), "n_correct", **few).table(w.DEEPFOOL)
     assert table["n_correct"].tolist() == [study.TOO_FEW - 1, study.TOO_FEW]
     assert table["sigma"].isna().tolist() == [True, False]
+
+
+def test_a_curve_has_the_interval_of_its_share_at_each_budget() -> None:
+    """Three of four members are further than 0.5; a level without members has no interval."""
+    lengths = counted(np.array([0.4, 1.0, 2.0, 3.0, 0.1]), np.ones(5, bool), w.PAPER)
+    group = curves.Group(lengths, Partition("class", ("a", "b", "none"), np.array([0, 0, 0, 0, 1])))
+    for level, (share, n) in ((0, (0.75, 4)), (1, (0.0, 1))):
+        band = group.bands(level, np.array([0.0, 0.5]))[0]
+        assert band.shape == (2, 2)
+        assert band[:, 1] == pytest.approx(wilson(Estimate(share, n=n), study.LEVEL))
+    assert np.isnan(group.bands(2, np.array([0.5]))[0]).all()
 
 
 def test_a_partition_into_two_is_one_comparison(inputs: Inputs) -> None:
