@@ -39,8 +39,8 @@ class DatasetSummary:
     correlation of each feature with membership in the group coded 0, over the rows of both groups, NaN for a constant
     feature. ``points``: ``features`` (n, 2), ``label`` (n,) and ``group`` (n,) of simulated data with two features.
 
-    Images have ``classes``, ``std`` (by channel, the divisor of the normalisation) and the number of ``unreadable``
-    files.
+    Images have ``classes``, ``std`` (by channel, the divisor of the normalisation), the number of ``unreadable`` files,
+    and ``groups[partition]`` (2, L), the numbers of images of each level to train and to test.
     """
 
     name: str
@@ -61,6 +61,7 @@ class DatasetSummary:
     classes: tuple[str, ...] = ()
     std: tuple[float, ...] = ()
     unreadable: int = 0
+    groups: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

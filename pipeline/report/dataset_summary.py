@@ -15,7 +15,12 @@ def summarize(dataset: Dataset | ImageDataset) -> DatasetSummary:
     same = {name: getattr(dataset, name) for name in ("name", "origin", "label_name", "levels", "dropped", "checksums")}
     if isinstance(dataset, ImageDataset):
         return DatasetSummary(
-            **same, **sizes, classes=dataset.classes, std=dataset.std, unreadable=len(dataset.unreadable)
+            **same,
+            **sizes,
+            classes=dataset.classes,
+            std=dataset.std,
+            unreadable=len(dataset.unreadable),
+            groups={name: _group_sizes(dataset, name) for name in dataset.levels},
         )
     x = dataset.features
     groups = {name: [codes == code for code in (0, 1)] for name, codes in dataset.protected.items()}
@@ -30,6 +35,13 @@ def summarize(dataset: Dataset | ImageDataset) -> DatasetSummary:
         deviations=x.std(axis=0),
         correlations={name: _with_first(x, *pair) for name, pair in both.items()},
         points=_points(dataset),
+    )
+
+
+def _group_sizes(dataset: ImageDataset, name: str) -> Array:
+    codes, levels = dataset.partitions[name], len(dataset.levels[name])
+    return np.array(
+        [np.bincount(codes[rows][codes[rows] >= 0], minlength=levels) for rows in (*dataset.train, *dataset.test)]
     )
 
 

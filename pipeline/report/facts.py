@@ -38,11 +38,16 @@ def with_facts(
 
 
 def data_facts(inputs: Inputs) -> Iterator[Fact]:
-    """Yield the sizes and shares of every data set."""
+    """Yield the sizes and shares of every data set, and the sizes of groups of images."""
     for dataset in inputs.datasets.values():
         place = {"block": DATA, "dataset": dataset.name, "origin": dataset.origin}
         for statistic, value in _sizes(dataset).items():
             yield {**place, "statistic": statistic, "value": float(value)}
+        for partition, sizes in dataset.groups.items():
+            for side, counts in zip(("train", "test"), sizes, strict=True):
+                for level, count in zip(dataset.levels[partition], counts, strict=True):
+                    own = {"partition": partition, "level": level, "statistic": f"group_{side}_images"}
+                    yield {**place, **own, "value": float(count)}
 
 
 def _sizes(dataset: DatasetSummary) -> dict[str, float]:

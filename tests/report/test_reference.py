@@ -18,6 +18,7 @@ from pipeline.report import reference
 from pipeline.report.artefacts import build, compared
 from pipeline.report.comparison_table import verdicts
 from pipeline.report.dataset_summary import summarize
+from pipeline.report.facts import data_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
 from pipeline.report.sweep import chosen, drawn, summary, undominated
@@ -26,6 +27,7 @@ from pipeline.values import AuditResult
 from pipeline.workflow import reference_store
 from pipeline.workflow.sweep import Figure
 from tests.builders import dataset as made_of
+from tests.builders import image_dataset
 
 NOWHERE: dict[str, Any] = {"study": "s", "runs": []}
 DRAWN = ("table_1", "figure_2", "figure_3", "table_counts")
@@ -286,6 +288,18 @@ def test_moments_are_those_of_the_rows_and_one_group_has_none() -> None:
     assert found.deviations[2] == 0
     alone = replace(data, protected={"g": np.zeros(40, dtype=int)})
     assert summarize(alone).correlations == {}
+
+
+def test_groups_of_images_are_counted_to_train_and_to_test() -> None:
+    """A picture of an unknown group is in none."""
+    kind, hand = np.array([0, 1, 1, 0, 1]), np.array([1, -1, 1, 0, -1])
+    levels = {"kind": ("a", "b"), "hand": ("left", "right", "none")}
+    found = summarize(image_dataset(np.zeros((5, 1, 2, 2)), {"kind": kind, "hand": hand}, levels, 3))
+    assert found.groups["kind"].tolist() == [[1, 2], [1, 1]]
+    assert found.groups["hand"].tolist() == [[0, 2, 0], [1, 0, 0]]
+    rows = pd.DataFrame(data_facts(Inputs("s", "laptop", pd.DataFrame(), {}, datasets={"toy": found})))
+    one = rows[(rows["statistic"] == "group_test_images") & (rows["partition"] == "hand")]
+    assert dict(zip(one["level"], one["value"], strict=True)) == {"left": 1, "right": 0, "none": 0}
 
 
 def test_no_row_of_real_data_is_in_it() -> None:

@@ -15,6 +15,8 @@ from pipeline.report.inputs import Inputs, condition_of
 
 LAW_CLASSIFIER, SSL_REGRESSION = "logistic", "linear_regression"
 AGE = "age at latest arrest"
+EXPORT = "a9922ecb126369cbde404a17dabdffe085855381dd98e1c266270e6adbf77e3d"
+"""sha256 of the city's list as exported to the repository pjsier/strategic-subject-list, from its pointer file."""
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
@@ -38,10 +40,12 @@ def _map_of(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_the_list(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """Yield facts of the Strategic Subject List: correlations with race, and regression weights by split."""
+    """Yield facts of the Strategic Subject List: its file, correlations with race, and regression weights by split."""
     dataset = inputs.datasets.get(w.SSL)
     if dataset is None:
         return
+    place = {"block": DATA, "dataset": w.SSL, "origin": dataset.origin}
+    yield {**place, "statistic": "exported_files", "value": sum(x == EXPORT for x in dataset.checksums.values())}
     (correlations,) = dataset.correlations.values()
     for feature, value in zip(dataset.feature_names, map(float, correlations), strict=True):
         place = {"block": DATA, "dataset": w.SSL, "origin": dataset.origin, "feature": feature}

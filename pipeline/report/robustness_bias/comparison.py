@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 
 from pipeline.report import comparison as rules
 from pipeline.report import labels as w
@@ -12,11 +14,21 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.facts import measurements
+from pipeline.report.selection import parse_setting, select
 from pipeline.report.settings_table import settings_table
 from pipeline.report.table import StampedTable
 
 SIZES = ("dataset.train_points", "dataset.test_points", "dataset.train_fraction")
 """Settings that determine the number of images."""
+
+NOTEBOOKS = "notebooks"
+"""Artefact of the numbers that the notebooks in the authors' repository print."""
+NOTEBOOKS_NOTE = (
+    "Notebooks: sigma by smoothing of the classes of CIFAR-10, among correctly classified points, as the notebooks in "
+    "the authors' repository print it for six networks. Rank and sign: Spearman's correlation, and the share of equal "
+    "signs, of a network with the mean of the authors' other networks. Theirs say how well their own networks agree, "
+    "which is the most to be expected. These share networks, so their spread is rather too small."
+)
 
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
@@ -24,7 +36,30 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     reduced = stamps.reductions(inputs)
     # Reduced sizes also affect the facts about the data set.
     of_data = (replace(r, block=DATA, method=w.NO_METHOD) for r in reduced if r.key in SIZES)
-    return rules.compared(inputs, published, measurements(inputs), (*reduced, *dict.fromkeys(of_data)))
+    measured = beside_notebooks(measurements(inputs), published)
+    return rules.compared(inputs, published, measured, (*reduced, *dict.fromkeys(of_data)))
+
+
+def beside_notebooks(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Add ``rank_with_notebooks`` and ``sign_with_notebooks`` for each of our networks on CIFAR-10.
+
+    They are Spearman's correlation and the share of equal signs, over the classes, of sigma by smoothing with the mean
+    of the authors' networks. A network without sigma for some class is excluded.
+    """
+    own = {"block": study.NETWORKS, "dataset": w.CIFAR10, "statistic": "sigma", "attack": w.SMOOTHING}
+    rows = select(measured, {**own, "denominator": w.CORRECT})
+    printed = published[published["artefact"] == NOTEBOOKS]
+    settings = map(parse_setting, printed["setting"])
+    theirs = {of["level"]: mean for of, mean in zip(settings, printed["value"], strict=True) if "level" in of}
+    found = []
+    for network, part in rows.groupby("method"):
+        ours = part.set_index("level")["value"].reindex(theirs)
+        if len(theirs) and ours.notna().all():
+            means = np.array([*theirs.values()], float)
+            agree = {"rank": spearmanr(ours, means).statistic, "sign": (np.sign(ours) == np.sign(means)).mean()}
+            place = part.iloc[0].drop(["partition", "level"]).to_dict() | {"method": network}
+            found += [{**place, "statistic": f"{name}_with_notebooks", "value": x} for name, x in agree.items()]
+    return pd.concat([measured, pd.DataFrame(found)], ignore_index=True) if found else measured
 
 
 @artefact("Each number that the paper prints beside ours, with a verdict where the settings match.")
@@ -38,6 +73,7 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
             "images that both sides share; the predictive check treats them as independent and knows nothing of how "
             "trainings differ. sigma differences: Welch's test over the groups. Medians of one training have no "
             "spread.",
+            NOTEBOOKS_NOTE,
             *study.not_run(audited),
         ),
     )

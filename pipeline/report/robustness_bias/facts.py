@@ -31,6 +31,8 @@ FEWEST_NETWORKS = 3
 """Smallest number of networks whose sigmas have a ratio."""
 ENDS = 2 * 1.959964
 """Width of a 95 % interval in standard errors."""
+IN_NOTEBOOKS = ("deep_cnn", "pyramidnet", "resnet50", "vgg19", "densenet121", "squeezenet1_0")
+"""Networks on CIFAR-10 whose sigma by class the notebooks in the authors' repository print."""
 Fact = dict[str, Any]
 
 
@@ -368,6 +370,7 @@ def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
                 known = {"error": error} if one.block == LINEAR else {}
                 if math.isfinite(value) and math.isfinite(error):
                     yield {**place, **own, "statistic": "sigma", "value": value, **known}
+    yield from _sigmas_of_notebooks(shown)
     biases: dict[bool, list[float]] = {True: [], False: []}
     for one in faces:
         first = np.abs(one.table(w.SMOOTHING, w.FIRST, w.CORRECT, any_checkpoint=True)["sigma"].to_numpy(float))
@@ -376,6 +379,16 @@ def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
     for number, bias in enumerate(biases[True] if biases[False] else ()):
         place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": w.SMOOTHING, "repetition": number}
         yield {**place, "statistic": "first_bias", "value": bias - float(np.mean(biases[False]))}
+
+
+def _sigmas_of_notebooks(shown: Sequence[Audited]) -> Iterator[Fact]:
+    """Yield ``sigma`` by smoothing of every class of CIFAR-10, under the networks in the authors' notebooks."""
+    here = [one for one in shown if (one.block, one.dataset) == (NETWORKS, w.CIFAR10) and one.network in IN_NOTEBOOKS]
+    for number, one in enumerate(here):
+        place = {**_place([one], NETWORKS, w.CIFAR10), "method": one.network, "repetition": number}
+        place |= {"attack": w.SMOOTHING, "denominator": w.CORRECT, "statistic": "sigma"}
+        for (partition, level), value in one.sigmas(w.SMOOTHING, denominator=w.CORRECT).dropna().items():
+            yield {**place, "partition": partition, "level": level, "value": float(value)}
 
 
 def _penalties(inputs: Inputs) -> Iterator[Fact]:

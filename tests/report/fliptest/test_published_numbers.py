@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pandas as pd
+import pytest
 
 from pipeline.report.artefacts import compared
+from pipeline.report.fliptest import facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.selection import parse_setting
 from tests.report import studies
@@ -22,6 +24,17 @@ def test_nothing_that_rests_on_a_twin_is_compared(inputs: Inputs, published: pd.
     assert rests.loc[~settings & ~counted, "why"].str.contains("made from twin data").any()
     hiring = found[found["row"] == "Hiring"]
     assert "not comparable" not in set(hiring["verdict"])
+
+
+@pytest.mark.parametrize(("sha256", "verdict"), [(facts.EXPORT, "agrees"), ("0" * 64, "differs")])
+def test_the_file_of_the_list_is_held_against_a_public_export(
+    inputs: Inputs, published: pd.DataFrame, sha256: str, verdict: str
+) -> None:
+    ssl = replace(inputs.datasets["ssl"], checksums={"list.csv": sha256}, origin="official")
+    found = compared(replace(inputs, datasets={**inputs.datasets, "ssl": ssl}), published)
+    (line,) = found[found["setting"].fillna("").str.contains("exported_files")].to_dict("records")
+    assert line["verdict"] == verdict
+    assert facts.EXPORT in line["note"]
 
 
 def test_a_shorter_run_compares_what_its_maps_did_not_make(inputs: Inputs, published: pd.DataFrame) -> None:

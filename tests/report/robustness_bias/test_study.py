@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -207,6 +207,29 @@ def test_a_curve_has_the_interval_of_its_share_at_each_budget() -> None:
         assert band.shape == (2, 2)
         assert band[:, 1] == pytest.approx(wilson(Estimate(share, n=n), study.LEVEL))
     assert np.isnan(group.bands(2, np.array([0.5]))[0]).all()
+
+
+def of_notebooks(theirs: Sequence[float], ours: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+    """The rank and the sign agreement of our networks on classes named a, b, ... with the printed means."""
+    settings = [f"block=networks; level={level}; statistic=sigma" for level, _ in zip("abcd", theirs, strict=True)]
+    printed = pd.DataFrame({"artefact": comparison.NOTEBOOKS, "setting": settings, "value": theirs})
+    place = {"block": study.NETWORKS, "dataset": w.CIFAR10, "statistic": "sigma", "attack": w.SMOOTHING}
+    place |= {"denominator": w.CORRECT, "partition": "class", "origin": "official"}
+    rows = [
+        {**place, "method": network, "repetition": k, "level": "abcd"[i], "value": value}
+        for k, (network, values) in enumerate(ours.items())
+        for i, value in enumerate(values)
+    ]
+    found = comparison.beside_notebooks(pd.DataFrame(rows), printed)
+    return found[found["statistic"] != "sigma"].pivot(index="method", columns="statistic", values="value")
+
+
+def test_a_network_is_held_against_the_mean_of_the_authors_networks_by_rank_and_sign() -> None:
+    """The same order has 1 and the opposite order -1; a network without sigma of some class is excluded."""
+    ours = {"alike": (-3.0, -1.0, 0.1, 9.0), "opposed": (4.0, 3.0, 2.0, 1.0), "short": (1.0,)}
+    found = of_notebooks((-0.4, -0.3, 0.0, 0.7), ours)
+    assert found["rank_with_notebooks"].to_dict() == pytest.approx({"alike": 1, "opposed": -1})
+    assert found["sign_with_notebooks"].to_dict() == pytest.approx({"alike": 3 / 4, "opposed": 1 / 4})
 
 
 def test_a_partition_into_two_is_one_comparison(inputs: Inputs) -> None:
