@@ -10,10 +10,14 @@ the variance
 .. math:: \frac{f (1 - f)}{N} \Big(\frac{1}{\lambda \pi_A} + \frac{1}{(1 - \lambda) \pi_B}\Big), \qquad
           \text{after a permutation} \qquad \frac{f (1 - f)}{N} \frac{1}{\bar\pi \lambda (1 - \lambda)},
 
-so the un-studentised test does not have its nominal level (DiCiccio et al. 2020, section 4.2 and Theorem 3).
+so the un-studentised test does not have its nominal level, but that of the limiting law, ``limit_rejection_rate``
+(DiCiccio et al. 2020, section 4.2 and Theorem 3).
 
 ``power``: the true positive rate is f + delta in group A and f in group B; the classifier is right about negatives with
 probability f. :mod:`fairness_audits.audits.permutation.power` predicts the power.
+
+``directions``: as ``power``; how often a test rejects although the observed difference has the wrong sign, so that it
+names the wrong group (a directional error, DiCiccio et al. 2020, section 2.3).
 
 ``auc``: scores are normal with variance 1, those of positives higher by :math:`\sqrt 2\, \Phi^{-1}(\mathrm{AUC})`, so
 both groups have the same AUC. The placements of positives and of negatives then have one variance s^2, and the
@@ -37,16 +41,18 @@ these are from the authors' scripts.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from fairness_audits.audits.permutation.correlation import correlation_p, pooled_shuffle_p
+from fairness_audits.audits.permutation.metrics import RATES
 from fairness_audits.audits.permutation.power import power_of, rate_variance
 from fairness_audits.audits.permutation.samples import TESTS, auc_p, table_p
+from fairness_audits.audits.permutation.statistics import Proportion
 from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Count, Counts, Share, Shares, at_least, not_empty, one_of, some_of
 from fairness_audits.values import Array, Classifier, Dataset
@@ -55,6 +61,7 @@ from pipeline.values import AuditResult
 NUMBERS_AT_ONCE = 2**20
 """Maximum number of sampled values in memory at once."""
 
+UNSTUDENTIZED = "unstudentized"
 Row = dict[str, Any]
 Sizes = tuple[int, int]
 
@@ -63,15 +70,16 @@ Sizes = tuple[int, int]
 class Population:
     """A population and its tests.
 
-    ``place`` are its columns in the rows, ``known`` its statistics without simulation. ``draw(S, rng)`` returns S
-    samples of ``numbers`` numbers each; ``p_values(samples, rng)`` returns their p-values (S,) by test.
+    ``place`` are its columns in the rows, ``known`` its statistics without simulation, by test ("" for none) and name.
+    ``draw(S, rng)`` returns S samples of ``numbers`` numbers each; ``p_values(samples, rng)`` returns their p-values
+    (S,) by test.
     """
 
     place: Mapping[str, float | str]
     draw: Callable[[int, np.random.Generator], Any]
     p_values: Callable[[Any, np.random.Generator], Mapping[str, Array]]
     numbers: int = 1
-    known: Mapping[str, float] = field(default_factory=dict)
+    known: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,11 @@ class _OfRates(Simulation):
     positives_b: Share
 
     def population(
-        self, place: Mapping[str, float], sizes: Sizes, rates: tuple[float, float], **known: float
+        self,
+        place: Mapping[str, float],
+        sizes: Sizes,
+        rates: tuple[float, float],
+        known: Mapping[tuple[str, str], float],
     ) -> Population:
         """Return a population with these true positive rates; the true negative rate equals that of group B."""
         draw = partial(sampled, sizes, (self.positives_a, self.positives_b), rates, rates[1])
@@ -140,7 +152,15 @@ class Rates(_OfRates):
 
     def populations(self) -> Iterator[Population]:
         for n_a, n_b, rate in zip(self.n_a, self.n_b, self.rate, strict=True):
-            yield self.population({"n_a": n_a, "n_b": n_b, "rate": rate}, (n_a, n_b), (rate, rate))
+            known = {(UNSTUDENTIZED, "limit_rejection_rate"): self.limit((n_a, n_b))}
+            place = {"n_a": n_a, "n_b": n_b, "rate": rate}
+            yield self.population(place, (n_a, n_b), (rate, rate), known if UNSTUDENTIZED in self.tests else {})
+
+    def limit(self, sizes: Sizes) -> float:
+        """Return the level of the un-studentised test in large samples of these proportions."""
+        share, positives = np.array(sizes) / sum(sizes), np.array([self.positives_a, self.positives_b])
+        sampling, permuted = (1 / (share * positives)).sum(), 1 / (share @ positives * share.prod())
+        return float(2 * ndtr(ndtri(self.alpha / 2) * np.sqrt(permuted / sampling)))
 
     def rows(self, test: str, p: Array) -> Iterator[Row]:
         yield from super().rows(test, p)
@@ -182,7 +202,32 @@ class Power(_OfRates):
                 variances: Any = rate_variance(np.array(rates), np.array([self.positives_a, self.positives_b]))
                 predicted = float(power_of(difference, variances, sizes, alpha=self.alpha))
                 place = {"n": n, "n_a": sizes[0], "n_b": sizes[1], "difference": difference}
-                yield self.population(place, sizes, rates, predicted_power=predicted)
+                yield self.population(place, sizes, rates, {("", "predicted_power"): predicted})
+
+
+@dataclass(frozen=True)
+class Directions(Power):
+    """As :class:`Power`. ``wrong_direction`` is the share of samples that are rejected with the wrong sign."""
+
+    audit = "rate_directions"
+    statistic = "wrong_direction"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not all(self.differences):
+            raise InvalidInput(f"expected differences other than 0, found {self.differences}", option="differences")
+
+    def populations(self) -> Iterator[Population]:
+        for population in super().populations():
+            # A higher true positive rate is a lower false negative rate.
+            sign = np.sign(population.place["difference"]) * (1 if self.metric == "tpr" else -1)
+            yield replace(population, p_values=partial(self._wrong, float(sign)), known={})
+
+    def _wrong(self, sign: float, tables: Array, rng: np.random.Generator) -> dict[str, Array]:
+        """Return the p-values of the samples whose observed difference has the wrong sign, and 1 for the others."""
+        difference = Proportion(0.0)(np.moveaxis(RATES[self.metric].split(tables), 1, 0)).difference
+        right = np.sign(difference) == sign
+        return {test: np.where(right, 1.0, p) for test, p in self._p_values(tables, rng).items()}
 
 
 @dataclass(frozen=True)
@@ -260,7 +305,7 @@ class Correlations(Simulation):
         return {test: p(test) for test in self.tests}
 
 
-CONFIGS = {"rates": Rates, "power": Power, "auc": Aucs, "correlations": Correlations}
+CONFIGS = {"rates": Rates, "power": Power, "directions": Directions, "auc": Aucs, "correlations": Correlations}
 
 
 def run(
@@ -268,14 +313,15 @@ def run(
 ) -> AuditResult:
     """Return the rows by repetition, population and ``test``; data set and classifier are not used.
 
-    Rows with an empty ``test`` hold statistics that are known without simulation. The samples depend only on the
+    Statistics that are known without simulation have rows of their own. The samples depend only on the
     generators and on the order of the populations.
     """
     rows: list[Row] = []
     for repetition, rng in enumerate(rngs[: classifier.repetitions]):
         for population in config.populations():
             place = {"repetition": repetition, **population.place}
-            rows += [{**place, "test": "", "statistic": name, "value": v} for name, v in population.known.items()]
+            known = population.known.items()
+            rows += [{**place, "test": test, "statistic": name, "value": value} for (test, name), value in known]
             for test, p in _p_values(population, config.simulations, rng).items():
                 rows += [{**place, "test": test, **row} for row in config.rows(test, p)]
     constant = {name: getattr(config, name) for name in config.columns}

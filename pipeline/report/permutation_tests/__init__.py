@@ -1,7 +1,7 @@
 """Tables and figures of DiCiccio, Vasudevan, Basu, Kenthapadi and Agarwal (KDD 2020)."""
 
 ARTEFACTS = (
-    ("simulations", "table_1 table_levels"),
+    ("simulations", "table_1 table_levels table_directions"),
     ("data", "table_auc"),
     ("methods", "table_methods"),
     ("data", "table_sample_size"),

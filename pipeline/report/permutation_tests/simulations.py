@@ -121,6 +121,39 @@ def table_levels(inputs: Inputs) -> StampedTable:
     )
 
 
+@artefact(
+    "The true positive rate is a little higher in group A, and the variances of the groups are unequal. A test that "
+    "rejects names the group with the higher observed rate; here is how often it rejects and names B.",
+)
+def table_directions(inputs: Inputs) -> StampedTable:
+    rows = inputs.select(block="directions", statistic="wrong_direction")
+    tests = w.tests_in(list(rows["test"]))
+    place = rows.iloc[0]
+
+    def cell(part: pd.DataFrame, test: str) -> Estimate:
+        return rate(part[part["test"] == test])
+
+    return tabulated(
+        title="Directional errors: how often each test names the wrong group.",
+        stub=("True difference",),
+        columns=[
+            Column(w.TESTS[test].label, "value and interval", decimals=4, cell=lambda part, test=test: cell(part, test))
+            for test in tests
+        ],
+        rows=[((f"{difference:g}",), part) for difference, part in rows.groupby("difference")],
+        stamp=inputs.stamp("directions"),
+        notes=(
+            f"Share of {count(rows, 'simulations')} simulations with p \u2264 {place['alpha']:g} and an observed "
+            f"difference of the wrong sign, {count(rows, 'draws')} permutations each; in brackets the "
+            f"{CONFIDENCE * 100:.0f} % Wilson interval. {count(rows, 'n_a')} rows of A, {share(rows, 'positives_a')} "
+            f"positive, and {count(rows, 'n_b')} of B, {share(rows, 'positives_b')} positive; true positive rate "
+            f"{place['rate']:g} in B and higher by the difference in A.",
+            f"Section 2.3: by the studentised test at most half the level, {place['alpha'] / 2:g}, in large samples. "
+            f"{SMOOTHING}",
+        ),
+    )
+
+
 def _sizes(setting: pd.DataFrame) -> tuple[str, str, str]:
     """Format the numbers of rows of A and B, and the expected number of positives of B."""
     n_a, n_b, positives = (float(setting[key].iloc[0]) for key in ("n_a", "n_b", "positives_b"))

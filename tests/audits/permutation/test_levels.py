@@ -27,6 +27,7 @@ from pipeline.workflow import plugins
 from tests.audits.permutation.builders import at_most, near, wins
 from tests.builders import number as value
 from tests.builders import shipped
+from tests.errors import invalid
 
 
 def rejected(
@@ -298,6 +299,35 @@ def test_power_is_the_level_without_a_difference_and_the_formulas_with_one() -> 
         assert predicted == pytest.approx(stats.norm.cdf(0.1 / spread - stats.norm.isf(0.025)))
         assert near(value(rows, statistic="power", n=n, difference=0.1, test="studentized_smoothed"), predicted, 500)
     assert value(rows, statistic="power", n=3200, difference=0.1, test="exact") > 0.9
+
+
+@pytest.mark.parametrize(("metric", "difference"), [("tpr", 0.01), ("tpr", -0.01), ("fnr", 0.01)])
+def test_the_wrong_group_is_named_as_often_as_a_normal_law_says(metric: str, difference: float) -> None:
+    """A rejection with the wrong sign: D is normal about the true difference, and the un-studentised test rejects at
+    1.96 deviations of the permuted one."""
+    small: dict[str, Any] = {"metric": metric, "differences": [difference], "draws": 199, "simulations": 3000}
+    rows = audited("rate_directions", "wrong", tests=["unstudentized", "studentized"], **small).rows
+    assert set(rows["statistic"]) == {"wrong_direction", "wrong_direction_std_error", "undefined"}
+    deviation = np.sqrt(0.8 * 0.2 * (1 / 8000 + 1 / 200))
+    share, pooled = 10 / 11, 8200 / 11000
+    permuted = np.sqrt(0.8 * 0.2 / 11000 / (pooled * share * (1 - share)))
+    away, bound = abs(difference), stats.norm.isf(0.025)
+    for test, reach in (("unstudentized", bound * permuted), ("studentized", bound * deviation)):
+        expected = stats.norm.cdf(-(reach + away) / deviation)
+        assert near(value(rows, statistic="wrong_direction", test=test), expected, 3000), test
+
+
+def test_a_direction_needs_a_difference() -> None:
+    with invalid(option="differences"):
+        configured("rate_directions", differences=[0.0, 0.1])
+
+
+def test_the_limiting_level_is_that_of_large_samples(levels: pd.DataFrame) -> None:
+    """Equal groups, 80 and 20 % positive: the ratio of the variances is (1 / .8 + 1 / .2) / 4."""
+    limit = levels[(levels["statistic"] == "limit_rejection_rate") & (levels["n_b"] == 1000)]
+    expected = 2 * stats.norm.cdf(-stats.norm.isf(0.025) / np.sqrt((1 / 0.8 + 1 / 0.2) / 4))
+    assert limit["value"].to_numpy() == pytest.approx(expected)
+    assert set(limit["test"]) == {"unstudentized"}
 
 
 def test_size_power_and_difference_are_inverses_and_four_times_the_rows_see_half_the_difference() -> None:
