@@ -223,23 +223,22 @@ class Workflow:
 
     def has_reference(self, study: str, root: Path = ROOT) -> bool:
         """Return whether a study has a reference for the grid that it declares now."""
-        path = root / REFERENCES / study / "manifest.json"
-        if not path.is_file():
-            return False
-        grid = set(json.loads(path.read_text(encoding="utf-8"))["grid"])
+        grid = _recorded(study, root)
         datasets = {part.split("/")[1] for part in grid}
-        return grid == {point.part for point in self.selection.declared(study, datasets)}
+        return bool(grid) and grid == {point.part for point in self.selection.declared(study, datasets)}
 
     def fill_option(self, study: str) -> str:
         """Return the option that takes the parts that this run leaves out from the reference of the study.
 
-        Raises InvalidInput if the run leaves out parts and there is no reference.
+        The reference may be of an earlier grid that had them. Raises InvalidInput if it does not hold them.
         """
-        if self.points(study) == self.selection.run(study):
+        points, every = self.points(study), self.selection.run(study)
+        if points == every:
             return ""
-        if study not in self.referenced:
+        left_out = {point.part for point in every} - {point.part for point in points}
+        if study not in self.referenced and not left_out <= _recorded(study, ROOT):
             raise InvalidInput(
-                f"FINISHED or DATASETS leave out parts of {study}, which has no reference to supply them",
+                f"FINISHED or DATASETS leave out parts of {study}, which has no reference that supplies them",
                 option="study",
                 remedy="Run the whole study, or choose other studies with STUDY",
             )
@@ -352,3 +351,9 @@ def _sections(resolver: Resolver, points: Iterable[Point]) -> dict[str, Any]:
         }
         for point in points
     }
+
+
+def _recorded(study: str, root: Path) -> set[str]:
+    """Return the parts of the grid that the reference of a study was made from, none without a reference."""
+    path = root / REFERENCES / study / "manifest.json"
+    return set(json.loads(path.read_text(encoding="utf-8"))["grid"]) if path.is_file() else set()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairness_audits.files import save_json
 from pipeline.counterparts import parted
 from pipeline.workflow import config, paths, plugins
 from pipeline.workflow.code_hash import modules_behind
@@ -184,6 +185,24 @@ def test_a_run_of_some_datasets_has_their_points_alone_and_the_reference_has_the
     faces = Workflow(datasets=["utkface"])
     assert faces.studies == ("robustness_bias",)
     assert {place["dataset"] for place in faces.artefacts("robustness_bias")["left_out"]} == {"utkface"}
+
+
+def test_a_reference_of_an_earlier_grid_supplies_the_parts_that_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study gets a new part, which is run alone."""
+    some, study = Workflow(datasets=["none"]), "permutation_tests"
+    monkeypatch.setattr(config, "ROOT", tmp_path)
+    others = sorted({p.part for p in Workflow().points(study)} - {p.part for p in some.points(study)})
+    manifest = tmp_path / "data" / "reference" / study / "manifest.json"
+    for grid, enough in ((["power/none", *others], True), (["power/none", *others[1:]], False)):
+        save_json({"grid": grid}, manifest)
+        assert not some.has_reference(study, tmp_path)
+        if enough:
+            assert some.fill_option(study) == f"--fill-from data/reference/{study}"
+        else:
+            with invalid(option="study"):
+                some.fill_option(study)
 
 
 def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
