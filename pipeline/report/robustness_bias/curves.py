@@ -323,6 +323,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
         notes=(
             "Last epoch; shares of all members of a group. Attacks bound the distance from above, smoothing "
             "bounds that of the smoothed network from below; each panel has its own axis.",
+            *study.incomplete(inputs, found, w.ESTIMATES),
             *study.not_run(found),
         ),
     )

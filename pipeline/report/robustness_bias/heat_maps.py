@@ -159,6 +159,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
             "distance have equally strong colours, and no value lies beyond the scale. Light: fewer than "
             f"{study.TOO_FEW} correctly classified points, too few. Grey: not defined, as nothing outside the group is "
             "safe from any perturbation, or the group is empty. Shares of all members, so accuracy has a part in it.",
+            *study.incomplete(inputs, found, attacks),
             *((EARLY,) if any(UNLEARNED in strip.left_out for strip in made) else ()),
             *study.not_run(found),
         ),

@@ -311,6 +311,40 @@ def at_points(inputs: Inputs, one: Audited) -> Points:
     )
 
 
+def incomplete(inputs: Inputs, found: Iterable[Audited], attacks: Sequence[str]) -> tuple[str, ...]:
+    """Return notes on the correctly classified points, at the last epoch, that an attack failed on and on those whose
+    radius is cut off because it is nearly the largest that can be certified.
+    """
+    failed: list[str] = []
+    shares: list[float] = []
+    for one in run(found):
+        points = at_points(inputs, one)
+        for attack in w.distances_in(set(attacks) & set(points.distance)):
+            asked = points.tried[attack] & points.correct
+            none = int((asked & ~np.isfinite(points.distance[attack])).sum())
+            if none:
+                network, label = w.NETWORKS[one.network], w.DISTANCES[attack].label
+                failed.append(f"{label} under {network}, {none:,} of {int(asked.sum()):,}")
+        if w.SMOOTHING in set(attacks) & set(points.distance) and one.epochs[-1] not in one.blind:
+            asked, radius = points.tried[w.SMOOTHING] & points.correct, points.distance[w.SMOOTHING]
+            largest = radius >= (1 - one.tolerance) * np.nanmax(radius[asked])
+            members = [
+                asked & (part.codes == level) for part in points.partitions.values() for level in range(len(part))
+            ]
+            shares += [float(largest[own].mean()) for own in members if own.sum() >= TOO_FEW]
+    notes = [f"Left out, as no distance was found, which draws sigma towards 0: {'; '.join(failed)} points."] * bool(
+        failed
+    )
+    if shares:
+        least, most = (number(100 * end, 0) for end in (min(shares), max(shares)))
+        notes.append(
+            f"Radii end at the largest that can be certified: from {least} % to {most} % of a group's points are "
+            "nearly there (within the tolerance of early stopping). The distances of robust groups are cut off most, "
+            "which draws sigma towards 0."
+        )
+    return tuple(notes)
+
+
 def least_official(found: Iterable[Audited]) -> str:
     """Return the least official origin of several data sets."""
     origins = {str(one.result.origin) for one in found}

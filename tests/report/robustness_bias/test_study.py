@@ -116,6 +116,23 @@ def test_radii_of_which_nearly_all_are_the_largest_say_nothing(inputs: Inputs) -
     )
 
 
+def test_points_without_a_distance_and_radii_that_are_cut_off_are_counted(inputs: Inputs) -> None:
+    """40 points of digit 0 with every second radius at its end, 40 of digit 1 with none, and 7 failed attacks."""
+    (one,) = study.audited(inputs, study.NETWORKS, w.DIGITS)
+    last, digit = one.epochs[-1:], np.repeat([0, 1], 40)
+    radius = np.where((digit == 0) & (np.arange(80) % 2 == 0), 1.0, 0.5)
+    distance = np.where(np.arange(80) < 7, np.nan, 1.0)
+    arrays = {"correct": np.ones((1, 80), bool), "digit": digit}
+    for name, values in ((w.SMOOTHING, radius), (w.CARLINI_WAGNER, distance)):
+        arrays |= {f"distance_{name}": values[None], f"tried_{name}": np.ones((1, 80), bool)}
+    rows = one.result.rows[one.result.rows["epoch"].isin(last)]
+    made = replace(one, result=replace(one.result, rows=rows, arrays=arrays))
+    failed, cut = study.incomplete(inputs, [made], w.ESTIMATES)
+    assert "Carlini-Wagner under UTK Classifier, 7 of 80" in failed
+    assert "from 0 % to 50 % of a group's points" in cut
+    assert study.incomplete(inputs, [made], [w.DEEPFOOL, w.FMN]) == ()
+
+
 def test_rows_and_arrays_say_the_same(inputs: Inputs) -> None:
     """sigma of the rows is that of the kept distances of the attacked points, to both denominators."""
     (one,) = study.audited(inputs, study.NETWORKS, w.UTKFACE, "utk_classifier")
