@@ -7,6 +7,7 @@ Markdown.
 import csv as comma_separated
 import io
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
@@ -149,11 +150,16 @@ def html_row(columns: Iterable[Column], cells: Iterable[str], say: Callable[[str
     elements = [
         f'<th class="label" scope="row">{say(text)}</th>'
         if column.content == "label"
-        else f'<td class="{column.content}">{say(text)}</td>'
+        else f'<td class="{column.content}">{say(_unbroken(text) if column.content == "number" else text)}</td>'
         for column, text in zip(columns, cells, strict=True)
     ]
     opening = '<tr class="opens">' if opens else "<tr>"
     return f"{opening}{''.join(elements)}</tr>"
+
+
+def _unbroken(text: str) -> str:
+    """Return a number with line breaks allowed only before brackets and after semicolons, for narrow columns."""
+    return re.sub(r"(?<!;) (?![(\[])", "\u00a0", text)
 
 
 def csv(table: Table) -> str:

@@ -4,6 +4,7 @@ The page reads the index of each study, a JSON-ready mapping from :func:`describ
 """
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from textwrap import wrap
@@ -29,6 +30,8 @@ from pipeline.report.table import StampedTable
 ORDER = ("individual_fairness", "permutation_tests", "fliptest", "robustness_bias")
 """Studies of papers in the order of the README. Others follow by name; this project's own study is last."""
 OWN = "This project"
+LONG = 60
+"""Number of rows beyond which a table is folded."""
 FORMATS = {"table": ("csv", "md", "tex"), "figure": ("pdf", "png")}
 
 
@@ -113,16 +116,20 @@ def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, pro
 
 def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
     table = isinstance(made, StampedTable)
+    # The page shows one sentence below a table or figure. The rest unfolds.
+    short, *rest = re.split(r"(?<!al)\. (?=[A-Z])", made.notes[0], maxsplit=1) if made.notes else [""]
     return {
         "name": name,
         "label": label(name, names),
         "kind": "table" if table else "figure",
         "title": made.title,
         "caption": made.caption,
-        "notes": list(made.notes),
+        "note": f"{short}." if rest else short,
+        "notes": [*rest, *made.notes[1:]],
         "stamp": list(made.stamp.lines()),
         "emphatic": made.stamp.emphatic,
-        "html": typeset.html(made.printed()) if isinstance(made, StampedTable) else "",
+        "folded": len(made.rows) if isinstance(made, StampedTable) and len(made.rows) > LONG else 0,
+        "html": "".join(map(typeset.html, made.parts())) if isinstance(made, StampedTable) else "",
         **{key: "" if table else getattr(made, key) for key in ("alternative", "absent")},
     }
 

@@ -21,11 +21,13 @@ IN_BRACKETS = (
 class StampedTable(table.Table):
     """A table with its stamp.
 
-    ``published`` maps a row (its labels, joined by ``: ``) and a column key to the published number and its mark.
+    ``published`` maps a row (its labels, joined by ``: ``) and a column key to the published number and its mark. On
+    the page, a new table with the same labels begins at each group of columns in ``split``.
     """
 
     stamp: Stamp
     published: Mapping[tuple[str, str], tuple[Estimate, str]] = field(default_factory=dict)
+    split: tuple[str, ...] = ()
 
     def printed(self) -> table.Table:
         """Return the table with each published number after ours, and the stamp as the last notes."""
@@ -35,6 +37,30 @@ class StampedTable(table.Table):
         )
         notes = (*([IN_BRACKETS] if self.published else []), *self.notes, *self.stamp.lines())
         return table.Table(self.columns, rows, title=self.title, caption=self.caption, notes=notes)
+
+    def parts(self) -> list[table.Table]:
+        """Return the printed table in parts, each without the rows in which it has no number."""
+        whole = self.printed()
+        kinds = [column.kind for column in whole.columns]
+        stub = [place for place, kind in enumerate(kinds) if kind == "label"]
+        parts: list[list[int]] = [[]]
+        for place, column in enumerate(whole.columns):
+            if column.group in self.split and whole.columns[place - 1].group != column.group:
+                parts.append([])
+            if place not in stub:
+                parts[-1].append(place)
+        return [
+            replace(
+                whole,
+                columns=tuple(whole.columns[place] for place in (*stub, *part)),
+                rows=tuple(
+                    replace(row, cells=tuple(row.cells[place] for place in (*stub, *part)))
+                    for row in whole.rows
+                    if not self.split or any(row.cells[place] not in (None, "") for place in part)
+                ),
+            )
+            for part in parts
+        ]
 
     def recorded(self) -> table.Table:
         """Return the table for the CSV, with separate columns for published numbers, origin and scale."""
@@ -70,9 +96,9 @@ def labels(*names: str) -> tuple[Column, ...]:
 
 def tabulated(
     title: str, stub: Sequence[str], columns: Iterable[Column], rows: Iterable[tuple[Sequence[str], Any]], stamp: Stamp,
-    notes: Iterable[str] = (),
+    notes: Iterable[str] = (), split: tuple[str, ...] = (),
 ) -> StampedTable:  # fmt: skip
     """Make a table from pairs of row labels and an entry. Each column makes its cell from the entry."""
     columns = tuple(columns)
     body = tuple(Row((*names, *(column.cell(about) for column in columns))) for names, about in rows)
-    return StampedTable((*labels(*stub), *columns), body, title=title, notes=tuple(notes), stamp=stamp)
+    return StampedTable((*labels(*stub), *columns), body, title=title, notes=tuple(notes), stamp=stamp, split=split)

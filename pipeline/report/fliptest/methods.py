@@ -152,6 +152,7 @@ def table_methods(inputs: Inputs) -> StampedTable:
         ),
         rows=[(labels(place), place) for listed in panels.values() for place in listed],
         stamp=inputs.stamp(BLOCK),
+        split=("Largest mean shift",),
         notes=(
             f"F+: people decided positive ({positive}) whose counterparts in the other group are not; F\u2212: the "
             "other way round. Exact transport between the test rows.",

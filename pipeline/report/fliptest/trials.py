@@ -157,7 +157,7 @@ class AuditedMap:
         if (flipset, "noise_size") not in self.counts:
             return None
         size, end = (float(self.counts[flipset, name].mean()) for name in ("noise_size", "noise_size_upper"))
-        return Estimate(size, high=end, text=f"{number(size, 0)}, to {number(end, 0)}")
+        return Estimate(size, high=end, text=f"{number(size, 0)} (\u2264 {number(end, 0)})")
 
     def share_positive(self, side: str) -> Estimate:
         """Return the percentage of positive decisions in the ``source`` or ``target`` group."""

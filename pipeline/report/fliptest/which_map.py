@@ -248,6 +248,7 @@ def table_maps(inputs: Inputs) -> StampedTable:
             column("variance at 0", known, "number"),
         ),
         rows=[*of_validation(inputs), *of_draws(inputs)],
+        split=(known,),
         stamp=inputs.stamp(rows.loc[rows["audit"].isin([trials.QUALITY, trials.STABILITY]), "block"].unique()),
         notes=(
             HEALTHY,

@@ -117,6 +117,7 @@ def table_levels(inputs: Inputs) -> StampedTable:
         ],
         rows=rows,
         stamp=inputs.stamp(BLOCKS),
+        split=("Equal AUC",),
         notes=_notes(rates, aucs, rare),
     )
 

@@ -94,6 +94,7 @@ def table_sigma(inputs: Inputs) -> StampedTable:
         columns=(*labels("Data", "Partition", "Group"), *columns),
         rows=tuple(body) or (Row((NOT_RUN, "", "", *[None] * len(columns))),),
         stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        split=(f"Networks, {w.DISTANCES[w.FMN].label}",),
         notes=(
             "sigma at the last epoch, shares of all members: misclassified ones have length 0, so accuracy has a part "
             "in it. Less robust: networks with sigma below 0; a group that is so under all of them, or under none, "

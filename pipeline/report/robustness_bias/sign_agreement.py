@@ -202,16 +202,16 @@ def table_1(inputs: Inputs) -> StampedTable:
         cells: list[Cell] = []
         for attack in ATTACKS:
             sides = [counted(inputs, found, smoothing_against(attack), [dataset], d) for d in w.DENOMINATORS]
-            cells += [100 * sides[0].value, of(sides[0]), 100 * sides[1].value]
+            cells += [sides[0].value, of(sides[0]), sides[1].value]
         body.append(Row((printed, *cells, NOT_RUN if dataset in missing else "")))
     compared = [(smoothing_against(attack), [*TABLE_1]) for attack in ATTACKS]
     columns = [
         column
         for name in ATTACKS.values()
         for column in (
-            Column(name, group=name, decimals=2, name="%"),
+            Column(name, group=name, decimals=4, name="share"),
             Column(f"{name} groups", "text", group=name, name="groups"),
-            Column(f"{name} correct", group=name, decimals=2, name="% (correct)"),
+            Column(f"{name} correct", group=name, decimals=4, name="share (correct)"),
         )
     ]
     return StampedTable(

@@ -124,7 +124,7 @@ def test_sizes_by_chance_stand_beside_those_of_exact_maps(inputs: Inputs) -> Non
     made = build("table_methods", replace(inputs, rows=inputs.rows[~dealt]))
     found = {row.cells[2]: made.cell("positive by chance", *made.labels(row)) for row in made.rows}
     assert (found["Baseline"].value, found["Baseline"].high) == (60.0, 90.0)
-    assert found["Baseline"].text == "60, to 90"
+    assert found["Baseline"].text == "60 (≤ 90)"
     assert found["SenSR"] is None
     assert "250 people on a side" in " ".join(made.notes)
 
