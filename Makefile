@@ -60,6 +60,7 @@ help:
 	@echo 'make lint        ruff: rules and formatting'
 	@echo 'make types       mypy'
 	@echo 'make docs        the documentation, with warnings as errors: docs/_build/html/index.html'
+	@echo 'make rulegraph   draw the rules of the workflow again: docs/images/workflow.svg'
 	@echo 'make clean       remove results of the quick scales (PAPER=1: of all scales, RAW=1: downloaded data too)'
 	@echo 'make lock        resolve requirements.lock and requirements-dev.lock anew from pyproject.toml'
 	@echo 'make dist        build the wheel and the sdist of the library in dist/; the same commit gives the same bytes'
@@ -181,6 +182,13 @@ docs: $(DEVELOPMENT)
 	@rm -rf docs/generated
 	@$(BIN)/python -m sphinx -W --keep-going -q -E -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
+
+# The picture in docs/reproducing.md: the rules, each below those that it waits for. It needs Graphviz.
+.PHONY: rulegraph
+rulegraph: $(READY)
+	@set -e; graph=$$(mktemp); trap 'rm -f "$$graph"' EXIT; \
+	  $(ACTIVE) SCALE=smoke snakemake --quiet --cores 1 --rulegraph > "$$graph"; \
+	  dot -Tsvg -Granksep=0.3 "$$graph" | sed 's/font-family="sans"/font-family="sans-serif"/' > docs/images/workflow.svg
 
 check: test slow lint types docs
 	@$(MAKE) soak KILLS=5 STUDY=individual_fairness

@@ -21,8 +21,8 @@ def read(name: str, study: str) -> list[dict[str, str]]:
 
 
 def plain(text: str) -> str:
-    """Return the text with Markdown's special characters escaped."""
-    return re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", text)
+    """Return the text with Markdown's special characters escaped, and the statistic T_n as a formula."""
+    return re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", text).replace(r"T\_n", "$T_n$")
 
 
 def tally(study: str) -> str:
@@ -41,10 +41,11 @@ def claims(study: str) -> Iterator[str]:
         for row in read("claims.csv", study)
     ]
     yield "| claim | in the paper | outcome |\n|---|---|---|\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    yield "The numbers behind each outcome:"
+    yield "<details>\n<summary>The numbers behind each outcome</summary>"
     for row in read("claims.csv", study):
         parts = "\n".join(f"- {plain(part)}" for part in row["numbers"].split("; "))
         yield f"**{plain(row['claim'])}** *{row['outcome'].capitalize()}.*\n\n{said(row)}\n\n{parts}"
+    yield "</details>"
 
 
 def said(row: dict[str, str]) -> str:

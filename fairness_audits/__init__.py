@@ -120,10 +120,12 @@ def permutation_test(
     --------
     >>> y = [1, 1, 1, 1, 0] * 40
     >>> decision = [1, 1, 1, 0, 0] * 20 + [1, 0, 0, 0, 0] * 20
-    >>> result = permutation_test(y, prediction=decision, group=["m"] * 100 + ["f"] * 100, metric="tpr")
+    >>> group = ["m"] * 100 + ["f"] * 100
+    >>> result = permutation_test(y, prediction=decision, group=group, metric="tpr")
     >>> result
     <Permutation audit of the predictions: rejected>
-    >>> print(result.to_frame()[["name_a", "estimate_a", "name_b", "estimate_b", "higher"]].to_string(index=False))
+    >>> table = result.to_frame()[["name_a", "estimate_a", "name_b", "estimate_b", "higher"]]
+    >>> print(table.to_string(index=False))
     name_a  estimate_a name_b  estimate_b higher
          f        0.25      m        0.75      m
     """
@@ -388,7 +390,8 @@ def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
     >>> y = (X.sum(axis=1) + rng.logistic(size=200) > 0).astype(int)
     >>> weight = torch.ones(2, dtype=torch.float64)
     >>> call = {"model": lambda x: x @ weight, "X": X, "y": y, "directions": [1, 0], "steps": 200}
-    >>> whole, joined = loss_ratio(**call), join(loss_ratio(**call, part=part) for part in ("1/2", "2/2"))
+    >>> whole = loss_ratio(**call)
+    >>> joined = join(loss_ratio(**call, part=part) for part in ("1/2", "2/2"))
     >>> T_n = [result.to_frame()["T_n"][0] for result in (whole, joined)]
     >>> bool(np.isclose(*T_n, rtol=1e-12))
     True
@@ -442,7 +445,8 @@ def fliptest(
     >>> X = pd.DataFrame({"hair": np.tile(np.linspace(0, 1, 40), 2)})
     >>> X.loc[40:, "hair"] += 0.5
     >>> group = ["m"] * 40 + ["f"] * 40
-    >>> result = fliptest(lambda frame: frame["hair"] > 1, X, group, source="m", target="f", map="exact", null_draws=39)
+    >>> model = lambda frame: frame["hair"] > 1
+    >>> result = fliptest(model, X, group, source="m", target="f", map="exact", null_draws=39)
     >>> len(result.to_frame("flipsets"))
     20
     >>> result.outcome
@@ -510,14 +514,16 @@ def robustness_bias(
     >>> dark = np.arange(200) % 2 == 0
     >>> images = 0.5 + np.where(dark, 0.1, 0.4)[:, None, None] * rng.uniform(-1, 1, (200, 3, 3))
     >>> model = lambda x: x.flatten(1).sum(dim=1) - 4.5
-    >>> result = robustness_bias(model, images, groups=pd.DataFrame({"dark": dark}), attack="exact", permutations=999)
+    >>> groups = pd.DataFrame({"dark": dark})
+    >>> result = robustness_bias(model, images, groups=groups, attack="exact", permutations=999)
     >>> result.outcome, result.verdict.facts["closer"]
     ('rejected', [{'partition': 'dark', 'level': 'True'}])
 
     Rows under a linear model, for which distances are exact:
 
-    >>> rows = pd.DataFrame({"a": np.where(dark, 1, 2) * rng.normal(size=200), "b": rng.normal(size=200)})
-    >>> result = robustness_bias(lambda frame: frame["a"] + frame["b"] / 9, rows, groups=pd.DataFrame({"dark": dark}))
+    >>> a, b = np.where(dark, 1, 2) * rng.normal(size=200), rng.normal(size=200)
+    >>> rows = pd.DataFrame({"a": a, "b": b})
+    >>> result = robustness_bias(lambda frame: frame["a"] + frame["b"] / 9, rows, groups=groups)
     >>> result.outcome, result.facts["results"][0]["bound"]
     ('rejected', 'exact')
     """

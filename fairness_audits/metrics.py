@@ -164,7 +164,8 @@ def permutation_gap(
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"merit": rng.normal(size=400), "sex": ["f", "m"] * 200})
     >>> y = (X["merit"] + (X["sex"] == "m") > 0.5).astype(int)
-    >>> blind = make_pipeline(make_column_transformer(("passthrough", ["merit"])), LogisticRegression())
+    >>> merit = make_column_transformer(("passthrough", ["merit"]))
+    >>> blind = make_pipeline(merit, LogisticRegression())
     >>> scoring = {"accuracy": "accuracy", "tpr_gap": permutation_gap("tpr", group="sex")}
     >>> scores = cross_validate(blind, X, y, cv=4, scoring=scoring)
     >>> scores["test_tpr_gap"].round(2)

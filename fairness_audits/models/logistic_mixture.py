@@ -69,8 +69,7 @@ def loss_and_gradient(parameters: Mapping[str, Array], x: Array, y: Array) -> tu
     log_weight = _log_weight(parameters)
     log_against = -np.logaddexp(0, agreement)
     log_terms = log_weight - np.logaddexp(0, -agreement)
-    log_right = np.logaddexp.reduce(log_terms, axis=-1)
-    log_wrong = np.logaddexp.reduce(log_weight + log_against, axis=-1)
+    log_right, log_wrong = map(_log_sum, (log_terms, log_weight + log_against))
     slopes = -sign * np.exp(log_terms - log_right[..., None] + log_against)
     loss = np.where(log_right < log_wrong, -log_right, -np.log1p(-np.exp(np.minimum(log_wrong, log_right))))
     return loss, slopes @ parameters["coef"]
@@ -92,6 +91,11 @@ def score(parameters: Mapping[str, Array], x: Array) -> Array:
 
 def _margins(parameters: Mapping[str, Array], x: Array) -> Array:
     return x @ np.swapaxes(parameters["coef"], -1, -2) + parameters["intercept"][..., None, :]
+
+
+def _log_sum(terms: Array) -> Array:
+    """Compute log sum_k exp(terms_k) over the last axis. One term, as in logistic regression, is its own sum."""
+    return terms[..., 0] if terms.shape[-1] == 1 else np.logaddexp.reduce(terms, axis=-1)
 
 
 def _log_weight(parameters: Mapping[str, Array]) -> Array:

@@ -140,15 +140,15 @@ def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
     lines = [part for line in lines for part in textwrap.wrap(line, round(width * LETTERS_PER_INCH))]
     strip = 0.125 * len(lines) + 0.05
     figure.set_size_inches(width, height + strip)
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        share = strip / (height + strip)
-        engine.set(rect=(0, share, 1, 1 - share))  # type: ignore[call-arg]
     figure.text(
         0.995, 0.03 / (height + strip), "\n".join(map(raised, lines)), ha="right", va="bottom", fontsize=6.2,
         color=WARNING if emphatic else FAINT, linespacing=1.15,
     )  # fmt: skip
-    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        share = strip / (height + strip)
+        engine.set(rect=(0, share, 1, 1 - share))  # type: ignore[call-arg]
+        engine.execute(figure)
     # Remove the layout engine: with a placeholder engine, matplotlib draws the figure again before saving it.
     figure.set_layout_engine(None)
     # Round, because the last digits of the layout solver depend on memory addresses.

@@ -26,13 +26,13 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """Compare the published numbers with ours, with the study's own ``compared`` if it has one."""
     study = _study(inputs)
     if hasattr(study, "compared"):
-        return study.compared(inputs, published)
-    return comparison.compared(inputs, published, study.measurements(inputs))
+        return study.compared(inputs, published, measurements(inputs))
+    return comparison.compared(inputs, published, measurements(inputs))
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """Return the rows of the study's audits and its derived numbers, see :mod:`pipeline.report.facts`."""
-    return _study(inputs).measurements(inputs)
+    return inputs.once("measurements", lambda: _study(inputs).measurements(inputs))
 
 
 def _study(inputs: Inputs) -> Any:

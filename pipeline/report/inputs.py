@@ -92,7 +92,7 @@ class Inputs:
 
     def names(self, column: str, **setting: str | float) -> list[str]:
         """Return the distinct values of a column in the rows with these settings. Methods have a fixed order."""
-        found = list(dict.fromkeys(self.select(**setting)[column].dropna()))
+        found = list(self.select(**setting)[column].dropna().unique())
         return in_order(found) if column == "method" else sorted(found)
 
     def stamp(
@@ -145,14 +145,11 @@ def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def identified(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the column ``given`` (everyone, negatives, positives) to rows of maps.
+    """Make text columns categories, which are faster to compare, and add ``given`` to rows of maps.
 
-    The column is needed because a setting cannot select a missing label. Text columns become categories, which are
-    compared by number and so are faster to select by.
+    The column ``given`` (everyone, negatives, positives) is needed because a setting cannot select a missing label.
     """
-    if "transport" not in rows:
-        return rows
-    if "given" not in rows:
+    if "transport" in rows and "given" not in rows:
         labels = pd.to_numeric(rows["given_label"]) if "given_label" in rows else pd.Series(np.nan, rows.index)
         rows = rows.assign(given=labels.map(condition_name))
     texts = [name for name, kind in rows.dtypes.items() if kind != "category" and not is_numeric_dtype(kind)]

@@ -39,10 +39,10 @@ class Stamp:
         mapped = split["transport"].notna() if "transport" in split else False
         split = split[(split["method"] != w.NO_METHOD) | mapped]
         counted = split.groupby(["block", "dataset", "method"], observed=True)["repetition"].nunique()
-        twins = sorted(set(rows.loc[rows["origin"] == "twin", "dataset"]))
+        twins = sorted(rows.loc[rows["origin"] == "twin", "dataset"].unique())
         return cls(
-            scale=enumerated(sorted(set(rows["scale"]))),
-            origins=tuple(sorted(set(rows["origin"]))),
+            scale=enumerated(sorted(rows["scale"].unique())),
+            origins=tuple(sorted(rows["origin"].unique())),
             twins=tuple(twins),
             repetitions=tuple(sorted(set(counted.astype(int)), reverse=True)),
             reductions=tuple(reductions),

@@ -1,21 +1,22 @@
-"""Configuration files: composed by Hydra, expanded into points, and checked for typos."""
+"""Configuration files: read, expanded into points, and checked for typos."""
 
 import functools
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import RangeSweep
-from hydra.errors import HydraException, MissingConfigException
-from omegaconf import DictConfig, OmegaConf
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys, nearest
@@ -82,14 +83,10 @@ class Point:
 
 
 @functools.cache
-def composed(conf: Path, choices: tuple[str, ...] = ()) -> DictConfig:
-    """Return Hydra's composition of ``conf/config.yaml`` with choices such as ``dataset=adult``. Skip empty choices."""
-    chosen = [choice for choice in choices if not choice.endswith("=")]
+def defaults(conf: Path) -> dict[str, Any]:
+    """Return Hydra's composition of ``conf/config.yaml``."""
     with _apart(), initialize_config_dir(version_base="1.3", config_dir=str(conf)):
-        try:
-            return compose("config", overrides=chosen)
-        except MissingConfigException as error:
-            raise _missing(conf, chosen) from error
+        return OmegaConf.to_container(compose("config"), resolve=True)  # type: ignore[return-value]
 
 
 @contextmanager
@@ -105,22 +102,37 @@ def _apart() -> Iterator[None]:
 
 
 @functools.cache
-def sections(conf: Path) -> DictConfig:
-    """Return every ``conf/<group>/<name>.yaml`` as ``sections[group][name]``.
+def section(conf: Path, group: str, name: str) -> dict[str, Any]:
+    """Return ``conf/<group>/<name>.yaml``. Raises InvalidInput if it does not exist.
 
-    Sections do not refer to each other, so Hydra composes all of them at once. One composition for each combination
-    would take half a minute.
+    The files do not refer to each other, so Hydra need not compose them, which would take a second.
     """
-    names = [(group, path.stem) for group in GROUPS for path in sorted((conf / group).glob("*.yaml"))]
-    return composed(conf, tuple(f"+{group}@sections.{group}.{name}={name}" for group, name in names)).sections
+    path = conf / group / f"{name}.yaml"
+    if not path.is_file():
+        known = declared(conf, group)
+        text = f"There is no conf/{group}/{name}.yaml{nearest(name, known)}. The files are {', '.join(known)}"
+        raise InvalidInput(text, option=group)
+    return read(path)
 
 
-def section(conf: Path, group: str, name: str) -> DictConfig:
-    """Return ``conf/<group>/<name>.yaml``. Raises InvalidInput if it does not exist."""
-    found = sections(conf).get(group) or {}
-    if name not in found:
-        raise _missing(conf, (f"{group}={name}",))
-    return found[name]
+def read(path: Path) -> dict[str, Any]:
+    """Read a configuration file."""
+    return dict(yaml.load(path.read_bytes(), _Loader) or {})
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """PyYAML's loader, which reads ``1e-4`` as a number and refuses a key that is given twice, as Hydra does."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        if len(set(keys)) < len(keys):
+            raise yaml.constructor.ConstructorError(None, None, "A key is given twice", node.start_mark)
+        return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d[\d_]*(\.\d*)?[eE][-+]?\d+"), list("-+0123456789")
+)
 
 
 @functools.cache
@@ -128,7 +140,7 @@ def experiment(conf: Path, study: str) -> dict[str, Any]:
     """Return the declaration of a study or a sweep."""
     folder = folder_of(conf, study)
     source = f"conf/{folder}/{study}.yaml"
-    written = plain(OmegaConf.load(conf / folder / f"{study}.yaml"))
+    written = read(conf / folder / f"{study}.yaml")
     check_keys(written, KEYS[folder], source)
     grid = written.get("grid")
     if not grid:
@@ -173,7 +185,7 @@ def place_of(conf: Path, study: str, block: str) -> str:
 
 
 def declared(conf: Path, folder: str) -> tuple[str, ...]:
-    """Return the names of the studies (``experiment``) or sweeps (``sweep``)."""
+    """Return the names of the files of a folder: studies (``experiment``), sweeps (``sweep``), data sets, ..."""
     return tuple(sorted(path.stem for path in (conf / folder).glob("*.yaml")))
 
 
@@ -258,13 +270,6 @@ def update(config: dict[str, Any], key: str, value: Any, where: str) -> None:
     section[last] = list(value) if isinstance(value, tuple) else value
 
 
-def plain(config: Any) -> dict[str, Any]:
-    """Convert a configuration node to plain dictionaries and lists."""
-    container = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(container, dict)
-    return {str(key): value for key, value in container.items()}
-
-
 def listed(value: Any) -> list[Any]:
     """Return a list or tuple as a list, and any other value as a list of one element."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
@@ -273,16 +278,6 @@ def listed(value: Any) -> list[Any]:
 def encoded(section: Any) -> str:
     """Encode a section as one line of JSON, as the stages read it."""
     return json.dumps(section, sort_keys=True)
-
-
-def _missing(conf: Path, choices: Iterable[str]) -> InvalidInput:
-    for choice in choices:
-        group, name = choice.split("=", 1)
-        known = sorted(path.stem for path in (conf / group).glob("*.yaml"))
-        if name not in known:
-            text = f"There is no conf/{group}/{name}.yaml{nearest(name, known)}. The files are {', '.join(known)}"
-            return InvalidInput(text, option=group)
-    return InvalidInput(f"Cannot compose {list(choices)}")
 
 
 def _keys(config: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

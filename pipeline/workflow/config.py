@@ -20,7 +20,7 @@ from fairness_audits.errors import InvalidInput
 from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures, invocation, paths, warm
 from pipeline.workflow.code_hash import code_hash, digest
-from pipeline.workflow.composition import Point, composed, encoded, plain
+from pipeline.workflow.composition import Point, encoded
 from pipeline.workflow.invocation import ABSENT
 from pipeline.workflow.paths import STAGES
 from pipeline.workflow.plan import Job, Plan
@@ -69,7 +69,7 @@ class Workflow:
         self.resources = Resources.read(self.conf, scale)
         self.overrides = tuple(map(user_setting, overrides))
         self._resolver = Resolver(self.conf, scale, self.overrides)
-        self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
+        self.tracker = composition.section(self.conf, "tracker", tracker)
         self.selection = Selection.of(self.conf, scale, ROOT, studies, frozenset(datasets), finished)
         self.studies, self.sweeps = self.selection.studies, self.selection.sweeps
         self.finished, self.points = finished, self.selection.points
@@ -81,9 +81,9 @@ class Workflow:
 
         :data:`pipeline.workflow.invocation.INVOCATION` lists the keys and variables. Raises InvalidInput for others.
         """
-        defaults = {"scale": "laptop", "source": composed(CONF).data.source, "tracker": ""}
+        defaults = {"scale": "laptop", "source": composition.defaults(CONF)["data"]["source"], "tracker": ""}
         given = invocation.arguments(config, environment, defaults)
-        of_scale = composed(CONF, (f"scale={given['scale']}",)).scale.get("tracker", "offline")
+        of_scale = composition.section(CONF, "scale", given["scale"]).get("tracker", "offline")
         return cls(**{**given, "tracker": given["tracker"] or of_scale})
 
     def _plan(self, absent: frozenset[str]) -> Plan:
@@ -131,7 +131,7 @@ class Workflow:
         settings. The stamps of the artefacts state the difference. ``left_out`` lists the points of the grid that this
         run omits, if any. ``names`` maps files to the names in the report.
         """
-        scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
+        scale = composition.section(self.conf, "scale", self.scale)
         points = self.points(study)
         omitted = [p for p in self.selection.declared(study, self.selection.datasets) if p not in set(points)]
         names = ("part", "block", "dataset", "method")

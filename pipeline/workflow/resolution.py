@@ -25,10 +25,9 @@ from pipeline.workflow.composition import (
     GROUPS,
     REPETITIONS,
     Point,
-    composed,
     declared,
+    defaults,
     place_of,
-    plain,
     section,
     update,
 )
@@ -64,7 +63,7 @@ class Resolver:
     def _file(self, group: str, name: str) -> tuple[dict[str, Any], list[Setting]]:
         """Return the values of ``conf/<group>/<name>.yaml`` and its settings for some points."""
         if (group, name) not in self._files:
-            values = plain(section(self.conf, group, name))
+            values = dict(section(self.conf, group, name))
             written = [
                 {"where": {"dataset": dataset}, "set": {f"{group}.{key}": value for key, value in special.items()}}
                 for dataset, special in (values.pop("per_dataset", None) or {}).items()
@@ -77,7 +76,7 @@ class Resolver:
         named = {group: getattr(point, group) for group in GROUPS if getattr(point, group)}
         files = {group: self._file(group, name) for group, name in named.items()}
         of_files = {group: values for group, (values, _) in files.items()}
-        config = deepcopy({REPETITIONS: composed(self.conf).repetitions, **of_files})
+        config = deepcopy({REPETITIONS: defaults(self.conf)[REPETITIONS], **of_files})
         # Conditions can name the parts of the point and the values in their files or in the grid.
         parts = {
             **{f"{group}.{key}": value for group, values in of_files.items() for key, value in values.items()},
@@ -113,7 +112,7 @@ def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:
 
 def _written(conf: Path, scale: str, key: str) -> list[Any]:
     """Return the entries of a scale, after those of the scale that it ``extends``."""
-    written = plain(composed(conf, (f"scale={scale}",)).scale)
+    written = section(conf, "scale", scale)
     base = _written(conf, written["extends"], key) if "extends" in written else []
     return [*base, *(written.get(key) or [])]
 

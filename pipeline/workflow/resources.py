@@ -6,17 +6,17 @@ attempt at a job requests n times the memory and n times the time. The requests 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import enumerated
 from fairness_audits.validation import Checked, Size, made
-from pipeline.workflow.composition import declared, plain
+from pipeline.workflow import composition
+from pipeline.workflow.composition import declared
 from pipeline.workflow.settings import Setting, merged, read
 
 RULES = ("prepare", "train", "transport", "audit", "collect", "draw", "sweep", "report")
@@ -55,7 +55,7 @@ class Resources:
         if not path.is_file():
             return cls(scale, ())
         source, of_jobs = "conf/resources.yaml", {"rule": RULES, "scale": declared(conf, "scale")}
-        settings = read(conf, plain(OmegaConf.load(path))["settings"], source, of_jobs)
+        settings = read(conf, composition.read(path)["settings"], source, of_jobs)
         for setting in settings:
             made(Request, setting.values, source)
         everywhere = merged(settings, {})
@@ -66,7 +66,9 @@ class Resources:
                 option=missing[0],
                 remedy="Add a setting with where: {}",
             )
-        return cls(scale, settings)
+        scales = ({"scale": one.where["scale"]} if "scale" in one.where else {} for one in settings)
+        here = [Setting(where, {}).applies({"scale": scale}) for where in scales]
+        return cls(scale, list(itertools.compress(settings, here)))
 
     def of(self, rule: str, wildcards: Mapping[str, str] | None = None, attempt: int = 1) -> dict[str, Any]:
         """Return the resources that a job requests at an attempt (from 1), by the names of :class:`Request`.
@@ -83,11 +85,14 @@ class Resources:
         """Return the ``resources:`` of a rule as functions of wildcards and attempt. None requests nothing."""
         return self.functions(lambda wildcards, attempt: self.of(rule, {**dict(wildcards.items()), **names}, attempt))
 
-    @staticmethod
-    def functions(of: Callable[[Any, int], Mapping[str, Any]]) -> dict[str, Callable[[Any, int], Any]]:
-        """Split a function for all resources into one function for each, as Snakemake requires."""
+    def functions(self, of: Callable[[Any, int], Mapping[str, Any]]) -> dict[str, Callable[[Any, int], Any]]:
+        """Split a function for all resources into one function for each, as Snakemake requires.
+
+        Snakemake calls each function for each job, so resources that no setting names have none.
+        """
+        named = {key for setting in self.settings for key in setting.values}
 
         def function(key: str) -> Callable[[Any, int], Any]:
             return lambda wildcards, attempt: of(wildcards, attempt).get(key)
 
-        return {key: function(key) for key in REQUESTED}
+        return {key: function(key) for key in REQUESTED if key in named}

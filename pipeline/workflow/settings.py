@@ -18,7 +18,7 @@ from hydra.errors import HydraException
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys, nearest
-from pipeline.workflow.composition import GROUPS, REPETITIONS, declared, experiment, listed, sections
+from pipeline.workflow.composition import GROUPS, REPETITIONS, declared, experiment, listed, section
 
 CONDITIONS = ("study", "block", *GROUPS)
 
@@ -78,9 +78,10 @@ def known_names(conf: Path, condition: str) -> Sequence[str]:
         return sorted({block for grid in grids for block in grid})
     group, _, key = condition.partition(".")
     if not key:
-        return sorted(sections(conf).get(group, {})) if group in GROUPS else []
+        return declared(conf, group) if group in GROUPS else []
     values = [value for grid in grids for block in grid.values() for value in listed(block.get(condition, []))]
-    values += [file[key] for file in sections(conf).get(group, {}).values() if key in file]
+    files = (section(conf, group, name) for name in declared(conf, group))
+    values += [file[key] for file in files if key in file]
     return sorted({str(value) for value in values})
 
 

@@ -432,7 +432,9 @@ def test_other_settings_and_other_data_are_not_expected_to_be_equal(inputs: Inpu
     assert (other["numbers"] == 0).all()
     assert (other["differ"] == 0).all()
     assert summary(lines)[1].startswith("Other settings, so that a difference is to be expected")
-    rows = inputs.rows.assign(origin=inputs.rows["origin"].mask(inputs.rows["dataset"] == "compas", "twin"))
+    rows = inputs.rows.assign(
+        origin=inputs.rows["origin"].astype(object).mask(inputs.rows["dataset"] == "compas", "twin")
+    )
     lines = regression_check(replace(inputs, rows=rows), inputs)
     assert set(lines.loc[lines["dataset"] == "compas", "settings"]) == {OTHER}
     assert set(lines.loc[lines["dataset"] != "compas", "settings"]) == {SAME}

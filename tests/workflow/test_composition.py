@@ -10,7 +10,7 @@ from fairness_audits.files import save_json
 from pipeline.counterparts import parted
 from pipeline.workflow import config, paths, plugins
 from pipeline.workflow.code_hash import modules_behind
-from pipeline.workflow.composition import Point, composed, points, several
+from pipeline.workflow.composition import Point, points, section, several
 from pipeline.workflow.config import CONF, ROOT, Workflow
 from pipeline.workflow.invocation import sweeps_among
 from pipeline.workflow.resolution import of_scale
@@ -440,7 +440,7 @@ def sweep_called(sweep: Path, name: str) -> object:
     ("ask", "fields"),
     [
         (lambda c: points(CONF, "individual_fairnes"), {"option": "study"}),
-        (lambda c: composed(c, ("method=othr",)), {"option": "method"}),
+        (lambda c: section(c, "method", "othr"), {"option": "method"}),
         (lambda c: study_of(c, "title: nothing\n"), {"source": "wrong.yaml", "option": "grid"}),
         (lambda c: sweep_of(c, "figure:", "figrue:"), {"source": "w.yaml", "option": "figrue"}),
         *(

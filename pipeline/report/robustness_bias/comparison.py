@@ -13,7 +13,7 @@ from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
-from pipeline.report.robustness_bias.facts import measurements
+from pipeline.report.robustness_bias.facts import measurements as measurements
 from pipeline.report.selection import parse_setting, select
 from pipeline.report.settings_table import settings_table
 from pipeline.report.table import StampedTable
@@ -31,12 +31,12 @@ NOTEBOOKS_NOTE = (
 )
 
 
-def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
+def compared(inputs: Inputs, published: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """Compare the published numbers with ours, see :mod:`pipeline.report.comparison`."""
     reduced = stamps.reductions(inputs)
     # Reduced sizes also affect the facts about the data set.
     of_data = (replace(r, block=DATA, method=w.NO_METHOD) for r in reduced if r.key in SIZES)
-    measured = beside_notebooks(measurements(inputs), published)
+    measured = beside_notebooks(measured, published)
     return rules.compared(inputs, published, measured, (*reduced, *dict.fromkeys(of_data)))
 
 

@@ -26,7 +26,7 @@ def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] =
         return Stamp(inputs.scale, ())
     if present.empty:
         return replace(Stamp.of(rows), repetitions=())
-    here = set(present["dataset"])
+    here = set(present["dataset"].unique())
     reduced = [one for one in reductions(inputs) if one.block in wanted and one.dataset in here]
     return Stamp.of(present, reduced)
 
