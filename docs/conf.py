@@ -44,7 +44,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_end": [],
 }
-html_sidebars: dict[str, list[str]] = {page: [] for page in ("getting_started", "tutorial")}
+html_sidebars: dict[str, list[str]] = {page: [] for page in ("getting_started", "installation", "tutorial")}
 html_show_sourcelink = False
 html_math_renderer = "mathml"
 

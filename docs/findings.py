@@ -57,14 +57,16 @@ def said(row: dict[str, str]) -> str:
 def counts(study: str) -> Iterator[str]:
     """Yield a table that counts the published numbers of each table and figure by verdict."""
     rows = read("verdicts.csv", study)
-    verdicts = sorted({row["verdict"] for row in rows})
-    artefacts = sorted({row["artefact"] for row in rows}, key=natural)
-    found = Counter((row["artefact"], row["verdict"]) for row in rows)
+    found: dict[str, Counter[str]] = {}
+    for row in sorted(rows, key=lambda row: natural(row["artefact"])):
+        found.setdefault(row["artefact"], Counter())[row["verdict"]] += 1
     lines = [
-        f"| {named(artefact)} | " + " | ".join(str(found[artefact, verdict] or "") for verdict in verdicts) + " |"
-        for artefact in artefacts
+        f"| {named(artefact)} | "
+        + ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+        + " |"
+        for artefact, verdicts in found.items()
     ]
-    yield f"| | {' | '.join(verdicts)} |\n|---|{'--:|' * len(verdicts)}\n" + "\n".join(lines)
+    yield "| where | numbers by verdict |\n|---|---|\n" + "\n".join(lines)
 
 
 def numbers(study: str) -> Iterator[str]:
@@ -74,8 +76,7 @@ def numbers(study: str) -> Iterator[str]:
         " | ".join(
             (
                 f"| {named(row['artefact'])}",
-                f"{plain(row['row'])}, {plain(row['column'])}",
-                row["reading"],
+                f"{plain(row['row'])}, {plain(row['column'])}{read_as(row)}",
                 spread(row["published"], row["published_std"]),
                 spread(row["ours"], row["our_std"]),
                 f"{row['verdict']} |",
@@ -83,7 +84,12 @@ def numbers(study: str) -> Iterator[str]:
         )
         for row in rows
     ]
-    yield "| where | number | setting | published | ours | verdict |\n|---|---|---|--:|--:|---|\n" + "\n".join(lines)
+    yield "| where | number | published | ours | verdict |\n|---|---|--:|--:|---|\n" + "\n".join(lines)
+
+
+def read_as(row: dict[str, str]) -> str:
+    """Return how a number's setting was read, if not as the paper states it: " *(as assumed)*"."""
+    return "" if row["reading"] == "as stated" else f" *({row['reading']})*"
 
 
 def named(artefact: str) -> str:

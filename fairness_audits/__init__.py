@@ -83,10 +83,10 @@ def permutation_test(
 ) -> Result:
     r"""Is a metric f the same in all groups, or is the difference more than chance?
 
-    .. math:: H_0 : f_A = f_B, \qquad T = (f_A - f_B) / \sqrt{v_A + v_B},
+    .. math:: H_0 : f_A = f_B, \qquad T = (f_A - f_B) / \sqrt{v_A + v_B}.
 
-    whatever else differs between the groups: rates exactly, the AUC, means and metrics of your own by permutations of
-    the studentised T.
+    The groups may differ in everything else. Rates are tested exactly. The AUC, means and your own metrics are tested
+    by permutations of the studentised difference T.
 
     Source: DiCiccio et al., "Evaluating fairness using permutation tests", KDD 2020.
 
@@ -97,17 +97,17 @@ def permutation_test(
     score : array-like (n,), optional
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional
-        Decisions, 0 and 1 or the two values of ``y``; or give ``threshold`` to make them of the scores.
+        Decisions, 0 and 1 or the two values of ``y``. Alternatively, ``threshold`` derives them from the scores.
     group : array-like (n,) or data frame (n, k)
-        Whose metric is compared: each column's groups.
+        Groups to compare, in one or more columns.
     attribute : array-like (n,) or data frame (n, k), optional
         Numbers that scores or errors are correlated with.
     cluster : array-like (n,), optional
-        Persons whose rows belong together.
+        The person to whom each row belongs.
     weight : array-like (n,), optional
-        What each row stands for, such as a survey weight, at least 0.
+        Weights of the rows, such as survey weights; at least 0.
     cross : bool, default False
-        Compare the crosses of the columns of ``group``, such as "female & black".
+        Compare the intersections of the columns of ``group``, such as "female & black".
     %(settings)s
 
     Returns
@@ -145,12 +145,14 @@ def compare(
     cross: bool = False,
     **settings: Any,
 ) -> Result:
-    r"""How much do a metric of each group and its gap change from one version of a model to another, on the same rows?
+    r"""How does a metric change between two versions of a model, in each group and in the gap between groups?
 
-    .. math:: \Delta_g = f_g^{(2)} - f_g^{(1)}, \qquad \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}
+    .. math:: \Delta_g = f_g^{(2)} - f_g^{(1)},
 
-    Rates are tested by McNemar's exact test, the AUC by DeLong's test, other means by random signs of the rows'
-    changes, and gaps by permutations of these changes between groups.
+    .. math:: \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}.
+
+    Both versions predict the same rows. Changes of rates are tested by McNemar's exact test, of the AUC by DeLong's
+    test, of other means by random signs, and of gaps by permutations of the rows' changes between groups.
 
     Parameters
     ----------
@@ -159,9 +161,9 @@ def compare(
     y : array-like (n,), optional
         True classes: 0 and 1, or two values of which ``positive`` names one.
     group : array-like (n,) or data frame (n, k)
-        Whose metric is compared: each column's groups.
+        Groups to compare, in one or more columns.
     cross : bool, default False
-        Compare the crosses of the columns of ``group``.
+        Compare the intersections of the columns of ``group``.
     %(settings)s
 
     Returns
@@ -205,23 +207,23 @@ def worst_subgroups(
 ) -> Result:
     r"""Is a rate different in any intersection of columns?
 
-    Each subgroup S is compared with all other rows by the standardised number of its events, and the largest of all
-    subgroups by joint permutations,
+    Each subgroup S is compared with all other rows by T, its standardised number of events. Joint permutations compare
+    T with the largest of all subgroups, in the step-down form:
 
-    .. math:: p_S = \frac{1 + \#\{b : \max_{S'} |T^*_{S'}| \ge |T_S|\}}{B + 1},
+    .. math:: p_S = \frac{1 + \#\{b : \max_{S'} |T^*_{S'}| \ge |T_S|\}}{B + 1}.
 
-    in the step-down form, so the chance of any false rejection is at most alpha if the rate is the same everywhere.
+    If the rate is the same everywhere, the probability of any false rejection is at most alpha.
 
     Source: Westfall and Young, "Resampling-based multiple testing", 1993, algorithm 4.1.
 
     Parameters
     ----------
     columns : array-like (n,) or data frame (n, k)
-        Columns whose levels are crossed; numbers with many values are cut.
+        Columns whose levels are crossed. Numbers with many values are cut into bins.
     y : array-like (n,), optional
         True classes: 0 and 1, or two values of which ``positive`` names one.
     score : array-like (n,), optional
-        Scores of class 1, which ``threshold`` cuts.
+        Scores of class 1; give ``threshold`` to derive decisions from them.
     prediction : array-like (n,), optional
         Decisions, 0 and 1 or the two values of ``y``.
     %(settings)s
@@ -257,12 +259,12 @@ def worst_subgroups(
 def plan(**settings: Any) -> Result:
     r"""How many rows does a comparison of two groups need, and what does it detect?
 
-    Give two of the gap, the rows and the power, and get the third. Rates are exact where outcomes are few, by the test
-    that :func:`permutation_test` makes,
+    Give two of the gap, the rows and the power, and get the third. For rates in groups that are not too large, the
+    power of the test of :func:`permutation_test` is computed exactly,
 
-    .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}],
+    .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}].
 
-    the AUC and means take the normal law.
+    Large groups, the AUC and means use the normal approximation.
 
     Parameters
     ----------
@@ -298,9 +300,10 @@ def loss_ratio(
 
     .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
 
-    where \Phi(x) is a comparable individual that the model treats worse. For a smooth model it is the end of a gradient
-    flow of the loss that is penalised for every difference but the sensitive ones. For a model whose outputs jump, such
-    as trees, it is the worst among whole people who differ in columns that the fair metric permits.
+    where \Phi(x) is a comparable individual whom the model treats worse. For a smooth model, it is the end point of a
+    gradient flow of the loss, with a penalty on all differences except the sensitive ones. For a model whose outputs
+    jump, such as trees, it is the person with the highest loss among people who differ only in columns that the
+    fair metric permits.
 
     Source: Maity et al., "Statistical inference for individual fairness", ICLR 2021.
 
@@ -309,17 +312,17 @@ def loss_ratio(
     model : torch.nn.Module, fitted scikit-learn model, or function of a tensor, data frame or array (n, d)
         Scores (n, K) of the classes, or (n,) or (n, 1) of class 1.
     X : array-like or data frame (n, d)
-        The model's inputs, which had no part in making it. Text columns are categories.
+        The model's inputs, from rows that were not used for training. Text columns are categories.
     y : array-like (n,)
-        True classes: 0 and 1, two values of which ``positive`` names the model's class 1, or ``classes`` of them.
+        True classes: 0 and 1, two values of which ``positive`` names the model's class 1, or names in ``classes``.
     sensitive : array-like (n,) or data frame (n, k)
         Attributes of two levels that should make no difference; the fair metric is learned from them.
     directions : array-like (m, d), optional
-        In place of ``sensitive``: displacements of X that should make no difference. A frame is read by the names of
-        its columns, an array in the order of the columns of X.
+        In place of ``sensitive``: displacements of X that should make no difference. The columns of a data frame are
+        matched by name, those of an array by position.
     reference : data frame, optional
         Rows that are not audited, with the columns of X and of ``sensitive``. The metric is learned from them, and
-        whole people take their values.
+        the search among whole people takes its values from them.
     %(settings)s
 
     Returns
@@ -363,19 +366,21 @@ def loss_ratio(
 
 @keyworded(JoinSettings)
 def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
-    r"""The loss-ratio audit of all rows, from those of their parts.
+    r"""Join the loss-ratio audits of parts of the rows into one audit of all rows.
 
-    .. math:: n = \sum n_p, \qquad n S = \sum n_p S_p, \qquad (n - 1) V^2 = \sum (n_p - 1) V_p^2 + \sum n_p (S_p - S)^2,
+    .. math:: n = \sum n_p, \qquad n S = \sum n_p S_p,
 
-    and counts of errors add up, so nothing but rounding tells the joined tests from those of one audit.
+    .. math:: (n - 1) V^2 = \sum (n_p - 1) V_p^2 + \sum n_p (S_p - S)^2.
+
+    Counts of errors add up. The joined tests equal those of one audit of all rows except for rounding.
 
     Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
 
     Parameters
     ----------
     results : list of Result, dict, or path
-        Of :func:`loss_ratio` with every ``part`` of the same rows: results, their ``to_dict()``, JSON files, or folders
-        that were saved.
+        Audits by :func:`loss_ratio` of every ``part`` of the same rows: results, their ``to_dict()``, JSON files, or
+        saved folders.
 
     Returns
     -------
@@ -411,9 +416,11 @@ def fliptest(
     ids: ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Who is decided otherwise than their statistical counterpart in the other group?
+    r"""Whose decision differs from that of their statistical counterpart in the other group?
 
-    .. math:: F^+ = \{x : h(x) = 1, h(G(x)) = 0\}, \qquad F^- = \{x : h(x) = 0, h(G(x)) = 1\},
+    .. math:: F^+ = \{x : h(x) = 1, h(G(x)) = 0\},
+
+    .. math:: F^- = \{x : h(x) = 0, h(G(x)) = 1\},
 
     where G, an optimal transport map, moves the people of the ``source`` group onto the ``target`` group.
 
@@ -424,20 +431,21 @@ def fliptest(
     model : fitted scikit-learn model, torch.nn.Module, or function of a data frame
         A decision, a probability or a score for each row, or scores (n, K) of the classes.
     X : array-like or data frame (n, d)
-        The model's inputs; text columns are categories. A model of a frame gets one of pandas, with the names of X,
-        whatever the make of X.
+        The model's inputs; text columns are categories. A model of data frames gets a pandas data frame with
+        the column names of X.
     group : array-like (n,), or the name of a column of X
         The protected attribute.
     y : array-like (n,), optional
         True classes, for ``given_label`` and the accuracy.
     ids : array-like (n,), optional
-        What the rows are called in results.
+        Names of the rows in results.
     %(settings)s
 
     Returns
     -------
     Result
-        ``to_frame("flipsets")`` has everybody who flips, ``to_frame("transparency")`` in what they differ.
+        ``to_frame("flipsets")`` has everybody who flips, ``to_frame("transparency")`` the features in which they
+        differ.
 
     Examples
     --------
@@ -478,10 +486,12 @@ def robustness_bias(
 ) -> Result:
     r"""Are the images or rows of one group closer to a classifier's decision boundary than the others?
 
-    .. math:: \sigma(P) = (A_P - A_{\bar P}) / A_{\bar P}, \qquad A_P = \mathrm{mean}_{x \in P} \min(d(x), T),
+    .. math:: \sigma(P) = (A_P - A_{\bar P}) / A_{\bar P},
 
-    where d(x) is the length of the smallest change that makes the classifier err: of an image L2 in pixels in [0, 1],
-    of a row in standard deviations, L2 or in the fair metric.
+    .. math:: A_P = \mathrm{mean}_{x \in P} \min(d(x), T),
+
+    where d(x) is the length of the smallest change that changes the class. Changes of images have the L2 norm of pixels
+    in [0, 1]. Changes of rows have the L2 norm in standard deviations, or in the fair metric.
 
     Source: Nanda et al., "Fairness through robustness", FAccT 2021.
 
@@ -493,7 +503,7 @@ def robustness_bias(
         Images: uint8, or floating in [0, 1]; ``mean`` and ``std`` say how the model's input is normalised. Or rows,
         the model's inputs; text columns are categories.
     y : array-like (n,), optional
-        True classes 0, 1, 2, ..., or names among ``classes``; without them the model's predictions take their place.
+        True classes 0, 1, 2, ..., or names in ``classes``. Without ``y`` the model's predictions count as true.
     groups : array-like (n,) or data frame (n, k)
         The attributes whose levels are compared.
     sensitive : array-like (n,) or data frame (n, k), optional
