@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ class Job:
     code: str
     threads: int
     resources: Resources
-    later: int = 0
+    later: int = field(default=0, compare=False)
 
     def requests(self, attempt: int = 1) -> dict[str, Any]:
         """Return the resources that the job requests at an attempt."""
