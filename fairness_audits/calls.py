@@ -37,19 +37,19 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
         names = {*taken, *options}
 
         @functools.wraps(function)
-        def audit(*positional: Any, **given: Any) -> Result:
+        def audit(*positional: Any, **named: Any) -> Result:
             from fairness_audits.inputs.state import unchanged_program
 
-            for name in given:
+            for name in named:
                 if name not in names:
                     raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest(name, names)}")
-            needed = [name for name, one in options.items() if one.default is one.empty and name not in given]
+            needed = [name for name, one in options.items() if one.default is one.empty and name not in named]
             if needed:
                 raise TypeError(f"{function.__name__}() needs {listed(needed)}")
-            given |= {name: settled(given[name], hint) for name, hint in checks.items() if name in given}
+            named |= {name: settled(named[name], hint) for name, hint in checks.items() if name in named}
             try:
                 with unchanged_program():
-                    return result_in_python(function(*positional, **given), kind)
+                    return result_in_python(function(*positional, **named), kind)
             except ValueError as error:
                 if type(error) in (ValueError, InvalidInput):
                     error.args = (in_python(str(error), kind),)

@@ -23,11 +23,11 @@ def njit(**options: Any) -> Callable[[Any], Any]:
     def compiled(function: Any) -> Any:
         with suppress(RuntimeError):  # Numba's of a function that it has no place for.
             return numba.njit(**options)(function)
-        given, CONFIG.CACHE_DIR = CONFIG.CACHE_DIR, _own_folder()
+        before, CONFIG.CACHE_DIR = CONFIG.CACHE_DIR, _own_folder()
         try:
             return numba.njit(**options | {"cache": bool(CONFIG.CACHE_DIR)})(function)
         finally:
-            CONFIG.CACHE_DIR = given
+            CONFIG.CACHE_DIR = before
 
     return compiled
 

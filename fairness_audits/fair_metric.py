@@ -81,15 +81,15 @@ def from_directions(directions: Array) -> FairMetric:
     directions that repeat or combine others do not add a dimension. No rows (0, d) give the Euclidean metric. Raises
     InvalidInput for a wrong shape, a non-finite entry, or a direction of length 0.
     """
-    given = np.asarray(directions, dtype=float)
-    if given.ndim != 2:
-        problem = f"expected sensitive directions of shape (number, features), found shape {given.shape}"
+    rows = np.asarray(directions, dtype=float)
+    if rows.ndim != 2:
+        problem = f"expected sensitive directions of shape (number, features), found shape {rows.shape}"
         raise InvalidInput(problem, option="directions")
-    if (infinite := ~np.isfinite(given).all(axis=1)).any():
+    if (infinite := ~np.isfinite(rows).all(axis=1)).any():
         problem = f"sensitive directions {_rows(infinite)} have entries that are not finite"
         raise InvalidInput(problem, option="directions", row=int(infinite.argmax()))
     # Divide by the largest entry first, so that lengths of tiny or huge directions neither underflow nor overflow.
-    largest = np.abs(given).max(axis=1, initial=0.0)
+    largest = np.abs(rows).max(axis=1, initial=0.0)
     if (largest == 0).any():
         raise InvalidInput(
             f"sensitive directions {_rows(largest == 0)} are zero",
@@ -97,11 +97,11 @@ def from_directions(directions: Array) -> FairMetric:
             row=int((largest == 0).argmax()),
             remedy="Remove them: a direction needs a length",
         )
-    unit = given / largest[:, None]
+    unit = rows / largest[:, None]
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
     _, singular, right = np.linalg.svd(unit, full_matrices=False)
     basis = right[singular > RANK_TOLERANCE].T
-    return FairMetric(np.eye(given.shape[1]) - basis @ basis.T, basis, given)
+    return FairMetric(np.eye(rows.shape[1]) - basis @ basis.T, basis, rows)
 
 
 def rotated(angle: float) -> FairMetric:

@@ -30,10 +30,10 @@ UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters except the end of a line, and characters that reverse the text after them."""
 
 
-def check_columns(table: Any, names: Iterable[str], asked_by: str, source: str) -> None:
+def check_columns(table: Any, names: Iterable[str], named_by: str, source: str) -> None:
     """Raise InvalidInput for names that are not columns of the table, suggesting the nearest columns.
 
-    ``table`` is a data frame, or another object with ``columns``. ``asked_by`` is the source of the names, such as an
+    ``table`` is a data frame, or another object with ``columns``. ``named_by`` is the source of the names, such as an
     option. ``source`` is the table's name in the message.
     """
     existing = list(table.columns)
@@ -41,9 +41,9 @@ def check_columns(table: Any, names: Iterable[str], asked_by: str, source: str) 
         commas = " (are its columns separated by something other than commas?)"
         hint = commas if len(existing) == 1 else "".join(nearest(name, existing) for name in absent[:SHOWN])
         raise InvalidInput(
-            f"{asked_by} names {listed(list(map(repr, absent)), SHOWN)}, but {source} has no such column{hint}",
+            f"{named_by} names {listed(list(map(repr, absent)), SHOWN)}, but {source} has no such column{hint}",
             source=source,
-            option=option_in(asked_by),
+            option=option_in(named_by),
             column=absent[0],
             remedy=f"It has: {listed(existing)}",
         )

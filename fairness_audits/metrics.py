@@ -36,13 +36,13 @@ class PermutationGap:
         import numpy as np
         import pandas as pd
 
-        output, told = self._output(estimator, X), self._positive(estimator)
+        output, positive = self._output(estimator, X), self._positive(estimator)
         index = X.index if isinstance(X, pd.DataFrame) else None
         label = y if isinstance(y, pd.Series) else pd.Series(np.asarray(y), index)
         groups = self._groups(X, label.index, group)
         columns = {name: pd.Series(values, label.index) for name, values in output.items()}
-        asked = {"metric": self.metric, "pairs": True, **told, **self.settings}
-        found = _tested(label, **columns, group=groups, **asked)
+        options = {"metric": self.metric, "pairs": True, **positive, **self.settings}
+        found = _tested(label, **columns, group=groups, **options)
         tests = [one for one in found.facts["results"] if one["undefined"] is None]
         if not tests:
             return float("nan")

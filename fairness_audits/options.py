@@ -110,7 +110,7 @@ class Reading(Files, title="reading"):
     )
 
 
-class Table(Options, title="data"):
+class TableOptions(Options, title="data"):
     data: Path = source("the rows to audit: CSV or Parquet", metavar="FILE", python="X")
 
 
@@ -132,7 +132,7 @@ class Inputs(Options, title="data"):
     )
 
 
-class Rows(Table, Inputs, title="data"):
+class RowOptions(TableOptions, Inputs, title="data"):
     """A table of rows, and the columns that the model uses."""
 
 

@@ -71,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments.debug, f"error: {why}. Put code that runs a program under: if __name__ == '__main__'", BAD_INPUT
         )
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and (told := missing_package(error)) != str(error):
-            return _failed(arguments.debug, f"error: {told}", BAD_INPUT)
+        if isinstance(error, ModuleNotFoundError) and (text := missing_package(error)) != str(error):
+            return _failed(arguments.debug, f"error: {text}", BAD_INPUT)
         hint = "" if arguments.debug else " (--debug shows where)"
         return _failed(arguments.debug, f"unexpected error: {type(error).__name__}: {error}{hint}", UNEXPECTED)
 

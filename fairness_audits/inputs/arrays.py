@@ -18,7 +18,7 @@ NUMPY_MISSING = ("nan", "None", "<NA>", "NaT")
 """NumPy's text for a missing value in an array of strings."""
 IN_ORDER = ("polars", "duckdb", "dask")
 """Lazy frames with ordered rows."""
-Table: TypeAlias = pd.Series | pd.DataFrame
+PandasTable: TypeAlias = pd.Series | pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def read_argument(argument: str, values: Any, expected: str = "to have one value
     Raises InvalidInput unless the value has one or two axes and at least one column, with distinct names.
     """
     labelled = framed = isinstance(values, pd.Series | pd.DataFrame)
-    table: Table | None = values if labelled else None
+    table: PandasTable | None = values if labelled else None
     if table is None and (found := _of_another_make(argument, values)) is not None:
         (table, labelled), framed = found, True
     if table is None:
@@ -111,7 +111,7 @@ def _axes(values: Any) -> int | None:
         return None
 
 
-def _of_another_make(argument: str, values: Any) -> tuple[Table, bool] | None:
+def _of_another_make(argument: str, values: Any) -> tuple[PandasTable, bool] | None:
     """Convert a frame of another library to pandas; return it and whether it has an index, None for an array."""
     if isinstance(values, np.ndarray | list | tuple) or hasattr(values, "detach"):
         return None
@@ -154,7 +154,7 @@ def _of_tensor(argument: str, tensor: Any) -> Any:
         return plain.float().numpy()
 
 
-def _of_array(array: Any) -> Table:
+def _of_array(array: Any) -> PandasTable:
     """Convert an array (n,) or (n, k) to a series or a frame, with missing values as such."""
     if isinstance(array, list):
         return pd.Series(array) if np.ndim(array) == 1 else pd.DataFrame([list(row) for row in array])

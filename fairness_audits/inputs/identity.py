@@ -76,7 +76,7 @@ UNWRITTEN = (".debug_pkl", "/version", "/serialization_id", "/byteorder")
 MANGLED = re.compile(rb"[./]?___torch_mangle_\d+")
 
 
-def fingerprint(thing: Any) -> str:
+def model_key(thing: Any) -> str:
     """Return the key of what a model, a function or a value computes, as 64 hexadecimal digits.
 
     Parameters
@@ -92,9 +92,9 @@ def fingerprint(thing: Any) -> str:
 
     Examples
     --------
-    >>> fingerprint(lambda x: 2 * x) == fingerprint(lambda x: 2 * x)
+    >>> model_key(lambda x: 2 * x) == model_key(lambda x: 2 * x)
     True
-    >>> fingerprint(lambda x: 2 * x) == fingerprint(lambda x: 3 * x)
+    >>> model_key(lambda x: 2 * x) == model_key(lambda x: 3 * x)
     False
     """
     named: set[Any] = set()

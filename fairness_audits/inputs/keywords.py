@@ -55,7 +55,7 @@ def in_python(text: str, kind: type[Options]) -> str:
     """Replace the options in a message, such as ``--step-size=0.1``, with keywords: ``step_size=0.1``."""
     known = {one.name: (one, hint) for _, one, hint in option_fields(kind)}
 
-    def said(found: re.Match[str]) -> str:
+    def keyword(found: re.Match[str]) -> str:
         name, value = found[1].replace("-", "_"), found[2]
         if name not in known:
             return found[0]
@@ -72,7 +72,7 @@ def in_python(text: str, kind: type[Options]) -> str:
         number = number_of(level)
         return str(valued.format(value=code, column=column, level=repr(level) if number is None else level))
 
-    return SPOKEN.sub(said, text)
+    return SPOKEN.sub(keyword, text)
 
 
 def unquoted(value: str) -> str:
@@ -93,19 +93,19 @@ def _as_code(text: str, hint: Any) -> str:
 
 def result_in_python(result: Result, kind: type[Options]) -> Result:
     """Return the result with keywords instead of options in its sentences."""
-    parts = {name: _said(getattr(result, name), kind) for name in ("verdict", "brief", "caveats", "sections")}
+    parts = {name: _with_keywords(getattr(result, name), kind) for name in ("verdict", "brief", "caveats", "sections")}
     return replace(result, **parts)
 
 
-def _said(part: Any, kind: type[Options]) -> Any:
+def _with_keywords(part: Any, kind: type[Options]) -> Any:
     """Return a part of a result with keywords instead of options in its texts."""
     if isinstance(part, str):
         return in_python(part, kind)
     if isinstance(part, tuple):
-        return tuple(_said(one, kind) for one in part)
+        return tuple(_with_keywords(one, kind) for one in part)
     if isinstance(part, Mapping):
-        return {key: _said(one, kind) for key, one in part.items()}
+        return {key: _with_keywords(one, kind) for key, one in part.items()}
     if not is_dataclass(part) or isinstance(part, type):
         return part
-    changed = {one.name: _said(getattr(part, one.name), kind) for one in fields(part) if one.name not in DATA}
+    changed = {one.name: _with_keywords(getattr(part, one.name), kind) for one in fields(part) if one.name not in DATA}
     return replace(part, **changed)

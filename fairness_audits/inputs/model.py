@@ -82,7 +82,7 @@ class Computing:
 
 @dataclass(frozen=True)
 class Model:
-    """A model: ``evaluate`` maps inputs to its output, ``origin`` describes it, ``given`` says how it was passed.
+    """A model: ``evaluate`` maps inputs to its output, ``origin`` describes it, ``name`` says how it was passed.
 
     ``file`` is the file with the model, None for an importable module or an object. An estimator's ``classes`` are the
     label's values in the order of its outputs. Its ``columns`` are the names of its inputs. Both are empty if unknown.
@@ -95,7 +95,7 @@ class Model:
     origin: str
     file: Path | None
     kind: Literal["network", "quantised", "estimator", "onnx", "function"] = "function"
-    given: str = ""
+    name: str = ""
     classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()
     cut: float | None = None
@@ -115,23 +115,23 @@ def load_model(
     """
     file: Path | None = None
     if not isinstance(model, str):
-        loaded, origin, given = model, f"{type(model).__name__} of this program", type(model).__name__
+        loaded, origin, name = model, f"{type(model).__name__} of this program", type(model).__name__
         if inspect.isclass(model):
             problem = f"expected {wanted}, found the class {model.__name__} instead of an object"
             raise InvalidInput(problem, option=option_in(option), remedy="Pass a fitted object of this class")
     elif model.endswith(ARCHIVES):
-        given, file = model, Path(model)
+        name, file = model, Path(model)
         if not file.is_file():
             problem = f"there is no file {file}"
             raise InvalidInput(problem, source=file, option=option_in(option), remedy=f"{option} takes {TAKES}")
         loaded, origin = _opened(file, trust_pickle, computing)
     elif ":" in model:
         loaded, origin, file = _imported(model, option)
-        given = model
+        name = model
     else:
         raise InvalidInput(f"expected {option} to be {TAKES}; found {model!r}", option=option_in(option))
     with plain_torch(), lent(networks_in(loaded)):
-        made = _model(loaded, origin, file, given, computing)
+        made = _model(loaded, origin, file, name, computing)
         if not callable(made.evaluate):
             place = f"{option} {model}: " if file else ""
             problem = f"{place}expected {wanted}, found an object of type {type(loaded).__name__}"
@@ -139,7 +139,7 @@ def load_model(
         yield made
 
 
-def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: Computing) -> Model:
+def _model(loaded: Any, origin: str, file: Path | None, name: str, computing: Computing) -> Model:
     torch = sys.modules.get("torch")  # a caller with a network has imported torch
     if torch is not None and isinstance(loaded, torch.nn.Module):
         quantised = [home for one in loaded.modules() if QUANTISED.match(home := type(one).__module__)]
@@ -147,16 +147,16 @@ def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: C
             loaded.eval()
         if quantised:
             alone = any("dynamic" in home for home in quantised)
-            return Model(_of_quantised(loaded, alone), origin, file, "quantised", given)
+            return Model(_of_quantised(loaded, alone), origin, file, "quantised", name)
         network = loaded.to(device=computing.device, dtype=computing.dtype)
         for values in network.parameters():
             values.requires_grad_(False)
-        return Model(network, origin, file, "network", given)
+        return Model(network, origin, file, "network", name)
     if isinstance(loaded, Onnx):
-        return Model(loaded, origin, file, "onnx", given, predict=loaded.predict if loaded.decides else None)
+        return Model(loaded, origin, file, "onnx", name, predict=loaded.predict if loaded.decides else None)
     if hasattr(loaded, "predict") and not inspect.isroutine(loaded):
-        return _of_estimator(Model(loaded.predict, origin, file, "estimator", given), loaded)
-    return Model(loaded, origin, file, "function", given)
+        return _of_estimator(Model(loaded.predict, origin, file, "estimator", name), loaded)
+    return Model(loaded, origin, file, "function", name)
 
 
 def _of_quantised(network: torch.nn.Module, alone: bool) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -187,8 +187,8 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
     known = () if known is None else known
     if any(np.ndim(one) for one in known):
         raise InvalidInput(
-            f"{model.given} predicts {len(known)} outputs per row, but an audit needs one decision",
-            source=model.given,
+            f"{model.name} predicts {len(known)} outputs per row, but an audit needs one decision",
+            source=model.name,
             option="model",
             remedy="Pass a model of one output",
         )
@@ -308,8 +308,8 @@ OTHER_AUDITS = "use an audit that needs no gradient: fliptest (decisions) or per
 def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> InvalidInput:
     """Return the error for a model without gradients, with an alternative ``instead``."""
     return InvalidInput(
-        f"{model.given} is {WHAT[model.kind]}, which has no gradient, but this audit follows gradients",
-        source=model.given,
+        f"{model.name} is {WHAT[model.kind]}, which has no gradient, but this audit follows gradients",
+        source=model.name,
         option="model",
         remedy=f"Pass a torch network, or {instead}",
     )

@@ -43,13 +43,13 @@ REMEDIES = (
 class Form:
     """Words of the messages for the inputs and outputs of a model.
 
-    ``unit`` is one input (row, image). ``given`` describes n of them. ``remedy`` is for a model that takes other
+    ``unit`` is one input (row, image). ``inputs`` describes n of them. ``remedy`` is for a model that takes other
     inputs, ``precision`` for a model that computes in another precision. ``without_gradient`` names an alternative that
     needs no gradient.
     """
 
     unit: str
-    given: str
+    inputs: str
     remedy: str
     precision: str = "use --dtype=float32"
     without_gradient: str = ""
@@ -314,7 +314,7 @@ def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> A
 
     Raises InvalidInput if the output is not numbers of this form.
     """
-    output = _output(lambda given: np.asarray(_plain(evaluate(given))), inputs, form)
+    output = _output(lambda x: np.asarray(_plain(evaluate(x))), inputs, form)
     _check_shape(output.shape, len(inputs), form)  # type: ignore[arg-type]
     try:
         return np.asarray(output, dtype=output.dtype if output.dtype.kind == "f" else np.float64)
@@ -331,7 +331,7 @@ def classes_by(predict: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> 
 
     Raises InvalidInput if the model fails or decides several classes for each input.
     """
-    predicted: Array = _output(lambda given: np.asarray(_plain(predict(given))), inputs, form)
+    predicted: Array = _output(lambda x: np.asarray(_plain(predict(x))), inputs, form)
     _check_shape(predicted.shape, len(inputs), form)  # type: ignore[arg-type]
     several = predicted.shape[1:] not in ((), (1,))
     if several and not fractional(predicted):
@@ -383,21 +383,21 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
 
 
 def read(
-    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: OutputKind, finite: bool = False
+    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], wanted: OutputKind, finite: bool = False
 ) -> Scores:
     """Return the scores from finite outputs (n, K), (n, 1) or (n,); ``finite`` as in :func:`class_scores`.
 
-    The kind is ``told`` by the user, or detected from the values if it is ``auto``. Raises InvalidInput for
+    The kind is ``wanted`` by the user, or detected from the values if it is ``auto``. Raises InvalidInput for
     contradictory values.
     """
-    kind = detected_kind(output) if told == "auto" else told
+    kind = detected_kind(output) if wanted == "auto" else wanted
     check_kind(output, kind)
     scores = class_scores(kind, finite)
     second = class_scores(kind)(output).topk(2, dim=1).values[:, 1]
     return Scores(
         evaluate=lambda x: scores(evaluate(x)),
         kind=kind,
-        detected=told == "auto",
+        detected=wanted == "auto",
         columns=output.shape[1] if output.ndim == 2 else 1,
         trial=scores(output),
         saturated=int(second.isneginf().sum()),
@@ -445,7 +445,7 @@ def check_gradient(
 
 def model_facts(model: Model, scores: Scores | Answers | None = None) -> dict[str, Any]:
     """Return the description of the model and of how its outputs were read, for the JSON."""
-    facts = {"given": model.given, "origin": model.origin, "sha256": None if model.file is None else sha256(model.file)}
+    facts = {"given": model.name, "origin": model.origin, "sha256": None if model.file is None else sha256(model.file)}
     if scores is None:
         return facts
     read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}
@@ -495,7 +495,7 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
         known = ((name, text) for name, words, text in REMEDIES if any(word in message for word in words))
         option, remedy = next(known, (None, form.remedy))
         raise InvalidInput(
-            f"the model failed on {len(inputs)} {form.given}: {reason(error)}",
+            f"the model failed on {len(inputs)} {form.inputs}: {reason(error)}",
             option=option,
             remedy=remedy.format(precision=form.precision) if option else remedy,
         ) from error

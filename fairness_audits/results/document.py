@@ -45,20 +45,20 @@ class Caveat:
 class Brief:
     """A result in plain words, for readers without statistics. Each field answers one question.
 
-    ``asked`` states the question, ``people`` the people it is about and what the reader must check in the data,
-    ``found`` the finding, ``sure`` its certainty, and ``unsaid`` what the finding does not say.
+    ``question`` states the question, ``people`` the people it is about and what the reader must check in the data,
+    ``found`` the finding, ``sure`` its certainty, and ``limits`` what the finding does not say.
     """
 
-    asked: str
+    question: str
     people: str
     found: str
     sure: str
-    unsaid: str
+    limits: str
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
         """Return the questions and answers in reading order."""
-        return tuple(zip(QUESTIONS, (self.asked, self.people, self.found, self.sure, self.unsaid), strict=True))
+        return tuple(zip(QUESTIONS, (self.question, self.people, self.found, self.sure, self.limits), strict=True))
 
 
 INDEPENDENT_ROWS = (
@@ -70,8 +70,8 @@ INDEPENDENT_ROWS = (
 
 def certainty(verdict: Verdict, rejected: str, not_rejected: str) -> str:
     """Return how sure a verdict is: one of two sentences, or why the audit cannot tell."""
-    said = {"rejected": rejected, "not rejected": not_rejected}
-    return said.get(verdict.outcome) or f"The audit cannot tell: {verdict.reason}"
+    sentences = {"rejected": rejected, "not rejected": not_rejected}
+    return sentences.get(verdict.outcome) or f"The audit cannot tell: {verdict.reason}"
 
 
 @dataclass(frozen=True)

@@ -55,13 +55,13 @@ LOWER = {term.lower(): meaning for term, meaning in TERMS.items()}
 
 def explained(html: str) -> Markup:
     """Escape the text and show the meaning of each term on hover at its first occurrence."""
-    said: set[str] = set()
+    seen: set[str] = set()
 
-    def marked(found: re.Match[str]) -> str:
+    def tooltip(found: re.Match[str]) -> str:
         term = found[0].lower()
-        if term in said:
+        if term in seen:
             return found[0]
-        said.add(term)
+        seen.add(term)
         return f'<abbr title="{escape(LOWER[term])}">{found[0]}</abbr>'
 
-    return Markup(PATTERN.sub(marked, str(html)))
+    return Markup(PATTERN.sub(tooltip, str(html)))

@@ -32,7 +32,7 @@ def entries(text: str) -> list[tuple[str, str]]:
             lines[-1] += f" {line.strip()}"
         else:
             lines.append(line)
-    return [(name, said) for name, _, said in (line.partition(": ") for line in lines)]
+    return [(name, sentence) for name, _, sentence in (line.partition(": ") for line in lines)]
 
 
 def tested(kind: type[Options], options: Mapping[str, Any], facts: Mapping[str, str]) -> Section:
@@ -54,10 +54,10 @@ def caveats(text: str, found: Mapping[str, Any]) -> Iterator[Caveat]:
     ``found`` maps each condition to false (or omits it) if it does not hold, to true, to the quantities of its
     sentence, or to a list of quantities with one caveat for each.
     """
-    for condition, said in entries(text):
+    for condition, sentence in entries(text):
         holds = found.get(condition)
         for quantities in holds if isinstance(holds, list) else [holds] if holds else []:
-            yield Caveat(condition, said.format(**(quantities if isinstance(quantities, Mapping) else {})))
+            yield Caveat(condition, sentence.format(**(quantities if isinstance(quantities, Mapping) else {})))
 
 
 def beyond(limits: str, quantities: Mapping[str, Any], rejected: bool) -> list[str]:

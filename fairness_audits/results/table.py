@@ -56,9 +56,9 @@ def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") 
     return tuple(Row(tuple(column.cell(entry) for column in columns), group) for entry in entries)
 
 
-def under(key: str, said: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str]:
+def under(key: str, text: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str]:
     """Return a function that formats an entry's value under a key; a dash for None."""
-    return lambda entry: "-" if entry[key] is None else said(entry[key])
+    return lambda entry: "-" if entry[key] is None else text(entry[key])
 
 
 @dataclass(frozen=True)

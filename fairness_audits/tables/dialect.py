@@ -17,7 +17,7 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class Column:
+class SqlColumn:
     """SQL expressions of a column: ``raw`` is its value, ``number`` its value as a double, NULL if it is not a number.
 
     ``number`` is None for a column of another type, such as a date or a list.

@@ -13,7 +13,7 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, check_distinct, listed
 from fairness_audits.tables import sql
-from fairness_audits.tables.dialect import Column, Dialect
+from fairness_audits.tables.dialect import Dialect, SqlColumn
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import (
     Files,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-FRAME, GIVEN = "rows_in_memory", "rows_as_given"
+FRAME, UNTYPED = "rows_in_memory", "untyped_rows"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
 TEXTS = ("VARCHAR", "ENUM")
 TYPES = {
@@ -84,7 +84,7 @@ def opened(
                     connection.execute(f"SET {name} = {text(str(value))}")
                 except duckdb.Error as error:
                     option = "memory" if name == "memory_limit" else name
-                    problem = f"DuckDB does not take {value!r} as {name}: {said(error)}"
+                    problem = f"DuckDB does not take {value!r} as {name}: {error_text(error)}"
                     raise InvalidInput(problem, option=option) from error
         yield DuckTable(connection, source, missing, separator, text_columns)
 
@@ -104,7 +104,7 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return DuckDB's message in one line; for a CSV file, it includes the line and the error."""
     lines = [line.strip().rstrip(". ") for line in str(error).splitlines() if line.strip()]
     return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
@@ -170,19 +170,19 @@ class DuckTable:
             check_distinct(self._header, self.name)
             self._half = half_columns(source)
             rows, texts = plain(typed(source, self.name))
-            connection.register(GIVEN, rows)
+            connection.register(UNTYPED, rows)
             # DuckDB cannot infer the type of a column without values.
             as_text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
             replaced = f" REPLACE ({as_text})" if texts else ""
-            connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {GIVEN}")
+            connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {UNTYPED}")
         known, kinds, *_ = zip(*self._query(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
         if self._files is not None and self._files.kind == "parquet":
             self._half = half_in_parquet(self._files)
         self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
         self._types: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
-        self._made = dict[str, str]()
-        self._dialect = Dialect(lambda column: self._made.get(column) or quoted(self._known[column]), text)
+        self._derived = dict[str, str]()
+        self._dialect = Dialect(lambda column: self._derived.get(column) or quoted(self._known[column]), text)
         if self._files is not None and self._files.kind == "csv" and self._separator != ",":
             self._commas = self._with_decimal_commas(text_columns)
             if commas := [name for name in self.columns if self._known[name] in self._commas]:
@@ -209,7 +209,7 @@ class DuckTable:
             return []
         found: list[Place] = []
         for path in self._files.paths if self._files else (None,):
-            seen = "*" if faulty.column in self._made else column.raw
+            seen = "*" if faulty.column in self._derived else column.raw
             numbered = f"SELECT {seen}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
             rows = self._query(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {SHOWN}")
             several = self._files is not None and len(self._files.paths) > 1
@@ -231,7 +231,7 @@ class DuckTable:
 
     def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
-        self._made[grouping.name] = grouping.sql(self._dialect, self._column)
+        self._derived[grouping.name] = grouping.sql(self._dialect, self._column)
         self.columns = (*self.columns, grouping.name)
         self._types = {**self._types, grouping.name: "VARCHAR"}
 
@@ -291,12 +291,12 @@ class DuckTable:
             return frozenset()
         return frozenset(self._known[name] for name, is_number in zip(names, numbers, strict=True) if is_number)
 
-    def _column(self, column: str) -> Column:
+    def _column(self, column: str) -> SqlColumn:
         kind = self._types[column]
         raw = self._dialect.name(column)
         if kind.startswith(TEXTS):
-            return Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return Column(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
+            return SqlColumn(raw, f"TRY_CAST({raw} AS DOUBLE)")
+        return SqlColumn(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
 
     def _rows(self, path: str | None = None) -> str:
         """Return the table expression of the source, or of one of its files."""
@@ -326,11 +326,11 @@ class DuckTable:
             return self._connection.execute(statement)
         except duckdb.OutOfMemoryException as error:
             raise InvalidInput(
-                f"{self.name} needs more memory than the limit ({said(error)})",
+                f"{self.name} needs more memory than the limit ({error_text(error)})",
                 source=self.name,
                 option="memory",
                 remedy="Raise the limit, or count fewer distinct scores with bins or a threshold",
             ) from error
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
-            problem = f"{self.name} cannot be read ({said(error)})"
+            problem = f"{self.name} cannot be read ({error_text(error)})"
             raise InvalidInput(problem, source=self.name, remedy="Correct the file or save it again") from error

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.tables.dialect import Column, Dialect
+from fairness_audits.tables.dialect import Dialect, SqlColumn
 from fairness_audits.tables.typed import number_of
 
 CROSS, BETWEEN = "*", " & "
@@ -21,7 +21,7 @@ class Part:
     relation: str = ""
     at: float = 0.0
 
-    def sql(self, dialect: Dialect, found: Column) -> str:
+    def sql(self, dialect: Dialect, found: SqlColumn) -> str:
         """Return the SQL of each row's group name, NULL if the value is missing or a value to cut is not a number."""
         if not self.relation:
             return f"CAST({found.raw} AS STRING)"
@@ -51,7 +51,7 @@ class Grouping:
         """Return the source columns."""
         return tuple(part.column for part in self.parts)
 
-    def sql(self, dialect: Dialect, column: Callable[[str], Column]) -> str:
+    def sql(self, dialect: Dialect, column: Callable[[str], SqlColumn]) -> str:
         """Return the column's SQL expression."""
         between = f" || {dialect.text(BETWEEN)} || "
         return f"({between.join(part.sql(dialect, column(part.column)) for part in self.parts)})"
@@ -63,7 +63,7 @@ class Constant(Grouping):
 
     parts: tuple[Part, ...] = ()
 
-    def sql(self, dialect: Dialect, column: Callable[[str], Column]) -> str:
+    def sql(self, dialect: Dialect, column: Callable[[str], SqlColumn]) -> str:
         """Return the SQL of 0."""
         return "CAST(0 AS BIGINT)"
 

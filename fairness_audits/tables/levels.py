@@ -59,7 +59,7 @@ def label_classes(
     if len(set(names.values())) > 2 and not several:
         strange = [value for value in values if _binary(value) is None] or list(values)
         raise _not_two(table, column, values, sorted(strange, key=str))
-    one = level_asked(table, column, names.values(), positive, "positive")
+    one = matching_level(table, column, names.values(), positive, "positive")
     return {value: int(name == one) for value, name in names.items()}
 
 
@@ -92,7 +92,7 @@ def group_names(
     """Return the group of each value: one group per value, or ``against`` and one group of all other values."""
     names = {value: level_name(value) for value in values}
     if against is not None:
-        one = level_asked(table, column, names.values(), against, role)
+        one = matching_level(table, column, names.values(), against, role)
         rest = rest_of(against, names.values())
         names = {value: against if name == one else rest for value, name in names.items()}
     if len(set(names.values())) == 1:
@@ -161,13 +161,13 @@ def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
     return None
 
 
-def level_asked(table: Placed, column: str, names: Iterable[str], wanted: str, asked_by: str) -> str:
+def matching_level(table: Placed, column: str, names: Iterable[str], wanted: str, named_by: str) -> str:
     """Return the level in ``names`` that a text denotes. Raises InvalidInput if none or more than one matches."""
     known = list(names)
     found: str | None = level_of(known, level_name(wanted), column)
     if found is None:
-        problem = f"{asked_by} names {wanted!r}, but column {column!r} of {table.name} holds {_shown(known)}"
-        raise InvalidInput(problem, source=table.name, option=option_in(asked_by), column=column)
+        problem = f"{named_by} names {wanted!r}, but column {column!r} of {table.name} holds {_shown(known)}"
+        raise InvalidInput(problem, source=table.name, option=option_in(named_by), column=column)
     return found
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, not_installed
 from fairness_audits.tables import sql
-from fairness_audits.tables.dialect import Column, Dialect
+from fairness_audits.tables.dialect import Dialect, SqlColumn
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
 from fairness_audits.tables.table import HALF, Cell, Derived, Faulty, Place, Request, half_columns, missing_texts
@@ -149,7 +149,7 @@ class SparkTable:
         self._session, self._missing = session, missing_texts(missing)
         self._texts: tuple[str, ...] = ()
         self._half: frozenset[str] = frozenset()
-        self._made = dict[str, str]()
+        self._derived = dict[str, str]()
         self.notes: dict[str, Any] = {}
         self._from_files = isinstance(source, str | Path | list | tuple)
         self.name = "the data frame"
@@ -214,7 +214,7 @@ class SparkTable:
 
     def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
-        self._made[grouping.name] = grouping.sql(DIALECT, self._column)
+        self._derived[grouping.name] = grouping.sql(DIALECT, self._column)
         self._rows = self._without_missing_texts(self._plain)
         self._types[grouping.name] = "string"
         self.columns = (*self.columns, grouping.name)
@@ -251,7 +251,7 @@ class SparkTable:
         texts = (name(column) for column in self._texts)
         cleaned = [f"CASE WHEN {column} IN ({missing}) THEN NULL ELSE {column} END AS {column}" for column in texts]
         others = [name(column) for column in rows.columns if column not in self._texts]
-        made = [f"{expression} AS {name(column)}" for column, expression in self._made.items()]
+        made = [f"{expression} AS {name(column)}" for column, expression in self._derived.items()]
         found = rows.selectExpr(*cleaned, *others) if self._texts else rows
         return found.selectExpr("*", *made) if made else found
 
@@ -272,11 +272,11 @@ class SparkTable:
             counted[record[file]] += record["count(1)"]
         return before
 
-    def _column(self, column: str) -> Column:
+    def _column(self, column: str) -> SqlColumn:
         kind, raw = self._types[column], name(column)
         if kind == "string":
-            return Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return Column(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
+            return SqlColumn(raw, f"TRY_CAST({raw} AS DOUBLE)")
+        return SqlColumn(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
 
     def _done(self, work: Callable[[], Result]) -> Result:
         from py4j.protocol import Py4JError

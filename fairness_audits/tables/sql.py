@@ -7,7 +7,7 @@ decimal, because a bare 0.1 is a DECIMAL in both engines.
 import sys
 from typing import Any
 
-from fairness_audits.tables.dialect import Column, Dialect
+from fairness_audits.tables.dialect import Dialect, SqlColumn
 from fairness_audits.tables.table import FAULTS, Bins, Decision, Faulty, Reading, Request, Threshold
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
@@ -15,7 +15,7 @@ PLACES = ("first_begins", "first_ends", "other_begins", "other_ends")
 """Columns with the bins, by rank, in which a score begins and ends among the rows of each label."""
 
 
-def keys(dialect: Dialect, request: Request, outcome: Column) -> dict[str, str]:
+def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, str]:
     """Return the four expressions to group by, named KEYS."""
     reading = request.outcome
     fault, value = "0", outcome.raw
@@ -25,7 +25,7 @@ def keys(dialect: Dialect, request: Request, outcome: Column) -> dict[str, str]:
     return dict(zip(KEYS, (dialect.name(request.group), dialect.name(request.label), fault, value), strict=True))
 
 
-def condition(dialect: Dialect, faulty: Faulty, found: Column) -> str | None:
+def condition(dialect: Dialect, faulty: Faulty, found: SqlColumn) -> str | None:
     """Return the condition that selects the faulty rows; None if the value has a type without a literal."""
     if faulty.fault == "value":
         literal = _literal(dialect, faulty.value)
@@ -35,7 +35,7 @@ def condition(dialect: Dialect, faulty: Faulty, found: Column) -> str | None:
     return f"{_fault(dialect, found, faulty.low, faulty.high)} = {FAULTS.index(faulty.fault)}"
 
 
-def _fault(dialect: Dialect, found: Column, low: float, high: float) -> str:
+def _fault(dialect: Dialect, found: SqlColumn, low: float, high: float) -> str:
     """Return the SQL of the fault's code. A NaN score is missing; an infinite score is outside any bounds."""
     low, high = max(low, -sys.float_info.max), min(high, sys.float_info.max)
     inside = f"{found.number} >= {dialect.double(low)} AND {found.number} <= {dialect.double(high)}"

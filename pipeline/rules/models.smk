@@ -17,7 +17,7 @@ rule train:
     threads: lambda w: run.job("train", w).threads
     resources:
         **run.requests("train"),
-    # The longest jobs start first, which keeps all cores busy at the end.
+    # Studies come one after another; the longest job of a study starts first.
     priority: lambda w: run.job("train", w).priority
     shell:
         "python -m pipeline.workflow.launch {params.benchmark} train --config {params.config:q}"

@@ -88,7 +88,7 @@ class Workflow:
 
     def _plan(self, absent: frozenset[str]) -> Plan:
         points = [point for study in self.selection.planned for point in self.selection.planned[study]]
-        return Plan(self.scale, points, self._resolver, self.resources, self.kind, self.code, absent)
+        return Plan(self.scale, points, self._resolver, self.resources, self.kind, self.code, absent, self.studies)
 
     # Parameters of the stages.
 

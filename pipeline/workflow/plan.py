@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from pipeline.workflow.resources import Resources
 
 PREPARING = 1000
 """Priority bonus for prepare jobs, in seconds."""
+STUDY = 10_000
+"""Priority bonus for each study that comes later. No job takes so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Job:
     """The job that makes one file.
 
     ``inputs`` holds the input files by option of the stage, ``config`` the resolved section as JSON, ``code`` the hash
-    of the code, and ``names`` the parts of the point.
+    of the code, ``names`` the parts of the point, and ``later`` the number of studies that come after it.
     """
 
     stage: str
@@ -35,6 +37,7 @@ class Job:
     code: str
     threads: int
     resources: Resources
+    later: int = field(default=0, compare=False)
 
     def requests(self, attempt: int = 1) -> dict[str, Any]:
         """Return the resources that the job requests at an attempt."""
@@ -42,9 +45,13 @@ class Job:
 
     @property
     def priority(self) -> int:
-        """Return the expected seconds of the job, with a bonus for prepare jobs. Higher priorities start first."""
-        own = int(self.requests().get("seconds", 1))
-        return own + PREPARING if self.stage == "prepare" else own
+        """Return the priority. Higher ones start first: of the next study prepare jobs, then the longest jobs."""
+        return self.later * STUDY + (self.stage == "prepare") * PREPARING + seconds(self.requests())
+
+
+def seconds(requests: Mapping[str, Any]) -> int:
+    """Return the expected seconds of a job."""
+    return int(requests.get("seconds", 1))
 
 
 class Plan:
@@ -52,6 +59,7 @@ class Plan:
 
     ``kind`` returns the module for a name in a path, and ``code`` the hash of the code of a stage with a plug-in.
     ``absent`` names the unavailable data sets (modules of ``pipeline.datasets``). Their audits are recorded as not run.
+    ``studies`` names the studies of the run.
     """
 
     def __init__(
@@ -63,9 +71,11 @@ class Plan:
         kind: Callable[[str, str], str],
         code: Callable[..., str],
         absent: frozenset[str] = frozenset(),
+        studies: Sequence[str] = (),
     ) -> None:
         self.scale = scale
         self.absent = absent
+        self.studies = studies
         self._points = points
         self._resolver = resolver
         self._resources = resources
@@ -135,22 +145,45 @@ class Plan:
             if all(names) and self.has_data(self.placed[stage][names])
         }
 
-    def _made(self, stage: str, names: tuple[str, ...]) -> Job:
-        group, parts = STAGES[stage].group, dict(zip(STAGES[stage].parts, names, strict=True))
-        kind = self._kind("dataset", parts["dataset"])
-        section = self.parameters(stage, *names)
-        # A file that several studies share belongs to the first of them.
+    @cached_property
+    def _later(self) -> dict[tuple[str, ...], int]:
+        """Return the number of studies that come after each job.
+
+        The study with the least work left comes next, so that its tables and figures are drawn before the others run.
+        """
+        work: dict[str, dict[tuple[str, ...], int]] = {study: {} for study in self.studies}
+        for point in self._points:
+            for stage in STAGES if point.study in work and self.has_data(point) else ():
+                if all(names := paths.place(point, stage)):
+                    job = self._resources.of(stage, self._conditions(stage, names))
+                    work[point.study][stage, *names] = seconds(job)
+        found: dict[tuple[str, ...], int] = {}
+        while work:
+            left = {study: sum(n for job, n in jobs.items() if job not in found) for study, jobs in work.items()}
+            study = min(left, key=lambda name: left[name])
+            found = dict.fromkeys(work.pop(study), len(work)) | found
+        return found
+
+    def _conditions(self, stage: str, names: tuple[str, ...]) -> dict[str, str]:
+        """Return the names that a setting of the resources can ask for. A shared file belongs to its first study."""
+        parts = dict(zip(STAGES[stage].parts, names, strict=True))
         point = self.placed[stage].get(names)
         owner = {"study": point.study, "block": point.block} if point else {}
+        return {**owner, **parts, "kind": self._kind("dataset", parts["dataset"])}
+
+    def _made(self, stage: str, names: tuple[str, ...]) -> Job:
+        group, conditions = STAGES[stage].group, self._conditions(stage, names)
+        section = self.parameters(stage, *names)
         return Job(
             stage,
-            {**owner, **parts, "kind": kind},
-            self._inputs(stage, names, kind),
+            conditions,
+            self._inputs(stage, names, conditions["kind"]),
             paths.file(self.scale, stage, names),
             encoded(section),
-            self._code(stage, **{group: parts[group]}),
+            self._code(stage, **{group: conditions[group]}),
             section[group].get("threads", 1),
             self._resources,
+            self._later.get((stage, *names), 0),
         )
 
     def _inputs(self, stage: str, names: tuple[str, ...], kind: str) -> dict[str, tuple[str, ...]]:

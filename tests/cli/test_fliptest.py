@@ -10,7 +10,7 @@ import pytest
 
 from fairness_audits.audits.fliptest import maps
 from fairness_audits.audits.fliptest.compute import as_source, counterparts, null_of, places
-from fairness_audits.audits.fliptest.flipsets import Deal
+from fairness_audits.audits.fliptest.flipsets import RandomSplit
 from fairness_audits.audits.fliptest.maps import SETTINGS, candidates, fewest_draws, map_named, null_draws, refits
 from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.people import Group, Groups, space_of
@@ -507,13 +507,13 @@ def test_dealt_people_flip_by_what_a_map_moves_alone() -> None:
     model = Decider(raw, "decision", 0.5)
     everyone = as_source(made, women, men)
     np.testing.assert_array_equal(model.scores(everyone), np.arange(20) >= 5)  # men asked about as women
-    deal = Deal(np.array([3, 4, 6, 12]), np.array([0, 7, 15, 16]))
+    split = RandomSplit(np.array([3, 4, 6, 12]), np.array([0, 7, 15, 16]))
     people = np.array([[7.25], [0.25], [0.25], [15.25]])
     points = np.array([[5.1], [4.9], [4.9], [np.nan]])
-    null = null_of(made, model, everyone, [deal, deal], [points, people], people=4)
+    null = null_of(made, model, everyone, [split, split], [points, people], people=4)
     assert (null.positive.tolist(), null.negative.tolist()) == ([1, 1], [1, 1])
     # Of four people dealt among ten, one is two and a half.
-    null = null_of(made, model, everyone, [deal, deal], [points, people], people=10)
+    null = null_of(made, model, everyone, [split, split], [points, people], people=10)
     assert (null.positive.tolist(), null.negative.tolist()) == ([2.5, 2.5], [2.5, 2.5])
 
 

@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from torch.nn.utils import prune
 
-from fairness_audits.inputs.identity import fingerprint
+from fairness_audits.inputs.identity import model_key
 from fairness_audits.inputs.references import Opaque
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -404,26 +404,26 @@ PAIRS = pairs()
 def test_what_computes_otherwise_has_another_key_and_what_is_made_again_the_same(name: str) -> None:
     first, second = PAIRS[name]
     made = first()
-    assert fingerprint(made) == fingerprint(made) == fingerprint(first())
-    assert fingerprint(made) != fingerprint(second())
+    assert model_key(made) == model_key(made) == model_key(first())
+    assert model_key(made) != model_key(second())
 
 
 def test_what_no_output_depends_on_has_no_part_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    frozen, graded, before = network(), network(), fingerprint(network())
+    frozen, graded, before = network(), network(), model_key(network())
     frozen.requires_grad_(False)
     graded(torch.zeros(2, 3)).sum().backward()
-    assert fingerprint(frozen) == fingerprint(graded) == before
-    assert fingerprint(copy.deepcopy(graded)) == before
-    own = fingerprint(Own())
+    assert model_key(frozen) == model_key(graded) == before
+    assert model_key(copy.deepcopy(graded)) == before
+    own = model_key(Own())
     monkeypatch.setattr(Own, "save", lambda self: 0)
-    assert fingerprint(Own()) == own
+    assert model_key(Own()) == own
     values = np.arange(12.0).reshape(3, 4)
-    assert fingerprint(closing(values)) == fingerprint(closing(np.asfortranarray(values)))
-    assert fingerprint(closing(values[::-1])) == fingerprint(closing(values[::-1].copy()))
-    assert fingerprint(under("a", 2)) == fingerprint(eval("lambda x: x * a", {"b": 7, "a": 2}))
+    assert model_key(closing(values)) == model_key(closing(np.asfortranarray(values)))
+    assert model_key(closing(values[::-1])) == model_key(closing(values[::-1].copy()))
+    assert model_key(under("a", 2)) == model_key(eval("lambda x: x * a", {"b": 7, "a": 2}))
     reordered, settings = Settings(2.0), Settings(2.0)
     reordered.__dict__ = dict(reversed(settings.__dict__.items()))
-    assert fingerprint(reordered) == fingerprint(settings)
+    assert model_key(reordered) == model_key(settings)
 
 
 def test_code_that_only_a_later_name_reaches_counts() -> None:
@@ -441,7 +441,7 @@ def test_code_that_only_a_later_name_reaches_counts() -> None:
         return (lambda x: held), (lambda x: held.scored(x)), (lambda x: getattr(held, "sco" + "red")(x))
 
     first, second = made(2.0), made(3.0)
-    same = [fingerprint(one) == fingerprint(other) for one, other in zip(first, second, strict=True)]
+    same = [model_key(one) == model_key(other) for one, other in zip(first, second, strict=True)]
     assert same == [True, False, False]
 
 
@@ -456,11 +456,11 @@ def test_structures_that_hold_themselves_end() -> None:
     ring.append(ring)
     other: list[Any] = [2]
     other.append(other)
-    assert fingerprint(even) == fingerprint(even) != fingerprint(odd)
-    assert fingerprint(ring) != fingerprint(other)
+    assert model_key(even) == model_key(even) != model_key(odd)
+    assert model_key(ring) != model_key(other)
     module = network()
     module.parent = [module]  # type: ignore[assignment]
-    assert fingerprint(module) == fingerprint(module)
+    assert model_key(module) == model_key(module)
 
 
 def reading(path: str) -> Callable[..., Any]:
@@ -558,12 +558,12 @@ def deep(levels: int) -> Any:
 )
 def test_what_cannot_be_known_is_named(made: Callable[[], Any], named: str) -> None:
     with pytest.raises(Opaque, match=named):
-        fingerprint(made())
+        model_key(made())
 
 
 PROGRAM = """
 import functools, torch, numpy as np
-from fairness_audits.inputs.identity import fingerprint
+from fairness_audits.inputs.identity import model_key
 torch.manual_seed(0)
 NAMES = {"male", "female", "other", "unknown"}
 class Net(torch.nn.Module):
@@ -579,7 +579,7 @@ for _ in range(SKIPPED): torch.jit.script(torch.nn.Sequential(torch.nn.Linear(1,
 exported = torch.export.export(net.layers, (torch.zeros(2, 3),)).module()
 for made in (net, net.layers, lambda x: net(x) * len(NAMES), functools.partial(np.vectorize(lambda x: x in NAMES)),
              torch.jit.script(net.layers), exported):
-    print(fingerprint(made))
+    print(model_key(made))
 """
 
 

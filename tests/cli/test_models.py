@@ -239,7 +239,7 @@ def labels(values: list[Any]) -> Source:
 
 
 def named(source: Source, apart: tuple[str, ...] = ("sex", "race"), included: bool = False, **given: Any) -> Any:
-    asked = options.Rows(data=Path(PATH), **given)
+    asked = options.RowOptions(data=Path(PATH), **given)
     return feature_names(source, asked, "y", apart, "--sensitive", included)
 
 

@@ -57,14 +57,27 @@ def test_a_file_that_nothing_asks_for_is_refused() -> None:
         Workflow(scale="smoke").job("train", {"scale": "smoke", "dataset": "adult", "method": "unknown"})
 
 
-def test_sensr_starts_before_any_other_training_and_data_before_all_others() -> None:
-    plan = Workflow(scale="laptop").plan
-    trainings = {job.output: job.priority for job in plan.jobs if job.stage == "train"}
-    sensr = [f"results/models/laptop/{dataset}/sensr.npz" for dataset in ("adult", "compas")]
-    others = [priority for path, priority in trainings.items() if "sensr" not in path]
-    first = min(trainings[path] for path in sensr)
-    assert first > max(others)
-    assert min(job.priority for job in plan.jobs if job.stage == "prepare") > first
+def test_studies_are_completed_one_after_another_and_each_starts_with_data_and_sensr() -> None:
+    workflow = Workflow(scale="laptop")
+    priority = {job.output: job.priority for job in workflow.plan.jobs}
+    needed = {
+        study: {path for stage in STAGES for path in workflow.files(stage, study) if path in priority}
+        for study in workflow.studies
+    }
+    studies = sorted(workflow.studies, key=lambda study: min(map(priority.get, needed[study])), reverse=True)
+    assert studies[0] == "individual_fairness"
+    assert studies[-1] == "robustness_bias"
+    earlier: set[str] = set()
+    last = float("inf")
+    for study in studies:
+        own = [priority[path] for path in needed[study] - earlier]
+        assert max(own) < last
+        earlier, last = earlier | needed[study], min(own)
+    first = needed["individual_fairness"]
+    order = sorted(first, key=lambda path: -priority[path])
+    assert [path.split("/")[1] for path in order[:4]] == ["prepared"] * 4
+    trained = [path for path in order if path.startswith("results/models")]
+    assert {path.split("/")[-1] for path in trained[:2]} == {"sensr.npz"}
 
 
 def test_the_time_of_a_training_that_a_study_shares_is_that_of_the_first_to_ask(conf: Path) -> None:

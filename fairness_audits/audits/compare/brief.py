@@ -16,17 +16,19 @@ def brief(facts: Mapping[str, Any], settings: Settings, verdict: Verdict) -> Bri
     first, second = settings.versions
     known = [one for one in facts["results"] if one["p_value"] is not None]
     clearest = sorted(known, key=lambda one: one["p_value"])[:SHOWN]
-    told = [f"{one['metric']}, {one['what']}: {one['first']:.3g} before, {one['second']:.3g} after" for one in clearest]
+    lines = [
+        f"{one['metric']}, {one['what']}: {one['first']:.3g} before, {one['second']:.3g} after" for one in clearest
+    ]
     return Brief(
-        asked=f"Does {second} do better or worse than {first} for some groups, and is the gap between groups another? "
-        f"Compared: {listed(list(settings.metric), 6)}, by {listed(list(settings.group), 6)}.",
+        question=f"Does {second} do better or worse than {first} for some groups, and is the gap between groups "
+        f"another? Compared: {listed(list(settings.metric), 6)}, by {listed(list(settings.group), 6)}.",
         people=f"The same {facts['rows']:,} rows of {settings.predictions} under both versions. {INDEPENDENT_ROWS}",
-        found=f"The clearest changes are {'; '.join(told)}." if told else verdict.sentence,
+        found=f"The clearest changes are {'; '.join(lines)}." if lines else verdict.sentence,
         sure=certainty(
             verdict,
             f"If nothing changed in truth, an audit like this would find a change in at most "
             f"{level(1 - settings.alpha)} of cases.",
             "Changes of this size can be chance. This is no proof that nothing changes.",
         ),
-        unsaid="Whether either version is fair: both may have the same gap. Why the versions differ.",
+        limits="Whether either version is fair: both may have the same gap. Why the versions differ.",
     )

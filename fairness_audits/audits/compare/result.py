@@ -162,8 +162,8 @@ def _changes(
             yield {**common, "what": what, **_nothing(least)}
             continue
         data = Predictions(np.zeros(len(delta), dtype=np.int64), delta, (~own).astype(np.int64), ("own", "rest"))
-        asked: dict[str, Any] = {"alpha": settings.alpha, "draws": settings.draws, "alternative": "equal-tailed"}
-        test = permutation_test(data, "mean_score", rng=rng, **asked)
+        options: dict[str, Any] = {"alpha": settings.alpha, "draws": settings.draws, "alternative": "equal-tailed"}
+        test = permutation_test(data, "mean_score", rng=rng, **options)
         gaps = pair[:, own].mean(axis=1) - pair[:, ~own].mean(axis=1)
         yield {
             **common,
@@ -228,14 +228,14 @@ def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdic
     """Say which metrics and gaps change."""
     known = [one for one in results if one["p_value"] is not None]
     found = [one for one in known if one["rejected"]]
-    told = [
+    lines = [
         f"{one['title']}, {one['grouping']} {one['what']}: {decimal(one['first'])} to {decimal(one['second'])}"
         for one in sorted(found, key=lambda one: one["adjusted_p_value"])[:NAMED]
     ]
     more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
     first, second = settings.versions
     text = f"{len(found)} of {plural(len(known), 'change')} from {first} to {second} are significant"
-    text += f" at level {settings.alpha:g}: {'; '.join(told)}{more}." if told else f" at level {settings.alpha:g}."
+    text += f" at level {settings.alpha:g}: {'; '.join(lines)}{more}." if lines else f" at level {settings.alpha:g}."
     quantities = {
         "varied": int(any(one["varied"] for one in results)),
         "small": sum(not one["exact"] and one["n"] < LEAST for one in known),

@@ -20,7 +20,7 @@ def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
         else "The model does not see the group itself, so changing the group alone changes no decision."
     )
     return Brief(
-        asked=(
+        question=(
             f"Do people of group {source} get other decisions than their statistical counterparts in {target}? A "
             f"counterpart holds the same place among the people of {target} as the person among the people of "
             f"{source}."
@@ -40,7 +40,7 @@ def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
             "is treated alike.",
         )
         + _held(refits),
-        unsaid=(
+        limits=(
             "Whether a decision is unjust: other features of the counterpart may justify the difference. What the "
             f"decision would be if the person belonged to {target}: a counterpart is another point of the data, not "
             "another life. Whether a positive decision is good for people."

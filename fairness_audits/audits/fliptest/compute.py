@@ -1,9 +1,9 @@
 """The measurements: counterparts, decisions about them, flipsets, reports, the noise floor, and the map's quality.
 
-The noise floor consists of the flipsets that the same map finds between groups that are alike. We deal the people of
+The noise floor consists of the flipsets that the same map finds between groups that are alike. We split the people of
 both groups at random into new groups of the same sizes and fit the map again.
 ``fairness_audits.audits.fliptest.flipsets`` defines the numbers. If the groups have the same joint distribution of all
-columns that the map moves, the observed groups are one more such deal. The p-value is then at most alpha with
+columns that the map moves, the observed groups are one more such split. The p-value is then at most alpha with
 probability at most alpha, whatever the map. This fails if the groups differ only in columns that the model ignores,
 because a map moves people along these columns too. Leave such columns out. Columns that name the group stay at the
 source group's value, because the model's response to them is not noise.
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.fliptest.comparison import Comparison, compare
-from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Deal, DealtSizes, Flipsets, deals
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, RandomSplit, SplitSizes, random_splits
 from fairness_audits.audits.fliptest.maps import REFITTED, Kind
 from fairness_audits.audits.fliptest.model import Decider, Trial
 from fairness_audits.audits.fliptest.people import Group, Groups
@@ -37,7 +37,7 @@ from fairness_audits.values import Array
 HELD_OUT = 2000
 """Largest number of people per group held out to check a map. The map is fitted on as many others."""
 NOISE_PEOPLE = 500
-"""Largest number of people per group in a deal of the noise floor."""
+"""Largest number of people per group in a split of the noise floor."""
 CHANCE = 0.05
 """Probability that a correct map exceeds the trusted distance by chance."""
 SCORE = "the model's score"
@@ -88,21 +88,26 @@ def as_source(space: Space, source: pd.DataFrame, target: pd.DataFrame) -> pd.Da
 
 
 def null_of(
-    space: Space, model: Decider, everyone: pd.DataFrame, dealt: Sequence[Deal], images: Sequence[Array], people: int
-) -> DealtSizes:
-    """Return the flipsets of each deal of ``everyone``; the source people have the ``images`` (n, k).
+    space: Space,
+    model: Decider,
+    everyone: pd.DataFrame,
+    splits: Sequence[RandomSplit],
+    images: Sequence[Array],
+    people: int,
+) -> SplitSizes:
+    """Return the flipsets of each split of ``everyone``; the source people have the ``images`` (n, k).
 
-    People without an image are left out. Sizes are the shares in a deal times ``people``, whatever the size of the
-    deal.
+    People without an image are left out. Sizes are the shares in a split times ``people``, whatever the size of the
+    split.
     """
     points, decision, flips = space.points(everyone), model.decisions(everyone), []
-    for deal, image in zip(dealt, images, strict=True):
+    for split, image in zip(splits, images, strict=True):
         finite = np.isfinite(image).all(axis=1)
-        found = counterparts(space, image[finite], Group("", everyone.iloc[deal.target], None), points[deal.target])
-        flips.append(Flipsets(decision[deal.source[finite]], model.decisions(found.frame)))
-    sizes = DealtSizes.of(flips)
-    share = people / len(dealt[0].source)
-    return sizes if share == 1 else DealtSizes(sizes.positive * share, sizes.negative * share)
+        found = counterparts(space, image[finite], Group("", everyone.iloc[split.target], None), points[split.target])
+        flips.append(Flipsets(decision[split.source[finite]], model.decisions(found.frame)))
+    sizes = SplitSizes.of(flips)
+    share = people / len(splits[0].source)
+    return sizes if share == 1 else SplitSizes(sizes.positive * share, sizes.negative * share)
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ class DirectionResult:
     comparison: Comparison
     quality: Quality
     facts: Mapping[str, float]
-    null: DealtSizes | None
+    null: SplitSizes | None
     refits: Refits | None
     alone: AttributeAlone
 
@@ -194,7 +199,7 @@ class HeldOut:
 def gather_sound(
     groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int, int]], options: Settings
 ) -> tuple[list[DirectionResult], int, dict[str, HeldOut]]:
-    """Measure with the first sound map of the ``kinds``, each with deals and refits; return its index and all trials.
+    """Measure with the first sound map of the ``kinds``, each with splits and refits; return its index and all trials.
 
     A map is sound if it is healthy on held-out people and, fitted to all, on everyone. If none is sound, use the map
     that does best on held-out people. A single kind is not tried.
@@ -273,28 +278,30 @@ def gather(
     null_draws: int,
     refits: int,
 ) -> list[DirectionResult]:
-    """Fit the maps of all directions and deals in one job, measure each direction, and refit its map.
+    """Fit the maps of all directions and splits in one job, measure each direction, and refit its map.
 
     Raises InvalidInput if a map cannot be fitted or the model fails on counterparts.
     """
-    pairs, rngs, dealt = [], [], []
+    pairs, rngs, splits = [], [], []
     for direction in directions:
         own, others = space.to_map(direction.points), space.to_map(direction.target_points)
         everyone = np.concatenate([own, others])
         (rng,) = _rngs(options, "deals", direction.name)
-        dealt.append(deals(len(own), len(others), null_draws, rng, NOISE_PEOPLE))
-        pairs += [(own, others), *((everyone[deal.source], everyone[deal.target]) for deal in dealt[-1])]
+        splits.append(random_splits(len(own), len(others), null_draws, rng, NOISE_PEOPLE))
+        pairs += [(own, others), *((everyone[split.source], everyone[split.target]) for split in splits[-1])]
         rngs += [*_rngs(options, "map", direction.name), *_rngs(options, "null", direction.name, null_draws)]
     with progress_bar(f"fitting {plural(len(pairs), 'map')} ({kind.name})"):
         images, maps = kind.fit(pairs, rngs)
     results = []
-    for place, (direction, deal) in enumerate(zip(directions, dealt, strict=True)):
+    for place, (direction, random) in enumerate(zip(directions, splits, strict=True)):
         first = place * (1 + null_draws)
         facts = {name: float(values[first]) for name, values in maps.facts.items()}
         null = None
-        if deal:
+        if random:
             alike = as_source(space, direction.source.features, direction.target.features)
-            null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(direction.points))
+            null = null_of(
+                space, model, alike, random, images[first + 1 : first + 1 + null_draws], len(direction.points)
+            )
         again = refitted(direction, space, model, kind, options, refits) if refits else None
         results.append(_measured(direction, images[first], space, model, kind, options, facts, null, again))
     return results
@@ -314,8 +321,8 @@ def refitted(direction: Direction, space: Space, model: Decider, kind: Kind, opt
             images = kind.drawn_again(own, others, (here, there), rng)
             finite = np.isfinite(images).all(axis=1)
             if finite.any():
-                asked = counterparts(space, images[finite], direction.target, direction.target_points)
-                found[r, finite] = model.decisions(asked.frame.set_axis(direction.source.rows[finite]))
+                matches = counterparts(space, images[finite], direction.target, direction.target_points)
+                found[r, finite] = model.decisions(matches.frame.set_axis(direction.source.rows[finite]))
             step()
     return Refits(direction.decision, found, options.held_share)
 
@@ -345,7 +352,7 @@ def _measured(
     kind: Kind,
     options: Settings,
     facts: Mapping[str, float],
-    null: DealtSizes | None,
+    null: SplitSizes | None,
     refits: Refits | None,
 ) -> DirectionResult:
     """Compute the decisions about people and counterparts, and everything derived from them."""

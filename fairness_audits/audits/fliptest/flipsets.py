@@ -10,18 +10,18 @@ If G maps one group one-to-one onto the other, the last count is the other group
 only if h has demographic parity on these rows (Proposition 2). If both groups are restricted to one true label, it is 0
 if and only if h has equal opportunity for that label.
 
-The noise floor consists of the flipsets that a map finds between groups that are alike because people were dealt into
+The noise floor consists of the flipsets that a map finds between groups that are alike because people were split into
 them at random. The map and chance cause every flip between them. This is the null hypothesis of section 5.1, for the
-audited data and model. With the sizes S_1, ..., S_B of B deals,
+audited data and model. With the sizes S_1, ..., S_B of B splits,
 
 .. math:: p = \frac{1 + \#\{b : S_b \ge S\}}{B + 1}, \qquad
           u = S_{(\lceil (1 - \alpha)(B + 1) \rceil)},
 
-p is the p-value of an observed size S. One more deal exceeds u with probability at most alpha. With alpha = .05 and 19
-deals, u is the largest size. With fewer than 1 / alpha - 1 deals, u does not exist.
+p is the p-value of an observed size S. One more split exceeds u with probability at most alpha. With alpha = .05 and 19
+splits, u is the largest size. With fewer than 1 / alpha - 1 splits, u does not exist.
 
 Exact transport between two halves of one group is an assignment, which takes milliseconds for a few hundred people
-(:func:`sizes_between_halves`). A learned map would need training for each deal, so the audit has no such floor for
+(:func:`sizes_between_halves`). A learned map would need training for each split, so the audit has no such floor for
 learned maps. With fewer people, counterparts are further apart and more people flip. If a half is smaller than the
 audited group, the floor is therefore too high rather than too low.
 
@@ -154,23 +154,23 @@ Judge = Callable[[Array, Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
-class Deal:
-    """People dealt into two groups: positions (n,) and (m,) among all people."""
+class RandomSplit:
+    """People split into two groups: positions (n,) and (m,) among all people."""
 
     source: Array
     target: Array
 
 
 @dataclass(frozen=True)
-class DealtSizes:
-    """Flipset sizes of B deals, (B,) each."""
+class SplitSizes:
+    """Flipset sizes of B splits, (B,) each."""
 
     positive: Array
     negative: Array
 
     @classmethod
-    def of(cls, flips: Sequence[Flipsets]) -> DealtSizes:
-        """Return the flipset sizes of each deal."""
+    def of(cls, flips: Sequence[Flipsets]) -> SplitSizes:
+        """Return the flipset sizes of each split."""
         sizes = [[one.sizes[name] for name in FLIPSETS] for one in flips]
         return cls(*np.array(sizes, dtype=np.int64).reshape(-1, 2).T)
 
@@ -185,38 +185,38 @@ class DealtSizes:
         return self.positive - self.negative
 
     def p_value(self, sizes: Array, observed: int) -> float:
-        """Return the p-value of an observed size against the sizes of the deals."""
+        """Return the p-value of an observed size against the sizes of the splits."""
         return float(monte_carlo_p(np.array([(sizes >= observed).sum()]), len(sizes))[0])
 
 
-def deals(n: int, m: int, draws: int, rng: np.random.Generator, most: int | None = None) -> list[Deal]:
-    """Deal n + m people at random into n and m, ``draws`` times, and keep the first ``most`` of each group."""
-    dealt = [rng.permutation(n + m) for _ in range(draws)]
-    return [Deal(order[:n][:most], order[n:][:most]) for order in dealt]
+def random_splits(n: int, m: int, draws: int, rng: np.random.Generator, most: int | None = None) -> list[RandomSplit]:
+    """Split n + m people at random into n and m, ``draws`` times, and keep the first ``most`` of each group."""
+    splits = [rng.permutation(n + m) for _ in range(draws)]
+    return [RandomSplit(order[:n][:most], order[n:][:most]) for order in splits]
 
 
-def halves(people: int, most: int, draws: int, rng: np.random.Generator) -> list[Deal]:
-    """Deal people at random into two groups of equal size, at most ``most`` each, ``draws`` times.
+def halves(people: int, most: int, draws: int, rng: np.random.Generator) -> list[RandomSplit]:
+    """Split people at random into two groups of equal size, at most ``most`` each, ``draws`` times.
 
     People who are left over are in neither group.
     """
     side = min(people // 2, most)
-    return [Deal(*np.split(rng.permutation(people)[: 2 * side], [side])) for _ in range(draws)]
+    return [RandomSplit(*np.split(rng.permutation(people)[: 2 * side], [side])) for _ in range(draws)]
 
 
 def upper(sizes: Array, alpha: float) -> float:
-    """Compute the size that one more deal exceeds with probability at most alpha.
+    """Compute the size that one more split exceeds with probability at most alpha.
 
     Parameters
     ----------
     sizes : ndarray of shape (B,)
-        Sizes of the flipsets of B deals.
+        Sizes of the flipsets of B splits.
     alpha : float
 
     Returns
     -------
     float
-        NaN if there are too few deals.
+        NaN if there are too few splits.
 
     Examples
     --------
@@ -230,28 +230,28 @@ def upper(sizes: Array, alpha: float) -> float:
 
 def sizes_between_halves(
     features: Array, coins: Array, transported: Array, judge: Judge, most: int, draws: int, rng: np.random.Generator
-) -> tuple[DealtSizes, int]:
-    """Return the flipset sizes of each of ``draws`` deals of these people (n, d), and the number of people on a side.
+) -> tuple[SplitSizes, int]:
+    """Return the flipset sizes of each of ``draws`` splits of these people (n, d), and the number of people on a side.
 
     A side has at most ``most`` people. Columns that are not ``transported`` (d,) keep their values. Without people on a
     side there are no sizes.
     """
-    dealt = halves(len(features), most, draws, rng)
+    splits = halves(len(features), most, draws, rng)
     side = min(len(features) // 2, most)
-    if not dealt or not side:
-        return DealtSizes.of([]), side
-    people = np.concatenate([features[deal.source] for deal in dealt])
-    coin = np.concatenate([coins[deal.source] for deal in dealt])
+    if not splits or not side:
+        return SplitSizes.of([]), side
+    people = np.concatenate([features[split.source] for split in splits])
+    coin = np.concatenate([coins[split.source] for split in splits])
     counterparts = people.copy()
-    matched = np.concatenate([deal.target[_matched(features[:, transported], deal)] for deal in dealt])
+    matched = np.concatenate([split.target[_matched(features[:, transported], split)] for split in splits])
     counterparts[:, transported] = features[matched][:, transported]
-    decided = (judge(rows, coin)[1].reshape(len(dealt), side) for rows in (people, counterparts))
-    return DealtSizes.of([Flipsets(own, other) for own, other in zip(*decided, strict=True)]), side
+    decided = (judge(rows, coin)[1].reshape(len(splits), side) for rows in (people, counterparts))
+    return SplitSizes.of([Flipsets(own, other) for own, other in zip(*decided, strict=True)]), side
 
 
-def _matched(moving: Array, deal: Deal) -> Array:
+def _matched(moving: Array, split: RandomSplit) -> Array:
     """Solve exact transport: return the partner (side,) in the other half of each person, at the least total cost."""
     from scipy.optimize import linear_sum_assignment
 
-    _, partner = linear_sum_assignment(cost_matrix(moving[deal.source], moving[deal.target], COST))
+    _, partner = linear_sum_assignment(cost_matrix(moving[split.source], moving[split.target], COST))
     return np.asarray(partner)

@@ -42,9 +42,9 @@ NETWORKS = ("stochastic",)
 MOST_PAIRS = 400_000_000
 """Largest number of pairs for an exact map. At this size it takes a minute and a fifth of a gigabyte."""
 CHEAP = (SMOOTH, EXACT)
-"""Maps that can be fitted to a deal in half a second. They have a noise floor by default."""
+"""Maps that can be fitted to a split in half a second. They have a noise floor by default."""
 MOST_DRAWS = 200
-"""Largest default number of deals."""
+"""Largest default number of splits."""
 REFITS = 10
 """Default number of refits: the smallest number of maps of which 0.9 is a share."""
 REFITTED = {SMOOTH: 5000, EXACT: 1500}
@@ -153,14 +153,14 @@ def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
 
 
 def null_draws(options: Settings, kind: Kind) -> int:
-    """Return the number of deals: ``--null-draws``, or enough for the level if the map is fast to fit."""
+    """Return the number of splits: ``--null-draws``, or enough for the level if the map is fast to fit."""
     if options.null_draws is not None:
         return int(options.null_draws)
     return min(fewest_draws(options.alpha), MOST_DRAWS) if kind.name in CHEAP else 0
 
 
 def fewest_draws(alpha: float) -> int:
-    """Return the fewest deals B for which an adjusted p of two tests can be below alpha: 2 / (B + 1) < alpha.
+    """Return the fewest splits B for which an adjusted p of two tests can be below alpha: 2 / (B + 1) < alpha.
 
     >>> fewest_draws(0.05), fewest_draws(0.01)
     (40, 200)

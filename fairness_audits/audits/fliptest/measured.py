@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.fliptest.compute import DirectionResult
-from fairness_audits.audits.fliptest.flipsets import FLIPSETS, DealtSizes, Flipsets
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, SplitSizes
 from fairness_audits.audits.fliptest.refits import Refits
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import TransparencyReport, standing
@@ -65,11 +65,11 @@ def result(side: DirectionResult, space: Space, alpha: float) -> dict[str, Any]:
     return {**found, "sentence": sentence(found)}
 
 
-def noise(null: DealtSizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
-    """Return the flipsets of dealt groups, and whether the observed flipsets are larger at level alpha.
+def noise(null: SplitSizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
+    """Return the flipsets of random groups, and whether the observed flipsets are larger at level alpha.
 
     There are two tests, of the number of people and of the net size. The adjusted p-values are Bonferroni-corrected for
-    the two tests. They decide ``beyond``, which is None if there are too few deals to reject.
+    the two tests. They decide ``beyond``, which is None if there are too few splits to reject.
     """
     n = len(flips.decision)
     p_either = null.p_value(null.either, sum(flips.sizes.values()))
@@ -132,13 +132,13 @@ def sentence(found: Mapping[str, Any]) -> str:
     n, source, target = found["n_source"], found["source"], found["target"]
     sets = (found["flipsets"][name] for name in FLIPSETS)
     positive, negative = (f"{one['size']:,} ({percent(one['share'])})" for one in sets)
-    said = (
+    text = (
         f"Of {n:,} people of group {source}, {positive} are in the positive flipset: they get a positive decision "
         f"and their statistical counterparts in {target} do not. {negative} are in the negative flipset: they get no "
         f"positive decision and their counterparts do.{held_sentence(found['refits'])}"
     )
     if found["noise"] is None:
-        return f"{said} The noise floor was not measured."
+        return f"{text} The noise floor was not measured."
     floor = found["noise"]
     many = f"between random groups, the map finds {span(floor['either']['range'], fixed(0))} flips"
     p = (
@@ -147,9 +147,9 @@ def sentence(found: Mapping[str, Any]) -> str:
     )
     least = f"; the smallest possible with {floor['draws']} random splits is {floor['least_p_adjusted']:.2g}"
     if floor["beyond"] is None:
-        return f"{said} The {floor['draws']} random splits are too few to tell this from noise: {many}{least}."
+        return f"{text} The {floor['draws']} random splits are too few to tell this from noise: {many}{least}."
     verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
-    return f"{said} This {verb} from the map and from chance: {many} ({p}{least})."
+    return f"{text} This {verb} from the map and from chance: {many} ({p}{least})."
 
 
 def held_sentence(refits: Mapping[str, Any] | None) -> str:

@@ -11,7 +11,7 @@ from fairness_audits.audits.fliptest.space import MISSING, Input, Space
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Source, drawn, feature_names, numeric, two_classes, units
 from fairness_audits.messages import SHOWN, advised, check_columns, listed, option_in
-from fairness_audits.tables.levels import in_order, level_asked, level_name, place_of
+from fairness_audits.tables.levels import in_order, level_name, matching_level, place_of
 from fairness_audits.tables.rows import Values, grouped
 from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.values import Array
@@ -73,8 +73,8 @@ def read_groups(data: Source, options: Settings) -> Groups:
     values = Values.of(data, options.group, "group", table[options.group])
     levels = [level_name(value) for value in values.distinct]
     group = np.array(levels)[values.which]
-    source = level_asked(data, options.group, levels, options.source, "--source")
-    target = level_asked(data, options.group, levels, options.target, "--target")
+    source = matching_level(data, options.group, levels, options.source, "--source")
+    target = matching_level(data, options.group, levels, options.target, "--target")
     if source == target:
         other = next((level for level in in_order(levels) if level != source), None)
         remedy = (

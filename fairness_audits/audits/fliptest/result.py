@@ -167,7 +167,7 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
     return Result(
         audit="fliptest",
         title="FlipTest",
-        subject=f"{model.given} on {source.name}",
+        subject=f"{model.name} on {source.name}",
         verdict=found,
         brief=brief(facts, found),
         caveats=(
@@ -214,8 +214,8 @@ def _sections(
     yield words.tested(Settings, stated(settings), dict(_tested(facts, settings)))
     for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
         # The verdict above already contains the sentence of the first direction.
-        said = (Text(entry["sentence"]),) if number else ()
-        parts = (*said, *_counts(entry, alpha), *_explained(side, entry, space, alpha))
+        text = (Text(entry["sentence"]),) if number else ()
+        parts = (*text, *_counts(entry, alpha), *_explained(side, entry, space, alpha))
         yield Section(f"From {entry['source']} to {entry['target']}", parts)
         for name in FLIPSETS:
             members = entry["flipsets"][name]["size"]

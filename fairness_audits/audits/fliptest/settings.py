@@ -10,7 +10,18 @@ floor shows how large flipsets are between two random groups, and refits of the 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from fairness_audits.options import TAKES, Number, Options, Output, Precise, Reading, Rows, Standardize, option, source
+from fairness_audits.options import (
+    TAKES,
+    Number,
+    Options,
+    Output,
+    Precise,
+    Reading,
+    RowOptions,
+    Standardize,
+    option,
+    source,
+)
 from fairness_audits.validation import Count, Share, Size, interval
 
 EXAMPLES = """\
@@ -35,7 +46,7 @@ PAGE = "See docs/guide/fliptest.md for the method, the files and the fields of t
 FILES = "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and the figures"
 
 
-class Data(Rows, title="data"):
+class Data(RowOptions, title="data"):
     label: str | None = source("the column with the true class", None, "COLUMN", python="y")
     include_group: bool = source(
         "the group column is also an input of the model", False, python="the group column in X too"

@@ -11,7 +11,7 @@ def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict
     """Return, in plain words, how much larger the model's error is for comparable people."""
     test, data = facts["results"]["loss_ratio"], facts["data"]
     return Brief(
-        asked=(
+        question=(
             "Does the model make larger errors for people who are comparable but differ in what should not matter? "
             "The fair metric defines who is comparable."
         ),
@@ -29,7 +29,7 @@ def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict
             f"{level(1 - alpha)} of cases.",
             "The search may miss comparable people with a larger error, so this is no proof of fairness.",
         ),
-        unsaid=(
+        limits=(
             "Whether the comparable people exist. Who is treated worse, or why. Whether the fair metric and the "
             "tolerance are the right ones."
         ),

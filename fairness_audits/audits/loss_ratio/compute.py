@@ -93,11 +93,11 @@ def directions_in(path: Path, d: int) -> Array:
     try:
         return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
     except FileNotFoundError as error:
-        told = f"there is no file {path}: --directions takes a .npy file of shape (number, {d})"
-        raise InvalidInput(told, source=path, option="directions") from error
+        problem = f"there is no file {path}: --directions takes a .npy file of shape (number, {d})"
+        raise InvalidInput(problem, source=path, option="directions") from error
     except (OSError, ValueError, EOFError, TypeError) as error:
-        told = f"{path} is not a .npy file of numbers"
-        raise InvalidInput(told, source=path, option="directions", remedy="Write it with numpy.save") from error
+        problem = f"{path} is not a .npy file of numbers"
+        raise InvalidInput(problem, source=path, option="directions", remedy="Write it with numpy.save") from error
 
 
 def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Units) -> FairMetric:
@@ -157,8 +157,8 @@ def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
     features = table.table["feature"].tolist()
     if unknown := [str(name) for name in features if name not in rows.names]:
         shown = listed(list(map(repr, unknown)), SHOWN)
-        told = f"{path}: there is no feature {shown}{nearest(unknown[0], rows.names)}"
-        raise InvalidInput(told, source=path, option="bounds")
+        problem = f"{path}: there is no feature {shown}{nearest(unknown[0], rows.names)}"
+        raise InvalidInput(problem, source=path, option="bounds")
     low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
     places = [rows.names.index(name) for name in features]
     low[places], high[places] = numeric(table, ("low", "high")).T

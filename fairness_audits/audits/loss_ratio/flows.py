@@ -130,7 +130,7 @@ def gather(
     settings: Settings,
     people: Admissible,
     bounds: Bounds | None,
-    deal: Array,
+    draw_of_row: Array,
 ) -> Evidence:
     """Attack rows in the units of the audit, and test both ratios at the recorded steps.
 
@@ -145,7 +145,7 @@ def gather(
         Constraints on people who could exist, with the range of the data.
     bounds : pair of arrays (d,), optional
         Bounds of the attack. Without bounds, the attack is repeated within the range of the data, for comparison.
-    deal : array (n,)
+    draw_of_row : array (n,)
         The draw of the placebo that each row belongs to, -1 for none.
 
     Raises
@@ -197,15 +197,15 @@ def gather(
         outside=finite & ~people.within(comparable),
         within=within,
     )
-    return with_placebo(found, engine, plan, _inward(bounds, units), deal, settings)
+    return with_placebo(found, engine, plan, _inward(bounds, units), draw_of_row, settings)
 
 
 def with_placebo(
-    found: Evidence, engine: Engine, plan: Plan, bounds: Bounds | None, deal: Array, settings: Settings
+    found: Evidence, engine: Engine, plan: Plan, bounds: Bounds | None, draw_of_row: Array, settings: Settings
 ) -> Evidence:
     """Add the same attack along equally many random directions; each draw of rows has its own directions."""
     d, k = plan.metric.basis.shape
-    rows = [np.flatnonzero(deal == draw) for draw in range(deal.max(initial=-1) + 1)]
+    rows = [np.flatnonzero(draw_of_row == draw) for draw in range(draw_of_row.max(initial=-1) + 1)]
     if k == d or sum(map(len, rows)) < 2:
         return found
     (rng,) = generators("audit", "loss-ratio", "directions", str(settings.seed), repetitions=1)

@@ -71,7 +71,7 @@ def by_people(
     settings: Settings,
     reference: Array,
     columns: Mapping[str, Column],
-    deal: Array,
+    draw_of_row: Array,
 ) -> Found:
     """Search for the worst person for each row among the people whom the metric treats as alike.
 
@@ -87,7 +87,7 @@ def by_people(
         Other rows. Their values are the candidates for the audited rows.
     columns : mapping
         The features of each column, by the column's name.
-    deal : array (n,)
+    draw_of_row : array (n,)
         The placebo uses the rows where this is not -1.
 
     Raises
@@ -155,7 +155,7 @@ def by_people(
         within=None,
     )
     others = [place for place in range(len(groups)) if place not in permitted]
-    among = np.flatnonzero(deal >= 0)
+    among = np.flatnonzero(draw_of_row >= 0)
     if len(among) > 1 and others:
         (rng,) = generators("audit", "loss-ratio", "directions", str(settings.seed), repetitions=1)
         drawn = rng.permutation(others)[: len(permitted)].tolist()

@@ -170,8 +170,8 @@ def audited(
     metric, alike = fair_metric(settings.directions, *learned_from, directions, scale, settings.seed)
     people = people_of(everyone, settings.one_hot, encoding.categories)
     tried = trial_of(model, encoding, everyone, settings, metric.basis.T, scale)
-    kept, values = rows_of_the_search(settings, len(everyone.features), tried.engine == "people", others)
-    numbers, deal = part_of(settings, kept)
+    chosen, values = rows_of_the_search(settings, len(everyone.features), tried.engine == "people", others)
+    numbers, draw_of_row = part_of(settings, chosen)
     answers = tried.of(numbers)
     count = answers.trial.shape[1]
     names = settings.classes
@@ -186,7 +186,7 @@ def audited(
         assert isinstance(answers, Answers)
         known = everyone.features[values] if others is None else others.features
         whole_columns = columns_of(everyone.names, encoding, people, settings.one_hot)
-        whole = by_people(answers, *search, metric, scale, settings, known, whole_columns, deal)
+        whole = by_people(answers, *search, metric, scale, settings, known, whole_columns, draw_of_row)
         evidence, bounds = whole.evidence, None
         origin = source.name if others is None or reference is None else reference.name
         found |= {**whole.facts, "policy": statistics(whole.policy)}
@@ -196,7 +196,7 @@ def audited(
             engine = by_differences(answers, *search, scale, settings.steps)
         else:
             engine = by_gradient(answers.evaluate, *search, scale, settings, tried.device, len(levels))
-        evidence = gather(engine, *search, metric, scale, settings, people, bounds, deal)
+        evidence = gather(engine, *search, metric, scale, settings, people, bounds, draw_of_row)
     right = answers.prediction == some.label
     classes = [
         {"level": level, "rows": int((some.label == one).sum()), "right": int(right[some.label == one].sum())}

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fairness_audits.options import Network, Options, Output, Precise, Reading, Rows, Standardize, option, source
+from fairness_audits.options import Network, Options, Output, Precise, Reading, RowOptions, Standardize, option, source
 from fairness_audits.validation import Count, Limit, Positive, Share, Size, at_least
 
 EXAMPLES = """\
@@ -43,7 +43,7 @@ def is_part(text: str) -> bool:
     return found is not None and int(found[1]) <= int(found[2])
 
 
-class Data(Rows, title="data"):
+class Data(RowOptions, title="data"):
     label: str = source("the column with the true class", metavar="COLUMN", python="y")
     include_sensitive: bool = source(
         "the sensitive columns are also inputs of the model", False, python="the sensitive columns in X too"

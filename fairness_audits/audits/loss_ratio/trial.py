@@ -82,7 +82,7 @@ def trial_of(
         features = torch.tensor(everyone.features[numbers], dtype=computing.dtype, device=computing.device)
         return probed(model, features, everyone.names, settings.output_kind)
 
-    def asked(numbers: Array) -> Answers:
+    def answers_for(numbers: Array) -> Answers:
         explicit = settings.search != "auto"
         return answered(model, encoding, everyone.features[numbers], settings.output_kind, computing, explicit)
 
@@ -100,7 +100,7 @@ def trial_of(
                 raise
             failed = error
     try:
-        answers = asked(some)
+        answers = answers_for(some)
     except ValueError as error:
         if encoding.levels and model.kind == "function":
             raise InvalidInput(
@@ -117,14 +117,14 @@ def trial_of(
     stepped = share >= JUMPING or bool(encoding.levels)
     if settings.search == "differences" and stepped:
         raise InvalidInput(
-            f"the outputs of {model.given} jump in {100 * share:.0f} % of the rows tried, or it takes categories, so "
+            f"the outputs of {model.name} jump in {100 * share:.0f} % of the rows tried, or it takes categories, so "
             "that there are no differences to follow",
             option="search",
             remedy="Use --search=people, which works for such models",
         )
     engine = settings.search if settings.search != "auto" else "people" if stepped else "differences"
     device = str(computing.device) if model.kind in ("network", "quantised") else "cpu"
-    return Trial(engine, asked, device, share)
+    return Trial(engine, answers_for, device, share)
 
 
 def rows_of_the_search(settings: Settings, count: int, people: bool, others: Rows | None) -> tuple[Array, Array]:
@@ -148,7 +148,7 @@ def rows_of_the_search(settings: Settings, count: int, people: bool, others: Row
 def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
     """Return the numbers of the audited rows: a sample (--points), and every N-th row of this sample (--part).
 
-    Also return the placebo's deal: the number of the draw that each row belongs to, -1 for none. A row has the same
+    Also return the placebo's draws: the number of the draw that each row belongs to, -1 for none. A row has the same
     draw in a part as in the audit of all rows.
     """
     if settings.points is not None and settings.points > len(numbers):
@@ -159,17 +159,17 @@ def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
     numbers = drawn(numbers, settings.points, "loss-ratio", "points", str(settings.seed))
     (rng,) = generators("audit", "loss-ratio", "placebo", str(settings.seed), repetitions=1)
     rank = rng.permutation(len(numbers))
-    deal = np.where(rank < PLACEBO_ROWS, rank % PLACEBO_DRAWS, -1)
+    draw_of_row = np.where(rank < PLACEBO_ROWS, rank % PLACEBO_DRAWS, -1)
     if settings.placebo == "none":
-        deal[:] = -1
+        draw_of_row[:] = -1
     if settings.part is None:
-        return numbers, deal
+        return numbers, draw_of_row
     which, of = map(int, settings.part.split("/"))
     if 2 * of > len(numbers):
         raise InvalidInput(
             f"--part={settings.part}: {len(numbers)} rows are too few for {of} parts of at least 2", option="part"
         )
-    return numbers[which - 1 :: of], deal[which - 1 :: of]
+    return numbers[which - 1 :: of], draw_of_row[which - 1 :: of]
 
 
 def columns_of(

@@ -26,19 +26,19 @@ def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict, b
     groupings = list(dict.fromkeys(entry["grouping"] for entry in results))
     known = [entry for entry in results if entry["difference"] is not None]
     apart = sorted(known, key=lambda entry: -abs(entry["difference"]))[:SHOWN]
-    told = [
+    lines = [
         f"{entry['metric']}: " + " and ".join(f"{one['estimate']:.3g} ({one['name']})" for one in entry["groups"])
         for entry in apart
         if len(entry["groups"]) == 2 and None not in [one["estimate"] for one in entry["groups"]]
     ]
     equal = "Does the model do equally well for all groups?"
     return Brief(
-        asked=f"{f'Is {bound} between groups shown?' if bound else equal} Compared: {listed(metrics, 6)}, by "
+        question=f"{f'Is {bound} between groups shown?' if bound else equal} Compared: {listed(metrics, 6)}, by "
         f"{listed(groupings, 6)}.",
         people=f"{rows:,} rows of {path}. {INDEPENDENT_ROWS}",
-        found="The largest differences: " + "; ".join(told) + "." if told else verdict.sentence,
-        sure=certainty(verdict, *(said.format(level(1 - alpha)) for said in (BOUND if bound else EQUAL))),
-        unsaid=(
+        found="The largest differences: " + "; ".join(lines) + "." if lines else verdict.sentence,
+        sure=certainty(verdict, *(text.format(level(1 - alpha)) for text in (BOUND if bound else EQUAL))),
+        limits=(
             "Why groups differ, and whether the difference is just. Anything about single people, or about groups "
             "that were not compared."
         ),

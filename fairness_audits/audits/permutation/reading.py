@@ -79,8 +79,8 @@ def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
         others["prediction"] = NO_DECISION.name
     content = predictions(table, **columns, **others, bounds=plan.bounds)
     weighted = f", weighted by {plan.settings.weight}" if plan.settings.weight else ""
-    told = f"rows, together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
-    return content, told + weighted
+    units = f"rows, together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
+    return content, units + weighted
 
 
 def varies(content: Counts | Predictions, metric: Metric) -> bool:

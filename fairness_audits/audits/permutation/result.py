@@ -189,9 +189,9 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
     decided = [finding.bounds if plan.shown else finding.rejected for finding in findings]
     rejected = any(one in refuted and not few for one, few in zip(decided, small, strict=True))
     alpha, bound = plan.settings.alpha, bound_text(plan.shown)
-    said = shown_sentence(results, alpha, bound) if plan.shown else sentence(results, alpha, plan.correction)
+    text = shown_sentence(results, alpha, bound) if plan.shown else sentence(results, alpha, plan.correction)
     if 0 < len(undefined) < len(results):
-        said += (
+        text += (
             f" {len(undefined)} of {plural(len(results), 'test')} {'is' if len(undefined) == 1 else 'are'} undefined."
         )
     width = plan.settings.width
@@ -207,7 +207,7 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
     if plan.shown:
         facts |= {name.replace(" ", "_"): decided.count(name) for name in ("shown", "not shown", "exceeded")}
     headlines = ("BOUND REFUTED", "BOUND SHOWN") if plan.shown else ("UNEQUAL", "NOT REJECTED")
-    return words.concluded(rejected if known else None, headlines, said, LIMITS, quantities, "rejected", facts)
+    return words.concluded(rejected if known else None, headlines, text, LIMITS, quantities, "rejected", facts)
 
 
 def bound_text(bounds: Bounds | None) -> str:
@@ -226,11 +226,11 @@ def shown_sentence(results: Sequence[Entry], alpha: float, bound: str) -> str:
         return f"Nothing could be tested: {results[0]['undefined']}."
     order = list(SAID)
     ordered = sorted(known, key=lambda entry: -order.index(entry["bounds"]["outcome"]))
-    each = (f"{said} in {sum(entry['bounds']['outcome'] == name for entry in known)}" for name, said in SAID.items())
-    told = [f"{compared(entry)}: {SAID[entry['bounds']['outcome']]}" for entry in ordered[:NAMED]]
-    told += [f"and {len(known) - NAMED} more"] if len(known) > NAMED else []
+    each = (f"{text} in {sum(entry['bounds']['outcome'] == name for entry in known)}" for name, text in SAID.items())
+    lines = [f"{compared(entry)}: {SAID[entry['bounds']['outcome']]}" for entry in ordered[:NAMED]]
+    lines += [f"and {len(known) - NAMED} more"] if len(known) > NAMED else []
     count = f"{', '.join(each)} of {plural(len(known), 'test')}"
-    return f"{sentence_case(bound)} is {count} at level {alpha:g}: {'; '.join(told)}."
+    return f"{sentence_case(bound)} is {count} at level {alpha:g}: {'; '.join(lines)}."
 
 
 def compared(entry: Entry) -> str:
@@ -420,9 +420,9 @@ def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
     )
     rows = [
         row
-        for outcome, said in reversed(SAID.items())
+        for outcome, text in reversed(SAID.items())
         for row in rows_of(
-            columns, [one for one in entries if one["bounds"] and one["bounds"]["outcome"] == outcome], said
+            columns, [one for one in entries if one["bounds"] and one["bounds"]["outcome"] == outcome], text
         )
     ]
     return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")

@@ -12,7 +12,7 @@ def brief(first: Measured, path: str, alpha: float, verdict: Verdict) -> Brief:
     groups = list(dict.fromkeys(f"{one['partition']} = {one['level']}" for one in found["groups"]))
     closer = [f"{one['partition']} = {one['level']}" for one in verdict.facts.get("closer", ())]
     return Brief(
-        asked=f"Does a smaller change of the {one} make the model err for one group than for the others?",
+        question=f"Does a smaller change of the {one} make the model err for one group than for the others?",
         people=(
             f"{found['images']:,} {many} in {path}; groups: {listed(groups, 8)}. Check that the model was not "
             f"trained on these {many}, and that the groups are correct. The audit assumes both and cannot check them."
@@ -24,5 +24,5 @@ def brief(first: Measured, path: str, alpha: float, verdict: Verdict) -> Brief:
             "cases.",
             "A difference of this size can arise by chance. This is no proof that the groups are alike.",
         ),
-        unsaid=f"Whether anybody makes such changes. How often the model errs on unchanged {many}. Why groups differ.",
+        limits=f"Whether anybody makes such changes. How often the model errs on unchanged {many}. Why groups differ.",
     )

@@ -110,7 +110,7 @@ def conditions(subjects: Pictures, attacks: list[Measured], check: Check | None)
         "unreadable_images": unreadable
         and {
             "images": plural(len(unreadable), "unreadable image"),
-            "told": listed(unreadable, SHOWN),
+            "reasons": listed(unreadable, SHOWN),
         },
         "turned_images": turned and {"count": turned},
     }

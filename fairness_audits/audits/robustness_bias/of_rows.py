@@ -145,8 +145,8 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
     """Return the trial of the model on all rows. Raises InvalidInput if it decides alike for all of them."""
     sensitive = [attribute(text, source.columns) for text in settings.sensitive]
     apart = [one.column for one in sensitive]
-    beside = [name for name in (*groups, *apart) if name != settings.label]
-    columns = feature_names(source, settings, settings.label, beside, "--group", False)
+    roles = [name for name in (*groups, *apart) if name != settings.label]
+    columns = feature_names(source, settings, settings.label, roles, "--group", False)
     known = named_as(model.columns, source.table)
     columns = tuple(known) if known and set(known) <= set(columns) else columns
     encoding = encoding_of(source, columns, model.kind in ("estimator", "function"))
@@ -163,7 +163,7 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
     answers = answered(model, encoding, everyone.features, settings.output_kind, computing, True)
     if len(np.unique(answers.prediction)) < 2:
         raise InvalidInput(
-            f"{model.given} decides alike for all {len(everyone.features):,} rows, so that there is no boundary to "
+            f"{model.name} decides alike for all {len(everyone.features):,} rows, so that there is no boundary to "
             "measure distances to",
             option="model",
             remedy="Check the order of its inputs, or audit rows of both decisions",

@@ -82,7 +82,7 @@ lost_gradients: The model's gradient is zero, infinite or not a number at some p
   pixels of {{none:,}} images{{where}}. An attack does not change such pixels. If an attack fails on an image without
   any gradient, its distance is that of the check's second search, an upper bound.
 {OUTPUT_CAVEATS.strip()}
-unreadable_images: {{images}} excluded: {{told}}.
+unreadable_images: {{images}} excluded: {{reasons}}.
 turned_images: {{count:,}} images were rotated or mirrored according to their EXIF orientation, as a viewer shows them.
   If your own pipeline ignores EXIF, the model sees them differently; save such images without EXIF.
 unknown_group: {{count:,}} {{units}} have no value of {{partition}} and belong to none of its groups.
@@ -136,7 +136,7 @@ def audited(
     return Result(
         audit="robustness",
         title="Robustness audit",
-        subject=f"{model.given} on {found.place}",
+        subject=f"{model.name} on {found.place}",
         verdict=concluded,
         brief=brief(attacks[0], found.place, settings.alpha, concluded),
         caveats=(
@@ -178,15 +178,15 @@ def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
         "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
         **_soundness(found),
     }
-    rejected, said, facts = conclusion(found, alpha, label is not None, settings.budget, first.unit.name)
+    rejected, text, facts = conclusion(found, alpha, label is not None, settings.budget, first.unit.name)
     if words.beyond(SOUND, quantities, rejected is True):
         # Unsound distances may order the groups the wrong way round.
-        said, facts = (
+        text, facts = (
             "The table of the check shows both distances for every group.",
             {**facts, "closer": [], "farther": []},
         )
     headlines = ("ROBUSTNESS BIAS", "NO BIAS SHOWN")
-    return words.concluded(rejected, headlines, said, SOUND.rstrip() + LIMITS, quantities, "biased", facts)
+    return words.concluded(rejected, headlines, text, SOUND.rstrip() + LIMITS, quantities, "biased", facts)
 
 
 def _soundness(found: Entry) -> dict[str, Any]:
@@ -248,13 +248,13 @@ def conclusion(
         "farther": [{key: one[key] for key in ("partition", "level")} for one in farther],
     }
     if not tested:
-        said = (
+        text = (
             "No group could be tested, because there are too few distances or all are equal. See the failed attacks "
             "and the model's accuracy below."
         )
     elif not shown:
         largest = max(tested, key=lambda group: abs(group["sigma"]))
-        said = (
+        text = (
             "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
             f"of {_title(largest)}: {_numbers(largest, alpha)}. What {found['images']:,} {unit}s do not show "
             "may still be there."
@@ -264,16 +264,16 @@ def conclusion(
         change = "certified radii" if found["bound"] == "lower" else "distances"
         change += "" if budget is None else f" up to T = {_number(budget)}"
         place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
-        said = (
+        text = (
             f"{unit.title()}s of {_title(first)} are {place} the decision boundary: their {change} are "
             f"{100 * abs(first['sigma']):.0f} % {than} than those of all other {unit}s, {first['auc']:.3g} on average "
             f"({_numbers(first, alpha)})."
         )
-        said += f" {_otherwise(first, alpha, unit)}" if labelled else ""
+        text += f" {_otherwise(first, alpha, unit)}" if labelled else ""
         if others:
             others_text = ", ".join(f"{_title(one)} ({one['sigma']:+.2f})" for one in others[:3])
-            said += f" Also: {others_text}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
-    return bool(shown) if tested else None, said, facts
+            text += f" Also: {others_text}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
+    return bool(shown) if tested else None, text, facts
 
 
 def _otherwise(group: Entry, alpha: float, unit: str) -> str:

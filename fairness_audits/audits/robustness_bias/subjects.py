@@ -20,7 +20,7 @@ from fairness_audits.audits.robustness_bias.images import HIGHEST, Images, Shape
 from fairness_audits.audits.robustness_bias.points import Points, Subjects, compared, partition_of, sampled
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.identity import fingerprint
+from fairness_audits.inputs.identity import model_key
 from fairness_audits.inputs.model import NETWORKS, Computing, Model, no_gradient
 from fairness_audits.inputs.probe import Form, Scores, check_alone, check_finite, check_gradient, read, tensor_of
 from fairness_audits.inputs.references import Opaque
@@ -121,7 +121,7 @@ def normalised(model: Model, options: Settings, shape: Shape, with_gradient: boo
     channels, height, width = shape
     form = Form(
         unit="image",
-        given=f"images of shape {shape}",
+        inputs=f"images of shape {shape}",
         remedy=(
             f"Its input has {plural(channels, 'channel')} of {height} x {width} pixels. For another size, use "
             f"--resize=H,W; for {plural(4 - channels, 'channel')}, use --channels={4 - channels}"
@@ -144,7 +144,7 @@ def identity(model: Model) -> str:
     if model.file is not None and model.file.suffix in WHOLE:
         return " ".join(map(sha256, (model.file, *weight_files(model.file))))
     try:
-        return fingerprint(model.evaluate)
+        return model_key(model.evaluate)
     except Opaque as error:
         raise InvalidInput(
             f"the checkpoint cannot identify this model: {error}",

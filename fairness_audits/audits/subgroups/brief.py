@@ -13,23 +13,23 @@ SHOWN = 3
 
 def brief(facts: Mapping[str, Any], settings: Settings, title: str, verdict: Verdict) -> Brief:
     """Describe which subgroups differ most in a rate with this ``title``."""
-    told = [
+    lines = [
         f"{', '.join(f'{column} {value}' for column, value in one['subgroup'].items())}: {percent(one['estimate'])} of "
         f"{one['n']:,}, others {percent(one['rest'])}"
         for one in facts["results"][:SHOWN]
     ]
     return Brief(
-        asked=f"Is the {title} another in some group of people than among all others? All crosses of up to "
+        question=f"Is the {title} another in some group of people than among all others? All crosses of up to "
         f"{plural(settings.depth, 'column')} were searched: {listed(list(settings.columns), 8)}.",
         people=f"{facts['rows_of_the_rate']:,} of {facts['rows']:,} rows of {settings.predictions} count for the rate, "
         f"in {plural(facts['subgroups'], 'subgroup')} of {settings.least} rows or more. {INDEPENDENT_ROWS}",
-        found=f"The clearest differences are {'; '.join(told)}." if told else verdict.sentence,
+        found=f"The clearest differences are {'; '.join(lines)}." if lines else verdict.sentence,
         sure=certainty(
             verdict,
             "If the rate were the same everywhere, a search like this would name any subgroup in at most "
             f"{level(1 - settings.alpha)} of cases, however many it searches.",
             "Differences of this size can be chance among so many subgroups. This is no proof that all are alike.",
         ),
-        unsaid="Why a subgroup differs, and whether that is just. Nothing about smaller subgroups, nor about columns "
+        limits="Why a subgroup differs, and whether that is just. Nothing about smaller subgroups, nor about columns "
         "that were not searched.",
     )

@@ -158,7 +158,7 @@ def _name(entry: Mapping[str, Any]) -> str:
 def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) -> Verdict:
     """Say how many subgroups differ, and name those with the strongest evidence."""
     rejected = [entry for entry in entries if entry["rejected"]]
-    told = [
+    lines = [
         f"{_name(entry)}: {decimal(entry['estimate'])} ({entry['events']:,} of {entry['n']:,}) against "
         f"{decimal(entry['rest'])} for all others"
         for entry in (rejected or entries)[:NAMED]
@@ -167,7 +167,7 @@ def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) ->
     title = RATES[settings.metric].title
     text = (
         f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs from that of all other rows "
-        f"(joint level {settings.alpha:g}). {'Strongest' if rejected else 'Nearest'}: {'; '.join(told)}{more}."
+        f"(joint level {settings.alpha:g}). {'Strongest' if rejected else 'Nearest'}: {'; '.join(lines)}{more}."
     )
     facts = {"subgroups": len(entries), "different": len(rejected)}
     quantities = {"varied": int(varied)}

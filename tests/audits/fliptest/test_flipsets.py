@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from fairness_audits import models
 from fairness_audits.audits.fliptest.flipsets import (
-    DealtSizes,
     Flipsets,
     Judge,
-    deals,
+    SplitSizes,
     halves,
     judged,
+    random_splits,
     sizes_between_halves,
     upper,
 )
@@ -152,16 +152,16 @@ def test_an_empty_flipset_has_an_empty_report_and_one_member_no_interval() -> No
 
 
 def test_every_deal_gives_each_person_one_place() -> None:
-    dealt = deals(3, 5, 200, np.random.default_rng(1))
-    for deal in dealt:
-        assert (len(deal.source), len(deal.target)) == (3, 5)
-        assert sorted([*deal.source, *deal.target]) == list(range(8))
-    assert near(float(np.mean([0 in deal.source for deal in dealt])), 3 / 8, 200)
+    splits = random_splits(3, 5, 200, np.random.default_rng(1))
+    for split in splits:
+        assert (len(split.source), len(split.target)) == (3, 5)
+        assert sorted([*split.source, *split.target]) == list(range(8))
+    assert near(float(np.mean([0 in split.source for split in splits])), 3 / 8, 200)
 
 
 def between(
     features: Array, decide: Judge, most: int, times: int, coins: Array | None = None, moved: Array | None = None
-) -> tuple[DealtSizes, int]:
+) -> tuple[SplitSizes, int]:
     """The flipsets between halves of people without coins, all of whose columns are moved unless said."""
     n, d = features.shape
     coins, moved = np.zeros(n) if coins is None else coins, np.ones(d, bool) if moved is None else moved
@@ -170,15 +170,15 @@ def between(
 
 def test_halves_are_of_one_size_and_nobody_is_in_both() -> None:
     for people, most, side in ((9, 100, 4), (50, 10, 10), (1, 5, 0)):
-        for deal in halves(people, most, 20, np.random.default_rng(2)):
-            assert len(deal.source) == len(deal.target) == side
-            assert len({*deal.source, *deal.target}) == 2 * side
-    used = [person for deal in halves(50, 10, 200, np.random.default_rng(3)) for person in deal.source]
+        for split in halves(people, most, 20, np.random.default_rng(2)):
+            assert len(split.source) == len(split.target) == side
+            assert len({*split.source, *split.target}) == 2 * side
+    used = [person for split in halves(50, 10, 200, np.random.default_rng(3)) for person in split.source]
     assert np.bincount(used, minlength=50).min() > 0
 
 
 def test_sizes_are_those_of_the_flipsets_and_the_p_value_counts_the_observed_groups_among_the_deals() -> None:
-    null = DealtSizes(np.array([1, 2, 0, 4]), np.array([1, 0, 0, 3]))
+    null = SplitSizes(np.array([1, 2, 0, 4]), np.array([1, 0, 0, 3]))
     np.testing.assert_array_equal(null.either, [2, 2, 0, 7])
     np.testing.assert_array_equal(null.net, [0, 2, 0, 1])
     assert null.p_value(null.either, 2) == 4 / 5
@@ -186,9 +186,9 @@ def test_sizes_are_those_of_the_flipsets_and_the_p_value_counts_the_observed_gro
     assert null.p_value(null.either, 8) == 1 / 5
     assert null.p_value(null.either, 0) == 1
     flips = [Flipsets(np.array([1, 1, 0, 0]), np.array(image)) for image in ([0, 0, 1, 0], [1, 1, 0, 0])]
-    found = DealtSizes.of(flips)
+    found = SplitSizes.of(flips)
     assert (found.positive.tolist(), found.negative.tolist()) == ([2, 0], [1, 0])
-    assert DealtSizes.of([]).either.tolist() == []
+    assert SplitSizes.of([]).either.tolist() == []
 
 
 def test_the_upper_end_is_the_largest_of_nineteen_and_exceeded_as_rarely_as_promised() -> None:
@@ -209,8 +209,8 @@ def test_along_a_line_the_halves_are_matched_in_order_and_one_person_has_none() 
     features = np.random.default_rng(0).normal(size=(81, 1))
     found, side = between(features, above_zero, 30, 25)
     assert side == 30
-    for k, deal in enumerate(halves(81, 30, 25, np.random.default_rng(1))):
-        own, other = (np.sort(features[end, 0]) > 0 for end in (deal.source, deal.target))
+    for k, split in enumerate(halves(81, 30, 25, np.random.default_rng(1))):
+        own, other = (np.sort(features[end, 0]) > 0 for end in (split.source, split.target))
         assert found.positive[k] == (own > other).sum()
         assert found.negative[k] == (own < other).sum()
     assert found.either.sum() > 0
