@@ -50,8 +50,15 @@ html_math_renderer = "mathml"
 
 
 def mathml(formula: str, as_block: bool = False) -> str:
-    """Return a formula as MathML. Replace apostrophes by primes, because the converter reads them as letters."""
-    return str(tex2mathml(formula.replace("'", r"^\prime "), as_block=as_block))
+    """Return a formula as MathML. Turn apostrophes into primes, and keep delimiters at the size of one letter."""
+    found = str(tex2mathml(formula.replace("'", r"^\prime "), as_block=as_block))
+    for pattern, attributes in (
+        (r'<mo class="mathopen">([|‖])', 'form="prefix"'),
+        (r"<mo>([|‖])", 'form="postfix"'),
+        (r"<mo>([{}])", ""),
+    ):
+        found = re.sub(pattern, rf'<mo {attributes} stretchy="false">\1', found)
+    return found
 
 
 def inline_math(translator: HTML5Translator, node: nodes.math) -> None:

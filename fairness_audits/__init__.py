@@ -300,7 +300,7 @@ def loss_ratio(
 
     .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
 
-    where \Phi(x) is a comparable individual whom the model treats worse. For a smooth model, it is the end point of a
+    where :math:`\Phi(x)` is a comparable individual whom the model treats worse. For a smooth model, it is the end of a
     gradient flow of the loss, with a penalty on all differences except the sensitive ones. For a model whose outputs
     jump, such as trees, it is the person with the highest loss among people who differ only in columns that the
     fair metric permits.
