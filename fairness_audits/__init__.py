@@ -341,12 +341,11 @@ def loss_ratio(
     'rejected'
     """
     if (sensitive is None) == (directions is None):
-        raise InvalidInput(
+        problem = (
             "the fair metric is learned from sensitive attributes or given by directions, but you gave "
-            f"{'neither' if sensitive is None else 'both'}",
-            option="directions",
-            remedy="Give one of them",
+            f"{'neither' if sensitive is None else 'both'}"
         )
+        raise InvalidInput(problem, option="directions", remedy="Give one of them")
     from fairness_audits.inputs.columns import Columns
 
     columns = Columns({"y": y}, several={"sensitive": sensitive}, X=X)

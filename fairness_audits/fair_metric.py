@@ -140,12 +140,11 @@ def sensitive_directions(
     for row, (name, values) in enumerate(protected.items()):
         groups = np.unique(values)
         if groups.tolist() != [0, 1]:
-            raise InvalidInput(
-                f"expected both groups 0 and 1 of protected attribute {name!r}, found values {groups[:5].tolist()}",
-                option="protected",
-                column=name,
-                remedy="Code it as 0 and 1 with members of both, or drop it",
+            problem = (
+                f"expected both groups 0 and 1 of protected attribute {name!r}, found values {groups[:5].tolist()}"
             )
+            remedy = "Code it as 0 and 1 with members of both, or drop it"
+            raise InvalidInput(problem, option="protected", column=name, remedy=remedy)
         directions[row, others] = _logistic_coefficients(features[:, others], np.asarray(values), name)
     directions[len(protected) + np.arange(len(inputs)), inputs] = 1.0
     return directions
@@ -167,12 +166,11 @@ def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetri
     ]
     ranks = sorted({metric.basis.shape[1] for metric in metrics})
     if len(ranks) > 1:
-        raise InvalidInput(
+        problem = (
             f"the sensitive subspaces of the repetitions have dimensions {ranks}, since parallel directions predict "
-            "some protected attributes in some splits",
-            option="protected",
-            remedy="Learn each repetition by itself",
+            "some protected attributes in some splits"
         )
+        raise InvalidInput(problem, option="protected", remedy="Learn each repetition by itself")
     return FairMetric(
         np.stack([metric.matrix for metric in metrics]),
         np.stack([metric.basis for metric in metrics]),
@@ -199,21 +197,15 @@ def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
         warnings.simplefilter("ignore", LinAlgWarning)
         try:
             regression.fit(features, group)
-        except ConvergenceWarning as problem:
-            raise InvalidInput(
-                f"the regression of protected attribute {name!r} on the features did not converge ({problem})",
-                option="features",
-                column=name,
-                remedy="Standardise the features",
-            ) from problem
+        except ConvergenceWarning as error:
+            problem = f"the regression of protected attribute {name!r} on the features did not converge ({error})"
+            raise InvalidInput(problem, option="features", column=name, remedy="Standardise the features") from error
     if _tilt(regression, features, group) > MOST_TILT:
-        raise InvalidInput(
+        problem = (
             f"the regression of protected attribute {name!r} on the features did not converge, because their scales "
-            "differ too much",
-            option="features",
-            column=name,
-            remedy="Standardise the features",
+            "differ too much"
         )
+        raise InvalidInput(problem, option="features", column=name, remedy="Standardise the features")
     return np.asarray(regression.coef_[0])
 
 

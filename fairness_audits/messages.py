@@ -40,24 +40,17 @@ def check_columns(table: Any, names: Iterable[str], named_by: str, source: str) 
     if absent := [name for name in names if name not in existing]:
         commas = " (are its columns separated by something other than commas?)"
         hint = commas if len(existing) == 1 else "".join(nearest(name, existing) for name in absent[:SHOWN])
+        problem = f"{named_by} names {listed(list(map(repr, absent)), SHOWN)}, but {source} has no such column{hint}"
         raise InvalidInput(
-            f"{named_by} names {listed(list(map(repr, absent)), SHOWN)}, but {source} has no such column{hint}",
-            source=source,
-            option=option_in(named_by),
-            column=absent[0],
-            remedy=f"It has: {listed(existing)}",
+            problem, source=source, option=option_in(named_by), column=absent[0], remedy=f"It has: {listed(existing)}"
         )
 
 
 def check_distinct(names: Sequence[str], source: object) -> None:
     """Raise InvalidInput if columns of the ``source`` have the same name."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(
-            f"{source} has several columns named {listed(repeated)}",
-            source=str(source),
-            column=repeated[0],
-            remedy="Rename them",
-        )
+        problem = f"{source} has several columns named {listed(repeated)}"
+        raise InvalidInput(problem, source=str(source), column=repeated[0], remedy="Rename them")
 
 
 def option_in(text: str) -> str | None:
@@ -97,12 +90,8 @@ def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:
     names = list(known)
     if unknown := [key for key in map(str, keys) if key not in names]:
         hint = nearest(unknown[0], names)
-        raise InvalidInput(
-            f"{source}: there is no key {unknown[0]!r}{hint}",
-            source=source,
-            option=unknown[0],
-            remedy=f"There are: {', '.join(names)}",
-        )
+        problem = f"{source}: there is no key {unknown[0]!r}{hint}"
+        raise InvalidInput(problem, source=source, option=unknown[0], remedy=f"There are: {', '.join(names)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

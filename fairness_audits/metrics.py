@@ -86,25 +86,18 @@ class PermutationGap:
             return routed if isinstance(routed, pd.Series | pd.DataFrame) else pd.Series(routed, index, name="group")
         if isinstance(self.group, str):
             if not isinstance(X, pd.DataFrame) or self.group not in X:
-                raise InvalidInput(
-                    f"X has no column {self.group!r}",
-                    option="group",
-                    column=self.group,
-                    remedy="Pass a data frame with this column, or the groups as a series with the index of X",
-                )
+                problem = f"X has no column {self.group!r}"
+                remedy = "Pass a data frame with this column, or the groups as a series with the index of X"
+                raise InvalidInput(problem, option="group", column=self.group, remedy=remedy)
             return X[self.group]
         if self.group is None:
-            raise InvalidInput(
-                "no groups were given",
-                option="group",
-                remedy="Name a column of X, give a series with the index of X, or route them: params={'group': ...}",
-            )
+            problem = "no groups were given"
+            remedy = "Name a column of X, give a series with the index of X, or route them: params={'group': ...}"
+            raise InvalidInput(problem, option="group", remedy=remedy)
         if not index.isin(self.group.index).all():
-            raise InvalidInput(
-                "the groups have no row for some of the labels of X",
-                option="group",
-                remedy="Pass X or y of pandas with the index of the groups",
-            )
+            problem = "the groups have no row for some of the labels of X"
+            remedy = "Pass X or y of pandas with the index of the groups"
+            raise InvalidInput(problem, option="group", remedy=remedy)
         return self.group.loc[index]
 
     def get_metadata_routing(self) -> Any:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
-
-if TYPE_CHECKING:
-    pass
 
 Provenance = Literal["official", "bundled", "lossy", "simulated", "twin", "absent"]
 Split = Literal["train", "test", "all"]
@@ -100,12 +97,9 @@ class Dataset:
         """Return standardised arrays of one side, or both, of the first ``repetitions`` splits (default: all)."""
         count = self.repetitions if repetitions is None else repetitions
         if not 1 <= count <= self.repetitions:
-            raise InvalidInput(
-                f"data set {self.name!r} was prepared with {self.repetitions} repetitions, but {count} are needed",
-                source=self.name,
-                option="repetitions",
-                remedy="Prepare it with at least as many as any method trains",
-            )
+            problem = f"data set {self.name!r} was prepared with {self.repetitions} repetitions, but {count} are needed"
+            remedy = "Prepare it with at least as many as any method trains"
+            raise InvalidInput(problem, source=self.name, option="repetitions", remedy=remedy)
         rows = self.rows(split)[:count]
         features = self.features[rows]
         columns = [self.feature_names.index(name) for name in self.continuous]

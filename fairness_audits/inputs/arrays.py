@@ -181,9 +181,8 @@ def _check_size(argument: str, shape: Sequence[int]) -> None:
     """Raise InvalidInput for a sparse array with too many values, because an audit needs all of them."""
     count = int(np.prod([int(length) for length in shape], dtype=object))
     if count > VALUES:
-        raise InvalidInput(
+        problem = (
             f"{argument} is sparse. As a dense array of shape {tuple(shape)} it has {count:,} values, more than the "
-            f"{VALUES:,} that an audit takes",
-            option=argument,
-            remedy="Pass fewer rows or fewer columns",
+            f"{VALUES:,} that an audit takes"
         )
+        raise InvalidInput(problem, option=argument, remedy="Pass fewer rows or fewer columns")

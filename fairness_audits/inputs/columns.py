@@ -202,12 +202,11 @@ def _of_no_known_order(first: str, others: Sequence[str], arrays: Sequence[Argum
             f"Give {other}.loc[{first}.index] if {name} is in the order of {first}, or {first}.loc[{other}.index] "
             f"if it is in that of {other}"
         )
-    return InvalidInput(
+    problem = (
         f"{enumerated(others)} and {first} have the same index labels in different orders, and {enumerated(names)} "
-        f"{'has' if len(names) == 1 else 'have'} none, so either order is possible",
-        option=name,
-        remedy=remedy,
+        f"{'has' if len(names) == 1 else 'have'} none, so either order is possible"
     )
+    return InvalidInput(problem, option=name, remedy=remedy)
 
 
 def _in_order(one: Argument, places: Array | None) -> Argument:

@@ -53,14 +53,11 @@ class Encoding:
             code = table[name].map({level: place for place, level in enumerate(levels)}).to_numpy(dtype=float)
             if np.isnan(code).any():
                 row = int(np.isnan(code).argmax())
-                raise InvalidInput(
+                problem = (
                     f"{source.name}: column {name!r} holds {table[name].iloc[row]!r}, a value that the audited rows "
-                    "do not have",
-                    source=source.name,
-                    column=name,
-                    row=row,
-                    remedy="Remove these rows",
+                    "do not have"
                 )
+                raise InvalidInput(problem, source=source.name, column=name, row=row, remedy="Remove these rows")
             block = code[:, None] == np.arange(len(levels)) if len(group) > 1 else code[:, None]
             coded |= {self.names[j]: block[:, place].astype(float) for place, j in enumerate(group)}
         return replace(source, table=pd.concat([table, pd.DataFrame(coded, index=table.index)], axis="columns"))
@@ -110,14 +107,12 @@ def _levels(source: Source, name: str) -> pd.Series:
     known = column.dropna()
     levels = sorted(Values.of(source, name, "feature", known.astype(object)).distinct, key=place_of)
     if len(levels) > MOST_LEVELS:
-        raise InvalidInput(
+        problem = (
             f"{source.name}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
-            "category",
-            source=source.name,
-            column=name,
-            remedy=(
-                f"If it is a name or an identifier, exclude it, {advised('drop', name)}; otherwise merge some of its "
-                "values"
-            ),
+            "category"
         )
+        remedy = (
+            f"If it is a name or an identifier, exclude it, {advised('drop', name)}; otherwise merge some of its values"
+        )
+        raise InvalidInput(problem, source=source.name, column=name, remedy=remedy)
     return pd.Series(levels, dtype=column.dtype)

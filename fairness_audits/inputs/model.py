@@ -186,12 +186,8 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
     columns, known = _columns(fitted), getattr(fitted, "classes_", None)
     known = () if known is None else known
     if any(np.ndim(one) for one in known):
-        raise InvalidInput(
-            f"{model.name} predicts {len(known)} outputs per row, but an audit needs one decision",
-            source=model.name,
-            option="model",
-            remedy="Pass a model of one output",
-        )
+        problem = f"{model.name} predicts {len(known)} outputs per row, but an audit needs one decision"
+        raise InvalidInput(problem, source=model.name, option="model", remedy="Pass a model of one output")
     classes = tuple(np.asarray(known).tolist())
     # LightGBM stores the category levels of its training frame and recodes other frames with them.
     categories = getattr(getattr(fitted, "_Booster", fitted), "pandas_categorical", None)
@@ -268,12 +264,11 @@ class Onnx:
             raise InvalidInput(problem, source=path, option="model")
         (count, *_) = self.session.get_inputs()[0].shape or [None]
         if isinstance(count, int):
-            raise InvalidInput(
-                f"{path}: this ONNX program only takes batches of {count} rows, but an audit needs batches of any size",
-                source=path,
-                option="model",
-                remedy="In torch.onnx.export, mark the first axis of the input as dynamic",
+            problem = (
+                f"{path}: this ONNX program only takes batches of {count} rows, but an audit needs batches of any size"
             )
+            remedy = "In torch.onnx.export, mark the first axis of the input as dynamic"
+            raise InvalidInput(problem, source=path, option="model", remedy=remedy)
         first, *more = self.session.get_outputs()
         self.decides = bool(more) and first.type in ("tensor(int64)", "tensor(int32)", "tensor(bool)", "tensor(string)")
 
@@ -307,12 +302,8 @@ OTHER_AUDITS = "use an audit that needs no gradient: fliptest (decisions) or per
 
 def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> InvalidInput:
     """Return the error for a model without gradients, with an alternative ``instead``."""
-    return InvalidInput(
-        f"{model.name} is {WHAT[model.kind]}, which has no gradient, but this audit follows gradients",
-        source=model.name,
-        option="model",
-        remedy=f"Pass a torch network, or {instead}",
-    )
+    problem = f"{model.name} is {WHAT[model.kind]}, which has no gradient, but this audit follows gradients"
+    return InvalidInput(problem, source=model.name, option="model", remedy=f"Pass a torch network, or {instead}")
 
 
 def _extra(name: str, path: Path) -> Any:
@@ -347,11 +338,9 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
             return skops.load(path, trusted=unknown), "skops archive"
     except Exception as error:
         raise _unopened(path, "cannot be opened as a skops archive", error, "Save it again") from error
+    problem = f"{path} holds types that skops does not trust ({listed(unknown, 5)})"
     raise InvalidInput(
-        f"{path} holds types that skops does not trust ({listed(unknown, 5)})",
-        source=path,
-        option="trust_pickle",
-        remedy="If you trust its maker, give --trust-pickle",
+        problem, source=path, option="trust_pickle", remedy="If you trust its maker, give --trust-pickle"
     )
 
 
@@ -362,12 +351,9 @@ def _unopened(path: Path, problem: str, error: Exception, remedy: str) -> Invali
 
 def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
     if not trust_pickle:
-        raise InvalidInput(
-            f"{path} is {what}. Opening a pickle can run any code, so this needs your consent",
-            source=path,
-            option="trust_pickle",
-            remedy=f"If you trust its source, pass --trust-pickle. A safer way: {better}, or pass path/to/file.py:name",
-        )
+        problem = f"{path} is {what}. Opening a pickle can run any code, so this needs your consent"
+        remedy = f"If you trust its source, pass --trust-pickle. A safer way: {better}, or pass path/to/file.py:name"
+        raise InvalidInput(problem, source=path, option="trust_pickle", remedy=remedy)
 
 
 def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[torch.nn.Module, str]:
@@ -389,15 +375,12 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
                 return torch.jit.load(path, map_location=device), "TorchScript network"
     except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise _unopened(path, "cannot be opened as a saved network", error, "Save it again") from error
-    raise InvalidInput(
-        f"{path} is not a TorchScript archive. Files of weights and pickled networks cannot be opened",
-        source=path,
-        option="model",
-        remedy=(
-            "Save the network as TorchScript or as an exported program, or pass path/to/file.py:name, where name is "
-            "a function that builds the network and loads its weights"
-        ),
+    problem = f"{path} is not a TorchScript archive. Files of weights and pickled networks cannot be opened"
+    remedy = (
+        "Save the network as TorchScript or as an exported program, or pass path/to/file.py:name, where name is "
+        "a function that builds the network and loads its weights"
     )
+    raise InvalidInput(problem, source=path, option="model", remedy=remedy)
 
 
 def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
@@ -445,11 +428,9 @@ def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
         raise InvalidInput(problem, source=where, option=option_in(option)) from error
     if not hasattr(module, name):
         public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
+        problem = f"{option} {text}: {where!r} has no {name!r}"
         raise InvalidInput(
-            f"{option} {text}: {where!r} has no {name!r}",
-            source=where,
-            option=option_in(option),
-            remedy=f"It has: {', '.join(public) or 'nothing'}",
+            problem, source=where, option=option_in(option), remedy=f"It has: {', '.join(public) or 'nothing'}"
         )
     return getattr(module, name), name, file
 

@@ -145,17 +145,6 @@ def log_scores(output: Array, kind: Kind) -> Array:
         return np.stack((np.log(-np.expm1(one)), one), axis=1)
 
 
-def kind_of(output: Array) -> Kind:
-    """Detect the kind of outputs, as :func:`fairness_audits.models.outputs.detected_kind` does."""
-    rounding = max(ROUNDING, resolution(output))
-    unit = bool(((output >= 0) & (output <= 1)).all())
-    if output.ndim == 1 or output.shape[1] == 1:
-        return "probability" if unit else "logits"
-    if unit and bool((np.abs(output.sum(axis=1) - 1) < rounding).all()):
-        return "probability"
-    return "log-probabilities" if bool((np.abs(logsumexp(output, axis=1)) < ROUNDING).all()) else "logits"
-
-
 def given_as(
     model: Model, encoding: Encoding, some: Array, computing: Computing, tensors: bool
 ) -> Callable[[Array], Any]:
@@ -201,7 +190,7 @@ def answered(
     output = outputs(features)
     check_finite(output, range(len(output)), form)
     check_alone(outputs, features, output, form)
-    read_as = kind_of(output) if kind == "auto" else kind
+    read_as = detected_kind(output) if kind == "auto" else kind
     check_kind(output, read_as)
     trial = log_scores(output, read_as)
     places = {level_name(value): place for place, value in enumerate(model.classes)}
@@ -302,10 +291,8 @@ def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Fo
         )
     _check_shape(tuple(output.shape), len(x), form)
     if not output.is_floating_point():
-        raise InvalidInput(
-            f"the model must return floating-point scores, but returns {output.dtype}: return scores, not classes",
-            option="model",
-        )
+        problem = f"the model must return floating-point scores, but returns {output.dtype}: return scores, not classes"
+        raise InvalidInput(problem, option="model")
     return _wide(output)
 
 
@@ -356,12 +343,11 @@ def check_finite(output: Array, names: Sequence[Any], form: Form) -> None:
         # An audit may have its own order of rows; the reader has that of the file.
         first = [names[place] for place in bad] if text else sorted(int(names[place]) for place in bad)
         counted = "" if text else " (counted from 0)"
-        raise InvalidInput(
+        problem = (
             f"the model returns NaN or infinite values for {len(bad)} of {len(output)} {form.unit}s, such as "
-            f"{listed(first, SHOWN)}{counted}: correct the model, or remove these {form.unit}s",
-            option="model",
-            row=bad[0] if text else first[0],
+            f"{listed(first, SHOWN)}{counted}: correct the model, or remove these {form.unit}s"
         )
+        raise InvalidInput(problem, option="model", row=bad[0] if text else first[0])
 
 
 def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, form: Form) -> None:
@@ -494,11 +480,9 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
         message = str(error)
         known = ((name, text) for name, words, text in REMEDIES if any(word in message for word in words))
         option, remedy = next(known, (None, form.remedy))
-        raise InvalidInput(
-            f"the model failed on {len(inputs)} {form.inputs}: {reason(error)}",
-            option=option,
-            remedy=remedy.format(precision=form.precision) if option else remedy,
-        ) from error
+        problem = f"the model failed on {len(inputs)} {form.inputs}: {reason(error)}"
+        remedy = remedy.format(precision=form.precision) if option else remedy
+        raise InvalidInput(problem, option=option, remedy=remedy) from error
 
 
 def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:

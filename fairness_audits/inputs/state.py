@@ -18,7 +18,7 @@ import numpy as np
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.references import of_library, referred
-from fairness_audits.models.device import float32_kernels, full_precision
+from fairness_audits.models.device import determinism, float32_kernels, full_precision
 
 if TYPE_CHECKING:
     import torch
@@ -44,9 +44,6 @@ def unchanged_program() -> Iterator[None]:
 
 def _settings(torch: Any) -> list[tuple[Callable[[], Any], Callable[[Any], Any]]]:
     """Return the getter and setter of each torch setting."""
-
-    def determinism() -> tuple[bool, bool]:
-        return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
 
     def attribute(home: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
         return functools.partial(getattr, home, name), functools.partial(setattr, home, name)

@@ -191,29 +191,17 @@ def feature_names(
         left_out = {*labels, *chosen.drop, *(() if included else apart)}
         every = tuple(name for name in table.columns if name not in left_out)
         if not every:
-            raise InvalidInput(
-                f"{path} has no column left for the features, apart from label, {option[2:]} and dropped columns",
-                source=path,
-                option="drop",
-                remedy="Drop fewer columns",
-            )
+            problem = f"{path} has no column left for the features, apart from label, {option[2:]} and dropped columns"
+            raise InvalidInput(problem, source=path, option="drop", remedy="Drop fewer columns")
         return every
     repeated = sorted({name for name in chosen.features if list(chosen.features).count(name) > 1})
     if repeated:
-        raise InvalidInput(
-            f"--features names {listed(repeated)} more than once",
-            option="features",
-            column=repeated[0],
-            remedy="Name each column once",
-        )
+        problem = f"--features names {listed(repeated)} more than once"
+        raise InvalidInput(problem, option="features", column=repeated[0], remedy="Name each column once")
     both = [name for name in chosen.features if name in {*labels, *chosen.drop}]
     if both:
-        raise InvalidInput(
-            f"--features names {listed(both)}, which is also the label or in --drop",
-            option="features",
-            column=both[0],
-            remedy="Remove it from one of them",
-        )
+        problem = f"--features names {listed(both)}, which is also the label or in --drop"
+        raise InvalidInput(problem, option="features", column=both[0], remedy="Remove it from one of them")
     return tuple(chosen.features)
 
 
@@ -234,16 +222,12 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
     if wrong:
         found = "; ".join(f"{name!r} holds {_examples(table[name])}" for name in wrong[:SHOWN])
         more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
-        raise InvalidInput(
-            f"{source.name}: expected {wanted} in every feature column, but {found}{more}",
-            source=source.name,
-            option="features",
-            column=wrong[0],
-            remedy=(
-                "Encode these columns as the model expects them (such as pandas.get_dummies for text, days for "
-                f"dates), or exclude them, {advised('drop', ','.join(wrong))}"
-            ),
+        problem = f"{source.name}: expected {wanted} in every feature column, but {found}{more}"
+        remedy = (
+            "Encode these columns as the model expects them (such as pandas.get_dummies for text, days for "
+            f"dates), or exclude them, {advised('drop', ','.join(wrong))}"
         )
+        raise InvalidInput(problem, source=source.name, option="features", column=wrong[0], remedy=remedy)
     if not gaps:
         check_complete(replace(source, table=table[list(names)]), source.name, FILL.capitalize())
     bounds = (Score(name, -LARGEST, LARGEST) for name in names)
@@ -267,13 +251,11 @@ def two_classes(source: Source, column: str, positive: str | None) -> tuple[Arra
     codes, classes = labelled(source, column, source.table[column], positive)
     names = {code: level_name(value) for value, code in classes.items()}
     if len(names) < 2:
-        raise InvalidInput(
+        problem = (
             f"{source.name}: column {column!r} (label) is {listed(list(names.values()))} in all rows, but an audit "
-            "needs rows of both classes",
-            source=source.name,
-            option="label",
-            column=column,
+            "needs rows of both classes"
         )
+        raise InvalidInput(problem, source=source.name, option="label", column=column)
     return codes, (names[0], names[1])
 
 
@@ -299,24 +281,17 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
             if classes is None
             else ("which is not in --classes", f"It has: {listed(classes)}")
         )
-        raise InvalidInput(
-            f"{source.name}: column {column!r} (label) holds {listed(odd, SHOWN)}, {problem}",
-            source=source.name,
-            option="classes",
-            column=column,
-            remedy=remedy,
-        )
+        problem = f"{source.name}: column {column!r} (label) holds {listed(odd, SHOWN)}, {problem}"
+        raise InvalidInput(problem, source=source.name, option="classes", column=column, remedy=remedy)
     return values.coded({value: number[text] for value, text in zip(values.distinct, texts, strict=True)})
 
 
 def check_classes(label: Array, count: int, classes: Sequence[str] | None, name: object, path: str) -> None:
     """Raise InvalidInput unless labels are outputs of a model of ``count`` classes and ``--classes`` names them all."""
     if classes is not None and len(classes) != count:
-        raise InvalidInput(
-            f"--classes names {len(classes)} classes, but the model returns scores of {count}",
-            option="classes",
-            remedy="Name all classes, in the order of the outputs",
-        )
+        problem = f"--classes names {len(classes)} classes, but the model returns scores of {count}"
+        remedy = "Name all classes, in the order of the outputs"
+        raise InvalidInput(problem, option="classes", remedy=remedy)
     beyond = sorted(set(label[label >= count].tolist()))
     if beyond:
         raise InvalidInput(
@@ -339,14 +314,12 @@ def classes_of(
     label = class_numbers(source, column, classes)
     check_classes(label, count, classes, column, source.name)
     if classes is None and len(np.unique(label)) <= 2:
-        raise InvalidInput(
+        problem = (
             f"the model returns scores of {count} classes, but the label {column!r} of {source.name} holds "
-            f"{len(np.unique(label))}",
-            source=source.name,
-            option="classes",
-            column=column,
-            remedy="List the model's classes, in the order of its outputs, with --classes",
+            f"{len(np.unique(label))}"
         )
+        remedy = "List the model's classes, in the order of its outputs, with --classes"
+        raise InvalidInput(problem, source=source.name, option="classes", column=column, remedy=remedy)
     return label, tuple(classes or map(str, range(count)))
 
 
@@ -355,17 +328,15 @@ def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, 
     column = attribute.column
     codes, levels = grouped(source, column, source.table[column], attribute.level, "sensitive")
     if len(levels) != 2:
-        raise InvalidInput(
+        problem = (
             f"{source.name}: the sensitive column {column!r} must have two levels, found {len(levels)}: "
-            f"{listed(levels, SHOWN)}",
-            source=source.name,
-            option="sensitive",
-            column=column,
-            remedy=(
-                f"Compare one level with the rest, {advised('sensitive', f'{column}={levels[0]}')}, or merge its "
-                "levels into two"
-            ),
+            f"{listed(levels, SHOWN)}"
         )
+        remedy = (
+            f"Compare one level with the rest, {advised('sensitive', f'{column}={levels[0]}')}, or merge its "
+            "levels into two"
+        )
+        raise InvalidInput(problem, source=source.name, option="sensitive", column=column, remedy=remedy)
     first, second = levels
     return (codes, (first, second)) if attribute.level is None else (1 - codes, (second, first))
 
@@ -424,17 +395,15 @@ def units(features: Array, names: Sequence[str], standardize: options.Standardiz
         off = [j for j in continuous if not lowest <= spread[j] <= highest]
         if off:
             found = listed([f"{names[j]} ({spread[j]:.3g})" for j in off], SHOWN)
-            raise InvalidInput(
-                f"columns with a standard deviation far from 1: {found}. The audit treats one unit of each column "
-                "alike",
-                option="standardize",
-                column=names[off[0]],
-                remedy=(
-                    "Choose --standardize=continuous, which measures columns of more than two values in standard "
-                    "deviations (the model still sees the original values), or --standardize=none, which keeps "
-                    "their units"
-                ),
+            problem = (
+                f"columns with a standard deviation far from 1: {found}. The audit treats one unit of each column alike"
             )
+            remedy = (
+                "Choose --standardize=continuous, which measures columns of more than two values in standard "
+                "deviations (the model still sees the original values), or --standardize=none, which keeps "
+                "their units"
+            )
+            raise InvalidInput(problem, option="standardize", column=names[off[0]], remedy=remedy)
     shift, scale = np.zeros(d), np.ones(d)
     if standardize != "continuous":
         return Units(shift, scale)

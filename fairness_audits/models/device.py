@@ -45,7 +45,7 @@ def own_operations(threads: int, deterministic: bool = True) -> Iterator[None]:
     """
     import torch
 
-    before, number = _determinism(), torch.get_num_threads()
+    before, number = determinism(), torch.get_num_threads()
     workspace = os.environ.get(WORKSPACE)
     try:
         torch.set_num_threads(threads)
@@ -55,7 +55,7 @@ def own_operations(threads: int, deterministic: bool = True) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(number)
-        if _determinism() != before:
+        if determinism() != before:
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])
         if workspace is None:
             os.environ.pop(WORKSPACE, None)
@@ -97,7 +97,7 @@ def float32_kernels() -> list[Any]:
     return homes
 
 
-def _determinism() -> tuple[bool, bool]:
+def determinism() -> tuple[bool, bool]:
     """Return whether deterministic forms are required, and whether their absence only causes a warning."""
     import torch
 

@@ -6,29 +6,31 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+from scipy.special import logsumexp
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import ArrayLike
 
 Kind: TypeAlias = Literal["logits", "log-probabilities", "probability"]
 ROUNDING = 1e-4
 """Tolerance for the sum of probabilities in float32 arithmetic."""
 
 
-def detected_kind(output: torch.Tensor) -> Kind:
+def detected_kind(output: ArrayLike) -> Kind:
     """Infer the kind of finite outputs (n, K), (n, 1) or (n,).
 
     All within [0, 1] (and, for several columns, with sum 1): ``probability``. Several columns whose exponentials sum to
     1: ``log-probabilities``. Otherwise: ``logits``.
     """
-    output = output.double()
-    rounding = max(ROUNDING, resolution(output.numpy(force=True)))
+    output = np.asarray(output, dtype=np.float64)
+    rounding = max(ROUNDING, resolution(output))
     unit = bool(((output >= 0) & (output <= 1)).all())
     if output.ndim == 1 or output.shape[1] == 1:
         return "probability" if unit else "logits"
-    if unit and bool(((output.sum(1) - 1).abs() < rounding).all()):
+    if unit and bool((np.abs(output.sum(axis=1) - 1) < rounding).all()):
         return "probability"
-    return "log-probabilities" if bool((output.logsumexp(1).abs() < ROUNDING).all()) else "logits"
+    return "log-probabilities" if bool((np.abs(logsumexp(output, axis=1)) < ROUNDING).all()) else "logits"
 
 
 def resolution(output: np.ndarray) -> float:

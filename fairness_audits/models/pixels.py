@@ -41,11 +41,9 @@ class PixelNetwork(nn.Module):
         """Return the logits. Raises InvalidInput for images of another shape than the network's."""
         expected = (self.mean.shape[1], self.size, self.size)
         if pixels.ndim != 4 or tuple(pixels.shape[1:]) != expected:
-            raise InvalidInput(
-                f"expected images (n, {', '.join(map(str, expected))}), found {tuple(pixels.shape)}",
-                option="pixels",
-                remedy="Resize them to the size that the network was trained on",
-            )
+            problem = f"expected images (n, {', '.join(map(str, expected))}), found {tuple(pixels.shape)}"
+            remedy = "Resize them to the size that the network was trained on"
+            raise InvalidInput(problem, option="pixels", remedy=remedy)
         x = (pixels - self.mean) / self.std
         if self.input_size is not None:
             side, shrinks = (self.input_size, self.input_size), self.input_size < self.size

@@ -13,7 +13,6 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, check_distinct, listed
 from fairness_audits.tables import sql
-from fairness_audits.tables.dialect import Dialect, SqlColumn
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import (
     Files,
@@ -24,6 +23,7 @@ from fairness_audits.tables.source import (
     renamed,
     unique_names,
 )
+from fairness_audits.tables.sql import Dialect, SqlColumn
 from fairness_audits.tables.table import (
     HALF,
     Cell,
@@ -325,12 +325,9 @@ class DuckTable:
         try:
             return self._connection.execute(statement)
         except duckdb.OutOfMemoryException as error:
-            raise InvalidInput(
-                f"{self.name} needs more memory than the limit ({error_text(error)})",
-                source=self.name,
-                option="memory",
-                remedy="Raise the limit, or count fewer distinct scores with bins or a threshold",
-            ) from error
+            problem = f"{self.name} needs more memory than the limit ({error_text(error)})"
+            remedy = "Raise the limit, or count fewer distinct scores with bins or a threshold"
+            raise InvalidInput(problem, source=self.name, option="memory", remedy=remedy) from error
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
             problem = f"{self.name} cannot be read ({error_text(error)})"
             raise InvalidInput(problem, source=self.name, remedy="Correct the file or save it again") from error

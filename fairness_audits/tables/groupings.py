@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.tables.dialect import Dialect, SqlColumn
+from fairness_audits.tables.sql import Dialect, SqlColumn
 from fairness_audits.tables.typed import number_of
 
 CROSS, BETWEEN = "*", " & "
@@ -26,12 +26,8 @@ class Part:
         if not self.relation:
             return f"CAST({found.raw} AS STRING)"
         if found.number is None:
-            raise InvalidInput(
-                f"Column {self.column!r} holds no numbers",
-                option="group",
-                column=self.column,
-                remedy=("Cut a column of numbers"),
-            )
+            problem = f"Column {self.column!r} holds no numbers"
+            raise InvalidInput(problem, option="group", column=self.column, remedy="Cut a column of numbers")
         names = [dialect.text(f"{self.column} {sign} {self.at:g}") for sign in (self.relation, OPPOSITE[self.relation])]
         return (
             f"CASE WHEN {found.number} IS NULL OR isnan({found.number}) THEN NULL "

@@ -47,13 +47,9 @@ def label_classes(
         if not strange:
             return {value: code for value, code in found.items() if code is not None}
         if len(held := in_order(map(level_name, values))) == 2:
-            raise InvalidInput(
-                f"{table.name}: column {column!r} (label) holds {listed(held)} instead of 0 and 1",
-                source=table.name,
-                option="positive",
-                column=column,
-                remedy=f"Name the value that counts as 1, such as {advised('positive', held[1])}",
-            )
+            problem = f"{table.name}: column {column!r} (label) holds {listed(held)} instead of 0 and 1"
+            remedy = f"Name the value that counts as 1, such as {advised('positive', held[1])}"
+            raise InvalidInput(problem, source=table.name, option="positive", column=column, remedy=remedy)
         raise _not_two(table, column, values, strange)
     names = {value: level_name(value) for value in values}
     if len(set(names.values())) > 2 and not several:
@@ -75,14 +71,13 @@ def prediction_classes(
     odd = min((value for value in values if _binary(value) is None), key=str, default=next(iter(values)))
     places = table.places(Faulty(column, "value", value=odd))
     at = where(places, values[odd], sum(values.values()), values=False)
-    raise InvalidInput(
+    problem = (
         f"{table.name}: column {column!r} (prediction) holds {_shown(values)}: expected 0 and 1, or the values of "
-        f"the label; {str(odd)!r} is in {at}",
-        source=table.name,
-        option="prediction",
-        column=column,
-        row=first_row(places),
-        remedy="If these are scores, pass the column as score, with a threshold",
+        f"the label; {str(odd)!r} is in {at}"
+    )
+    remedy = "If these are scores, pass the column as score, with a threshold"
+    raise InvalidInput(
+        problem, source=table.name, option="prediction", column=column, row=first_row(places), remedy=remedy
     )
 
 
@@ -97,25 +92,21 @@ def group_names(
         names = {value: against if name == one else rest for value, name in names.items()}
     if len(set(names.values())) == 1:
         only, count = next(iter(names.values())), sum(values.values())
-        raise InvalidInput(
+        problem = (
             f"{table.name}: column {column!r} ({role}) is {only!r} in all {count:,} rows. There is no other group to "
-            "compare with",
-            source=table.name,
-            option=option_of(role),
-            column=column,
+            "compare with"
         )
+        raise InvalidInput(problem, source=table.name, option=option_of(role), column=column)
     if len(set(names.values())) > MOST_GROUPS:
-        raise InvalidInput(
+        problem = (
             f"{table.name}: column {column!r} ({role}) has {len(values):,} values ({_shown(values)}), but at most "
-            f"{MOST_GROUPS} groups can be compared",
-            source=table.name,
-            option=option_of(role),
-            column=column,
-            remedy=(
-                "Cut numbers into ranges, or compare one value with all others, "
-                f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}"
-            ),
+            f"{MOST_GROUPS} groups can be compared"
         )
+        remedy = (
+            "Cut numbers into ranges, or compare one value with all others, "
+            f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}"
+        )
+        raise InvalidInput(problem, source=table.name, option=option_of(role), column=column, remedy=remedy)
     return names
 
 
@@ -174,15 +165,12 @@ def matching_level(table: Placed, column: str, names: Iterable[str], wanted: str
 def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: list[Any]) -> InvalidInput:
     places = table.places(Faulty(column, "value", value=strange[0]))
     at = where(places, values[strange[0]], sum(values.values()), values=False)
-    return InvalidInput(
+    problem = (
         f"{table.name}: column {column!r} (label) must have the two classes 0 and 1, but has {len(values):,} values "
-        f"({_shown(values)}); {str(strange[0])!r} is in {at}",
-        source=table.name,
-        option="label",
-        column=column,
-        row=first_row(places),
-        remedy="Keep only rows of two classes, or recode the label as 0 and 1",
+        f"({_shown(values)}); {str(strange[0])!r} is in {at}"
     )
+    remedy = "Keep only rows of two classes, or recode the label as 0 and 1"
+    return InvalidInput(problem, source=table.name, option="label", column=column, row=first_row(places), remedy=remedy)
 
 
 def _shown(values: Iterable[Any]) -> str:
@@ -207,12 +195,9 @@ def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
     check_columns(table, named, listed(lacking), table.name)
     if twice := sorted({column for column in named if named.count(column) > 1}):
         roles = [role for role, column in columns.items() if column in twice]
+        problem = f"column {twice[0]!r} is both {' and '.join(roles)}"
         raise InvalidInput(
-            f"column {twice[0]!r} is both {' and '.join(roles)}",
-            source=table.name,
-            option=option_in(roles[-1]),
-            column=twice[0],
-            remedy="Drop one of them",
+            problem, source=table.name, option=option_in(roles[-1]), column=twice[0], remedy="Drop one of them"
         )
 
 
@@ -287,11 +272,9 @@ def cells_of(table: Table, request: Request, found: Sequence[Sequence[Any]]) -> 
     """Return the cells that a scan ``found``. Raises InvalidInput if the table of counts has too many cells."""
     if len(found) > request.cells:
         each = ", ".join(f"{name!r} about {count:,}" for name, count in table.distinct(request.columns).items())
-        raise InvalidInput(
-            f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}",
-            source=table.name,
-            remedy="Count scores in bins, use a threshold, or cut numeric groups into ranges",
-        )
+        problem = f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}"
+        remedy = "Count scores in bins, use a threshold, or cut numeric groups into ranges"
+        raise InvalidInput(problem, source=table.name, remedy=remedy)
     if isinstance(request.outcome, Bins):
         rows = ((*row[:3], tuple(row[3:-3]), *row[-3:]) for row in found)
         return [Cell(group, label, FAULTS[f], bin_, n, low, high) for group, label, f, bin_, low, high, n in rows]

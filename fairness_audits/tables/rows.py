@@ -225,13 +225,11 @@ class Values:
         try:
             which, distinct = pd.factorize(found, use_na_sentinel=True)
         except TypeError as error:
-            raise InvalidInput(
+            problem = (
                 f"{table.name}: column {column!r} ({role}) holds values that cannot be compared, such as "
-                f"{found.iloc[0]!r}: expected numbers or text",
-                source=table.name,
-                option=levels.option_of(role),
-                column=column,
-            ) from error
+                f"{found.iloc[0]!r}: expected numbers or text"
+            )
+            raise InvalidInput(problem, source=table.name, option=levels.option_of(role), column=column) from error
         counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
         distinct = np.asarray(distinct, dtype=object).tolist()
         by_value = tally(zip(distinct, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})
@@ -299,12 +297,10 @@ def _clustered(table: Table, column: str, found: pd.Series, group: str, codes_of
     group_of = np.full(len(names), -1)
     group_of[codes] = codes_of_groups
     if (torn := np.unique(codes[group_of[codes] != codes_of_groups])).size:
-        raise InvalidInput(
+        problem = (
             f"{table.name}: {torn.size:,} values of column {column!r} (cluster) have rows in more than one group of "
             f"{group!r}, such as {str(names[torn[0]])!r}. The rows of a cluster are permuted together, so they must "
-            "belong to one group",
-            source=table.name,
-            option="cluster",
-            column=column,
+            "belong to one group"
         )
+        raise InvalidInput(problem, source=table.name, option="cluster", column=column)
     return codes.astype(np.int64)

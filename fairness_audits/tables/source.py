@@ -41,11 +41,8 @@ def local_files(source: str | Path | Sequence[str | Path]) -> Files:
         remedy = "Pass the path of a CSV or Parquet file, or a glob in quotes"
         raise InvalidInput(f"there is no file {name}", source=name, remedy=remedy)
     if strange := [path for path in paths if _kind(path) is None]:
-        raise InvalidInput(
-            f"expected files ending in {', '.join((*CSV, *PARQUET))}, found {listed(strange, 3)}",
-            source=strange[0],
-            remedy="Save the rows in one of these formats",
-        )
+        problem = f"expected files ending in {', '.join((*CSV, *PARQUET))}, found {listed(strange, 3)}"
+        raise InvalidInput(problem, source=strange[0], remedy="Save the rows in one of these formats")
     kind, *others = {kind for path in paths if (kind := _kind(path))}
     if others:
         problem = f"expected either CSV or Parquet files, found both: {listed(paths, 3)}"
@@ -167,13 +164,12 @@ def layout_of(sample: str, path: str, separator: str | None = None) -> Layout:
             f"{path} is empty", source=path, remedy=("A file needs a line of column names, and rows below it")
         )
     if nameless := [position for position, name in enumerate(names) if not name.strip()]:
-        raise InvalidInput(
-            f"{path}: column {nameless[0]} (counted from 0) has no name",
-            source=path,
-            column=str(nameless[0]),
-            remedy="If it is the index that pandas wrote, write the file again with to_csv(..., index=False); "
-            "otherwise name it in the first line",
+        problem = f"{path}: column {nameless[0]} (counted from 0) has no name"
+        remedy = (
+            "If it is the index that pandas wrote, write the file again with to_csv(..., index=False); "
+            "otherwise name it in the first line"
         )
+        raise InvalidInput(problem, source=path, column=str(nameless[0]), remedy=remedy)
     return Layout(tuple(names), mark)
 
 

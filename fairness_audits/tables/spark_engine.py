@@ -18,9 +18,9 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, not_installed
 from fairness_audits.tables import sql
-from fairness_audits.tables.dialect import Dialect, SqlColumn
 from fairness_audits.tables.levels import cells_of
 from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
+from fairness_audits.tables.sql import Dialect, SqlColumn
 from fairness_audits.tables.table import HALF, Cell, Derived, Faulty, Place, Request, half_columns, missing_texts
 from fairness_audits.values import Array
 
@@ -234,13 +234,11 @@ class SparkTable:
         plain = self._done(lambda: strict.csv(paths, header=True))
         if repeated:
             if len(plain.inputFiles()) > 1:
-                raise InvalidInput(
+                problem = (
                     f"{self.name} has several columns named {repeated[0]['name']}, which Spark can only read from a "
-                    "single file",
-                    source=self.name,
-                    column=repeated[0]["name"],
-                    remedy="Rename them",
+                    "single file"
                 )
+                raise InvalidInput(problem, source=self.name, column=repeated[0]["name"], remedy="Rename them")
             plain, self.notes["repeated_names"] = plain.toDF(*own), repeated
         self._texts = tuple(plain.columns)
         return plain

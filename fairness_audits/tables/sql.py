@@ -5,14 +5,38 @@ decimal, because a bare 0.1 is a DECIMAL in both engines.
 """
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from fairness_audits.tables.dialect import Dialect, SqlColumn
 from fairness_audits.tables.table import FAULTS, Bins, Decision, Faulty, Reading, Request, Threshold
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
 PLACES = ("first_begins", "first_ends", "other_begins", "other_ends")
 """Columns with the bins, by rank, in which a score begins and ends among the rows of each label."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The quoting rules of an engine: ``name`` quotes a column's name, ``text`` a text literal."""
+
+    name: Callable[[str], str]
+    text: Callable[[str], str]
+
+    def double(self, value: float) -> str:
+        """Return a number as a literal."""
+        return f"CAST({self.text(repr(float(value)))} AS DOUBLE)"
+
+
+@dataclass(frozen=True)
+class SqlColumn:
+    """SQL expressions of a column: ``raw`` is its value, ``number`` its value as a double, NULL if it is not a number.
+
+    ``number`` is None for a column of another type, such as a date or a list.
+    """
+
+    raw: str
+    number: str | None
 
 
 def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, str]:

@@ -72,11 +72,9 @@ def reading(
         raise InvalidInput(problem, option="score", remedy="Name one of them")
     if prediction is not None:
         if threshold is not None or bins is not None:
+            problem = f"a threshold and bins need scores, but {prediction!r} holds predictions"
             raise InvalidInput(
-                f"a threshold and bins need scores, but {prediction!r} holds predictions",
-                option="bins" if threshold is None else "threshold",
-                column=prediction,
-                remedy="Drop them",
+                problem, option="bins" if threshold is None else "threshold", column=prediction, remedy="Drop them"
             )
         return Decision(prediction)
     assert score is not None

@@ -88,12 +88,9 @@ def _numbers(values: list[Any], known: np.ndarray, name: str, source: str) -> np
                     pass
         large = {value for value in whole if abs(value) > EXACT}
         if len(set(map(float, large))) < len(large):
-            raise InvalidInput(
-                f"{source}: column {name!r} holds whole numbers that do not fit in 64 bits, such as {max(large)}",
-                source=source,
-                column=name,
-                remedy="Store them as text if they are names, otherwise as floating-point numbers",
-            )
+            problem = f"{source}: column {name!r} holds whole numbers that do not fit in 64 bits, such as {max(large)}"
+            remedy = "Store them as text if they are names, otherwise as floating-point numbers"
+            raise InvalidInput(problem, source=source, column=name, remedy=remedy)
         values = whole
     found = np.full(len(known), np.nan)
     found[known] = [float(value) for value in values]
@@ -112,14 +109,12 @@ def _mixed(values: pd.Series, kinds: dict[type, Kind], name: str, source: str) -
         shown.setdefault(kind, f"{value!r} (row {row})")
         if len(shown) > 1:
             break
-    return InvalidInput(
+    problem = (
         f"{source}: column {name!r} mixes numbers with other values, such as {' and '.join(shown.values())}, rows "
-        "counted from 0",
-        source=source,
-        column=name,
-        row=row if isinstance(row, int) else None,
-        remedy="Make all of them numbers (pandas.to_numeric), or all of them text (.astype(str))",
+        "counted from 0"
     )
+    remedy = "Make all of them numbers (pandas.to_numeric), or all of them text (.astype(str))"
+    return InvalidInput(problem, source=source, column=name, row=row if isinstance(row, int) else None, remedy=remedy)
 
 
 def number_of(value: Any) -> float | None:
