@@ -18,15 +18,15 @@ from fairness_audits.files import folder_written, save_figure, save_text
 from fairness_audits.messages import shown
 from fairness_audits.options import as_yaml, stated
 from fairness_audits.results import markup, typeset
+from fairness_audits.results.document import Document, Facts, Part, Section, Text
 from fairness_audits.results.formats import DASH
 from fairness_audits.results.glossary import explained
-from fairness_audits.results.result import Facts, Part, Result, Section, Text
 from fairness_audits.results.table import Table
 from fairness_audits.results.typeset import WIDTH
 from fairness_audits.version import __version__
 
 
-def terminal(document: Result) -> str:
+def terminal(document: Document) -> str:
     """Return the verdict, its evidence and the caveats as text."""
     verdict = document.verdict
     parts = [
@@ -65,7 +65,7 @@ def _lines(part: Part) -> Iterator[str]:
         yield from typeset.terminal(part)
 
 
-def page(document: Result, pictures: Mapping[str, bytes]) -> str:
+def page(document: Document, pictures: Mapping[str, bytes]) -> str:
     """Return the page; ``pictures`` holds the PNG of each figure by its stem."""
     return template(
         "audit.html",
@@ -101,7 +101,7 @@ def _cell(text: str) -> str:
     return DASH if text == "-" else markup.typeset(text)
 
 
-def content(document: Result, in_folder: bool) -> dict[str, Any]:
+def content(document: Document, in_folder: bool) -> dict[str, Any]:
     """Return the content of the JSON in reading order.
 
     If ``in_folder`` is true, the JSON names the files of the folder.
@@ -124,22 +124,22 @@ def content(document: Result, in_folder: bool) -> dict[str, Any]:
     }
 
 
-def json_text(document: Result, in_folder: bool) -> str:
+def json_text(document: Document, in_folder: bool) -> str:
     """Return the JSON. Raises ValueError for NaN and infinity, which JSON does not support."""
     return json.dumps(content(document, in_folder), indent=2, allow_nan=False) + "\n"
 
 
-def csv_texts(document: Result) -> dict[str, str]:
+def csv_texts(document: Document) -> dict[str, str]:
     return {name: table.to_csv(index=False, lineterminator="\n") for name, table in document.tables.items()}
 
 
-def versions(document: Result) -> dict[str, str]:
+def versions(document: Document) -> dict[str, str]:
     """Return the versions of this program, of Python and of the result's libraries."""
     libraries = {name: str(import_module(name).__version__) for name in document.libraries}
     return {"pipeline": __version__, "python": platform.python_version(), **libraries}
 
 
-def junit_text(document: Result) -> str:
+def junit_text(document: Document) -> str:
     """Return the verdict as JUnit XML: one test case, which fails unless the outcome is "not rejected"."""
     verdict = document.verdict
     failed = verdict.outcome != "not rejected"
@@ -154,7 +154,7 @@ def junit_text(document: Result) -> str:
 
 
 def deliver(
-    document: Result, folder: Path | None, json_file: Path | None, junit_file: Path | None = None
+    document: Document, folder: Path | None, json_file: Path | None, junit_file: Path | None = None
 ) -> list[Path]:
     """Write a folder, a JSON file, a JUnit file or several of these, and return the paths.
 

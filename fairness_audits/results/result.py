@@ -1,172 +1,29 @@
-"""The result of an audit: a verdict, caveats, and sections of facts, texts, tables and figures."""
+"""The result of an audit, for Python and notebooks."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
-from fairness_audits.options import Options
-from fairness_audits.results.table import Table
+from fairness_audits.results.document import Brief, Caveat, Document, Facts, Figure, Outcome, Section, Text, Verdict
+from fairness_audits.results.table import Column, Row, Table, rows_of, under
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Drawing
 
-QUESTIONS = ("What was asked", "Of whom", "What was found", "How sure that is", "What it does not say")
-Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
+__all__ = [
+    "Brief", "Caveat", "Column", "Facts", "Figure", "Outcome", "Result", "Row", "Section", "Table", "Text", "Verdict",
+    "rows_of", "under",
+]  # fmt: skip
+"""The parts of which an audit composes its result."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The verdict of an audit.
-
-    ``outcome`` says whether the audit rejects; an inconclusive verdict has a ``reason``. ``headline`` has two or three
-    words, ``sentence`` consists of plain sentences, and ``facts`` are the other keys of the JSON.
-    """
-
-    outcome: Outcome
-    headline: str
-    sentence: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class Caveat:
-    """A warning about the verdict: the name of a ``condition`` that holds, and a sentence about it."""
-
-    condition: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Brief:
-    """A result in plain words, for readers without statistics. Each field answers one question.
-
-    ``question`` states the question, ``people`` the people it is about and what the reader must check in the data,
-    ``found`` the finding, ``sure`` its certainty, and ``limits`` what the finding does not say.
-    """
-
-    question: str
-    people: str
-    found: str
-    sure: str
-    limits: str
-
-    @property
-    def lines(self) -> tuple[tuple[str, str], ...]:
-        """Return the questions and answers in reading order."""
-        return tuple(zip(QUESTIONS, (self.question, self.people, self.found, self.sure, self.limits), strict=True))
-
-
-INDEPENDENT_ROWS = (
-    "Check that the model was not trained on these rows, and that each row is a different person. The audit assumes "
-    "both and cannot check them."
-)
-"""What the reader of a :class:`Brief` must check in rows of people."""
-
-
-def certainty(verdict: Verdict, rejected: str, not_rejected: str) -> str:
-    """Return how sure a verdict is: one of two sentences, or why the audit cannot tell."""
-    sentences = {"rejected": rejected, "not rejected": not_rejected}
-    return sentences.get(verdict.outcome) or f"The audit cannot tell: {verdict.reason}"
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Named texts, one per line."""
-
-    lines: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Text:
-    """A paragraph, or an ``item`` of a list."""
-
-    text: str
-    item: bool = False
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure of the page, also saved as ``stem``.png and .pdf. Its name in the JSON is ``key``, or else the stem.
-
-    The function ``by``, written ``module:name``, draws it from the arguments ``of``. Drawing imports the module.
-    """
-
-    stem: str
-    title: str
-    caption: str
-    by: str
-    of: tuple[Any, ...] = ()
-    key: str = ""
-
-    def draw(self) -> Drawing:
-        """Draw the figure. Draw and save it within :func:`fairness_audits.results.style.paper`."""
-        module, _, name = self.by.partition(":")
-        return getattr(importlib.import_module(module), name)(*self.of)
-
-
-Part: TypeAlias = Facts | Text | Table | Figure
-
-
-@dataclass(frozen=True)
-class Section:
-    """Parts under a title."""
-
-    title: str
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True)
-class Result:
-    """The result of an audit, with methods to print, draw and save it (:mod:`fairness_audits.results.render`).
-
-    ``audit`` is the command's name, ``title`` its readable name, and ``subject`` the audited object. ``facts`` are the
-    audit's own keys of the JSON (measurements, data, model), ``tables`` the CSV files by name without suffix, and
-    ``libraries`` the libraries whose versions matter. ``schema`` is the version of the JSON's layout; it increases when
-    a key is removed or changes its meaning, but not for new keys. ``settings`` are the options that repeat the audit.
-    The ``brief`` is the plain-language beginning of the page.
-    """
-
-    audit: str
-    title: str
-    subject: str
-    verdict: Verdict
-    caveats: tuple[Caveat, ...]
-    sections: tuple[Section, ...]
-    facts: Mapping[str, Any]
-    tables: Mapping[str, pd.DataFrame]
-    libraries: tuple[str, ...] = ("numpy",)
-    settings: Options | None = None
-    schema: int = 3
-    brief: Brief | None = None
-
-    @property
-    def outcome(self) -> Outcome:
-        """Return ``rejected``, ``not rejected`` or ``inconclusive``."""
-        return self.verdict.outcome
-
-    def figures(self) -> Iterator[Figure]:
-        """Yield the figures in the order of the page."""
-        yield from (part for section in self.sections for part in section.parts if isinstance(part, Figure))
-
-    def files(self) -> dict[str, str]:
-        """Return the names of the files in a folder, by their keys in the JSON."""
-        drawn = {
-            f"{figure.key or figure.stem}{kind}": f"{figure.stem}{suffix}"
-            for figure in self.figures()
-            for kind, suffix in (("", ".png"), ("_for_print", ".pdf"))
-        }
-        tables = {name: f"{name}.csv" for name in self.tables}
-        options = {} if self.settings is None else {"options": "audit.yaml"}
-        return {"result": "audit.json", "page": f"{self.audit.replace('-', '_')}.html", **options, **tables, **drawn}
+class Result(Document):
+    """The result of an audit: its verdict and all supporting evidence, with methods to print, draw and save it."""
 
     def summary(self) -> str:
         """Return the verdict, its evidence and the caveats, as the terminal shows them."""

@@ -405,10 +405,10 @@ def test_predictions_that_are_no_single_decision_are_refused(people: pd.DataFram
     for model, refused in (
         (MultiOutputClassifier(LogisticRegression()).fit(inputs, both), invalid(option="model")),
         (DecisionTreeClassifier().fit(inputs, both), invalid(option="model")),
-        (OneVsRestClassifier(LogisticRegression()).fit(inputs, both), pytest.raises(ValueError, match="2 outputs")),
+        (OneVsRestClassifier(LogisticRegression()).fit(inputs, both), invalid(option="model")),
         (DummyClassifier().fit(inputs, 0 * paid), invalid(option="model")),
         (Wordy(), invalid(option="classes")),
-        (Coin(), pytest.raises(ValueError, match="from call to call")),
+        (Coin(), invalid(option="model")),
     ):
         with refused:
             fa.fliptest(model, inputs, people["sex"], **call)
@@ -514,7 +514,7 @@ def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataF
     assert positives(BOOSTED[name](library).fit(inputs.to_numpy(), paid), inputs.to_numpy()) == expected
     with pytest.raises(ValueError, match=r"fitted on columns by name: it names .*, but X has no such column"):
         positives(model, inputs.to_numpy())
-    with pytest.raises(ValueError, match="Classifier is a scikit-learn model, which has no gradient"):
+    with invalid(option="model"):
         fa.loss_ratio(model, inputs.fillna(0), paid, directions=[1.0, 0.0], search="gradient")
     importlib.import_module("joblib").dump(model, "model.joblib")
     inputs.assign(sex=people["sex"], paid=paid).to_parquet("own.parquet")

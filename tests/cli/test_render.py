@@ -20,9 +20,20 @@ from fairness_audits.results.formats import decimal, factor, fixed, p_text, plai
 from fairness_audits.results.glossary import TERMS, explained
 from fairness_audits.results.markup import label_text, typeset
 from fairness_audits.results.render import csv_texts, json_text, junit_text, page, paragraph, terminal
-from fairness_audits.results.result import Brief, Caveat, Facts, Figure, Result, Section, Text, Verdict
+from fairness_audits.results.result import (
+    Brief,
+    Caveat,
+    Column,
+    Facts,
+    Figure,
+    Result,
+    Row,
+    Section,
+    Table,
+    Text,
+    Verdict,
+)
 from fairness_audits.results.sentences import STATUS, concluded
-from fairness_audits.results.table import Column, Row, Table
 from fairness_audits.results.typeset import WIDTH
 from tests.cli.places import documented, run
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from fairness_audits.audits.compare.settings import Settings
 from fairness_audits.messages import listed
+from fairness_audits.results.document import INDEPENDENT_ROWS, Brief, Verdict, certainty
 from fairness_audits.results.formats import level
-from fairness_audits.results.result import INDEPENDENT_ROWS, Brief, Verdict, certainty
 
 SHOWN = 3
 

@@ -25,8 +25,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_columns
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import decimal, level, p_text, plain, plural, span
-from fairness_audits.results.result import Result, Section, Verdict
-from fairness_audits.results.table import Column, Table, rows_of, under
+from fairness_audits.results.result import Column, Result, Section, Table, Verdict, rows_of, under
 from fairness_audits.seeds import generators
 from fairness_audits.tables import opened
 from fairness_audits.tables import table as tables

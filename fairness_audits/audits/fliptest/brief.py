@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fairness_audits.results.document import Brief, Verdict, certainty
 from fairness_audits.results.formats import percent
-from fairness_audits.results.result import Brief, Verdict, certainty
 
 
 def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:

@@ -25,8 +25,19 @@ from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import fixed, level, percent, plain, span
-from fairness_audits.results.result import Facts, Figure, Result, Section, Text, Verdict
-from fairness_audits.results.table import Column, Row, Table, rows_of, under
+from fairness_audits.results.result import (
+    Column,
+    Facts,
+    Figure,
+    Result,
+    Row,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    rows_of,
+    under,
+)
 from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.transport.quality import WORST_HEALTHY_KS

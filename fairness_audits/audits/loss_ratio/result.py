@@ -37,8 +37,7 @@ from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import factor, level, p_text, plain, span
-from fairness_audits.results.result import Figure, Result, Section, Text
-from fairness_audits.results.table import Column, Row, Table
+from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 

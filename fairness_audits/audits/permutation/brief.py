@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairness_audits.messages import listed
+from fairness_audits.results.document import INDEPENDENT_ROWS, Brief, Verdict, certainty
 from fairness_audits.results.formats import level
-from fairness_audits.results.result import INDEPENDENT_ROWS, Brief, Verdict, certainty
 
 SHOWN = 3
 EQUAL = (

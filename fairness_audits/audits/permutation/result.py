@@ -20,8 +20,7 @@ from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import decimal, level, p_text, plain, plural, span
 from fairness_audits.results.formats import factor as ratio_text
 from fairness_audits.results.formats import sentence as sentence_case
-from fairness_audits.results.result import Figure, Result, Section, Text, Verdict
-from fairness_audits.results.table import Column, Row, Table, rows_of, under
+from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
 from fairness_audits.tables import opened
 from fairness_audits.tables import table as tables
 from fairness_audits.tables.source import local_files

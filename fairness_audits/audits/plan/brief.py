@@ -1,8 +1,8 @@
 """Plain-language summary of a plan, for the top of its page."""
 
 from fairness_audits.audits.plan.settings import Settings
+from fairness_audits.results.document import Brief
 from fairness_audits.results.formats import level, percent
-from fairness_audits.results.result import Brief
 
 
 def brief(settings: Settings, sentence: str) -> Brief:

@@ -10,9 +10,8 @@ from fairness_audits.audits.plan.brief import brief
 from fairness_audits.audits.plan.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.results.formats import decimal, percent, plain
-from fairness_audits.results.result import Facts, Result, Section, Verdict
+from fairness_audits.results.result import Column, Facts, Result, Section, Table, Verdict, rows_of, under
 from fairness_audits.results.sentences import caveats
-from fairness_audits.results.table import Column, Table, rows_of, under
 
 CAVEATS = """
 one_comparison: The plan is for one comparison of two groups. Several tests need more rows.

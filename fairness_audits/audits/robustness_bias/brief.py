@@ -2,8 +2,8 @@
 
 from fairness_audits.audits.robustness_bias.measured import Measured
 from fairness_audits.messages import listed
+from fairness_audits.results.document import Brief, Verdict, certainty
 from fairness_audits.results.formats import level
-from fairness_audits.results.result import Brief, Verdict, certainty
 
 
 def brief(first: Measured, path: str, alpha: float, verdict: Verdict) -> Brief:

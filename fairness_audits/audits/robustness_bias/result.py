@@ -23,8 +23,7 @@ from fairness_audits.messages import apart
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import fixed, level, p_text, percent, span
-from fairness_audits.results.result import Figure, Result, Section, Text, Verdict
-from fairness_audits.results.table import Column, Table, rows_of, under
+from fairness_audits.results.result import Column, Figure, Result, Section, Table, Text, Verdict, rows_of, under
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
