@@ -376,7 +376,7 @@ def read(
     The kind is ``wanted`` by the user, or detected from the values if it is ``auto``. Raises InvalidInput for
     contradictory values.
     """
-    kind = detected_kind(output) if wanted == "auto" else wanted
+    kind = detected_kind(output.numpy(force=True)) if wanted == "auto" else wanted
     check_kind(output, kind)
     scores = class_scores(kind, finite)
     second = class_scores(kind)(output).topk(2, dim=1).values[:, 1]

@@ -10,14 +10,13 @@ from scipy.special import logsumexp
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import ArrayLike
 
 Kind: TypeAlias = Literal["logits", "log-probabilities", "probability"]
 ROUNDING = 1e-4
 """Tolerance for the sum of probabilities in float32 arithmetic."""
 
 
-def detected_kind(output: ArrayLike) -> Kind:
+def detected_kind(output: np.ndarray) -> Kind:
     """Infer the kind of finite outputs (n, K), (n, 1) or (n,).
 
     All within [0, 1] (and, for several columns, with sum 1): ``probability``. Several columns whose exponentials sum to
