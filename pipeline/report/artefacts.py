@@ -13,7 +13,7 @@ import pandas as pd
 
 from fairness_audits.results.style import paper
 from pipeline.report import comparison, registry
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, identified
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable
 
@@ -32,7 +32,7 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """Return the rows of the study's audits and its derived numbers, see :mod:`pipeline.report.facts`."""
-    return inputs.once("measurements", lambda: _study(inputs).measurements(inputs))
+    return inputs.once("measurements", lambda: identified(_study(inputs).measurements(inputs)))
 
 
 def _study(inputs: Inputs) -> Any:
