@@ -22,7 +22,11 @@ def read(name: str, study: str) -> list[dict[str, str]]:
 
 def plain(text: str) -> str:
     """Return the text with Markdown's special characters escaped, and the statistic T_n as a formula."""
-    return re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", text).replace(r"T\_n", "$T_n$")
+    return (
+        re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", text)
+        .replace(r"T\~\_n", r"$\widetilde{T_n}$")
+        .replace(r"T\_n", "$T_n$")
+    )
 
 
 def tally(study: str) -> str:
