@@ -25,7 +25,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import nearest, reason
-from fairness_audits.validation import Checked, described, finite, fits, hints_of
+from fairness_audits.validation import Checked, Share, Size, described, finite, fits, hints_of
 
 Number = Annotated[float, finite]
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -108,6 +108,39 @@ class Reading(Files, title="reading"):
         "A,B",
         python="text in X",
     )
+
+
+class Predictions(Options, title="data"):
+    """A file of a model's outputs, and the label's column."""
+
+    predictions: str = source(
+        "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes", metavar="FILE"
+    )
+    label: str | None = source(
+        "the column with the true class, 0 or 1 (not needed for metrics without labels, such as selection rates)",
+        None,
+        "COLUMN",
+        python="y",
+    )
+    positive: str | None = option(
+        "the label's value that counts as 1 (needed unless labels are 0 and 1)", None, "VALUE"
+    )
+
+
+class Decisions(Predictions, title="data"):
+    """The outputs of one model in a file of predictions."""
+
+    score: str | None = source("the column with the model's score or probability of class 1", None, "COLUMN")
+    prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
+    threshold: Number | None = option("makes decisions from scores: 1 if the score is at least T", None, "T")
+
+
+class Level(Options, title="test"):
+    alpha: Share = option("level of the test", 0.05)
+
+
+class Seed(Options, title="test"):
+    seed: Size = option("random seed of the permutations", 0)
 
 
 class TableOptions(Options, title="data"):

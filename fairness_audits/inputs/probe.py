@@ -441,8 +441,8 @@ def model_facts(model: Model, scores: Scores | Answers | None = None) -> dict[st
 def model_words(facts: Mapping[str, Any]) -> str:
     """Return a description of the model and of how its outputs were read."""
     shape = f"{facts['output_columns']} columns" if facts["output_columns"] > 1 else "one column, class 1"
-    read = "inferred from the values" if facts["output_kind_detected"] else "set by --output-kind"
-    return f"{facts['origin']}; output: {shape}, {facts['output_kind']} ({read})"
+    read = " (inferred from the values)" if facts["output_kind_detected"] else ""
+    return f"{facts['origin']}; output: {shape}, {facts['output_kind']}{read}"
 
 
 OUTPUT_CAVEATS = f"""

@@ -141,7 +141,7 @@ class Document:
     tables: Mapping[str, pd.DataFrame]
     libraries: tuple[str, ...] = ("numpy",)
     settings: Options | None = None
-    schema: int = 3
+    schema: int = 4
     brief: Brief | None = None
 
     @property

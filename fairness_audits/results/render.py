@@ -136,7 +136,7 @@ def csv_texts(document: Document) -> dict[str, str]:
 def versions(document: Document) -> dict[str, str]:
     """Return the versions of this program, of Python and of the result's libraries."""
     libraries = {name: str(import_module(name).__version__) for name in document.libraries}
-    return {"pipeline": __version__, "python": platform.python_version(), **libraries}
+    return {"fairness_audits": __version__, "python": platform.python_version(), **libraries}
 
 
 def junit_text(document: Document) -> str:

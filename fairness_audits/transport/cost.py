@@ -23,6 +23,8 @@ COSTS: Mapping[str, Callable[[Any, Any], Any]] = {
 CostName = Annotated[str, one_of(COSTS)]
 FEW_INDICATORS = 8
 """Minimum number of indicator columns for which the matrix product is faster."""
+BLOCK = 2**16
+"""Number of costs computed at once: half a megabyte for each of the terms, which fit into a processor's cache."""
 UNPOWERED = {"cityblock": "l1", "sqeuclidean": "squared_l2"}
 METRICS = {"squared_l1": "cityblock", "l1": "cityblock", "squared_l2": "sqeuclidean", "l2": "euclidean"}
 """SciPy's names of the costs; squared_l1 is squared afterwards."""
@@ -45,19 +47,22 @@ def tie_broken_costs(x: Array, y: Array, cost: str, tie_break: float) -> Array:
     if not tie_break:
         return cost_matrix(x, y, cost)
     width = _widths(x, y)
-    other = width == 0
-    first = METRICS[cost]
-    sums = {metric: cost_matrix(x[:, other], y[:, other], of) for metric, of in UNPOWERED.items()}
-    for w in np.unique(width[~other]):
-        differing = _differing(x[:, width == w] != 0, y[:, width == w] != 0)
-        sums["cityblock"] += w * differing
-        sums["sqeuclidean"] += w**2 * differing
-    square = sums["sqeuclidean"]
-    costs = sums["cityblock"] if first == "cityblock" else np.sqrt(square) if first == "euclidean" else square.copy()
-    if cost == "squared_l1":
-        np.square(costs, out=costs)
-    square *= tie_break
-    costs += square
+    other, first = width == 0, METRICS[cost]
+    powered = np.sqrt if first == "euclidean" else np.square if cost == "squared_l1" else np.positive
+    counts = [(w, *_counted(x[:, width == w] != 0, y[:, width == w] != 0)) for w in np.unique(width[~other])]
+    x, y, costs = x[:, other], y[:, other], np.empty((len(x), len(y)))
+    step = max(1, BLOCK // len(y))
+    for start in range(0, len(x), step):
+        rows, block = slice(start, start + step), costs[start : start + step]
+        sums = {metric: cost_matrix(x[rows], y, of) for metric, of in UNPOWERED.items()}
+        for w, left, right in counts:
+            differing = left[rows] @ right
+            for metric, power in (("cityblock", w), ("sqeuclidean", w**2)):
+                sums[metric] += np.multiply(differing, power, out=block)
+        square = sums["sqeuclidean"]
+        powered(sums.get(first, square), out=block)
+        square *= tie_break
+        block += square
     return costs
 
 
@@ -69,13 +74,15 @@ def _widths(x: Array, y: Array) -> Array:
     return np.where(two, width, 0.0) if two.sum() >= FEW_INDICATORS else np.zeros_like(width)
 
 
-def _differing(x: Array, y: Array) -> Array:
-    """Count the columns in which two rows differ: bool (n, k) and (m, k) to (n, m), exact in single precision."""
+def _counted(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return two matrices, (n, k + 2) and (k + 2, m), whose product counts the columns in which two rows differ.
+
+    ``x`` (n, k) and ``y`` (m, k) are bool. The counts are exact in single precision.
+    """
     one, other = x.astype(np.float32), y.astype(np.float32)
-    count = one @ (-2 * other.T)
-    count += one.sum(axis=1)[:, None]
-    count += other.sum(axis=1)
-    return count
+    ones, sizes = [np.ones((len(side), 1), np.float32) for side in (one, other)], one.sum(axis=1, keepdims=True)
+    right = np.hstack([other, ones[1], other.sum(axis=1, keepdims=True)])
+    return np.hstack([-2 * one, sizes, ones[0]]), np.ascontiguousarray(right.T)
 
 
 def paired_costs(x: Array, y: Array, cost: str = "squared_l1") -> Array:

@@ -5,11 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import fairness_audits as fa
 from tests.cli.places import json_of
 
-pytestmark = pytest.mark.usefixtures("office")
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/audit.json").read_text())
 
 
@@ -26,6 +27,7 @@ def lacking(value: Any, schema: dict[str, Any]) -> list[str]:
     return missing + [key for name, one in value.items() for key in lacking(one, known.get(name, {}))]
 
 
+@pytest.mark.usefixtures("office")
 @pytest.mark.parametrize("asked", [(), ("--map", "entropic", "--null-draws", "3", "--refits", "2", "--reverse")])
 def test_the_json_has_every_key_of_its_schema_and_no_value_against_it(asked: tuple[str, ...]) -> None:
     made = partial(json_of, "fliptest")(*asked)
@@ -35,6 +37,27 @@ def test_the_json_has_every_key_of_its_schema_and_no_value_against_it(asked: tup
         validator(SCHEMA).validate(made)
         del made["results"][0]["refits"]
         assert not validator(SCHEMA).is_valid(made)
+
+
+def test_groups_of_images_and_of_rows_are_counted_under_one_key() -> None:
+    rng = np.random.default_rng(0)
+    x, sex = rng.normal(size=(40, 4)), np.repeat([0, 1], [25, 15])
+    given = {"groups": sex, "permutations": 99, "bootstraps": 20}
+    rows = fa.robustness_bias(lambda rows: rows @ np.arange(4.0), x, **given)
+    pixels = rng.random((40, 2, 2)).astype(np.float32)
+    images = fa.robustness_bias(lambda x: x.flatten(1).sum(1) - 2, pixels, attack="exact", **given)
+    for result, unit in ((rows, "row"), (images, "image")):
+        made = result.to_dict()
+        assert lacking(made, SCHEMA) + lacking(made, SCHEMA["else"]["then"]) == []
+        (found,) = made["results"]
+        assert (found["unit"], found["points"]) == (unit, 40)
+        assert {one["level"]: one["points"] for one in found["groups"]} == {"0": 25, "1": 15}
+        assert result.to_frame("groups")["points"].tolist() == [25, 15, 25, 15]
+        assert "Groups by exact distance, " in result.summary()
+        if validator := _validator():
+            validator(SCHEMA).validate(made)
+            del found["groups"][0]["points"]
+            assert not validator(SCHEMA).is_valid(made)
 
 
 def _validator() -> Any:

@@ -108,7 +108,7 @@ def test_json_has_the_commands_keys_and_names_the_files_of_the_folder_alone() ->
     assert made["verdict"] == verdict
     assert made["caveats"] == ["Only 3 rows & no more."]
     assert (made["audit"], made["results"], made["versions"].keys()) == (
-        "toy-audit", {"T_n": 1.5}, {"pipeline", "python", "numpy"},
+        "toy-audit", {"T_n": 1.5}, {"fairness_audits", "python", "numpy"},
     )  # fmt: skip
     assert made["files"] == {
         "result": "audit.json", "page": "toy_audit.html", "groups": "groups.csv",

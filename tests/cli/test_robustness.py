@@ -194,7 +194,7 @@ def test_attacks_that_fail_are_counted_and_named() -> None:
     women, all_women = (level(document, "sex", "female", denominator) for denominator in ("correct", "paper"))
     assert women["failed"] == (failed & (points["sex"] == "female")).sum()
     assert women["n"] == women["n_correct"] - women["failed"]
-    assert all_women["n"] == women["images"] - women["failed"]
+    assert all_women["n"] == women["points"] - women["failed"]
     lengths = points.loc[points["sex"] == "female", "length_carlini_wagner"]
     assert all_women["mean_distance"] == pytest.approx(lengths.mean())
     assert any(f"carlini_wagner failed on {failed.sum()} of" in text for text in document["caveats"])
@@ -541,7 +541,7 @@ def entry(name: str, denominator: str, sigma: float, p: float) -> dict[str, Any]
 def test_a_group_that_is_farther_is_not_called_closer() -> None:
     correct = [entry(name, "correct", *of) for name, *of in (("a", 0.4, 0.01), ("b", -0.1, 0.4), ("c", -0.2, 0.2))]
     paper = [entry(name, "paper", sigma, 0.5) for name, sigma in (("a", 0.3), ("b", 0.0), ("c", 0.0))]
-    found = {"attack": "deepfool", "bound": "upper", "images": 150, "n_correct": 140, "groups": [*correct, *paper]}
+    found = {"attack": "deepfool", "bound": "upper", "points": 150, "n_correct": 140, "groups": [*correct, *paper]}
     rejected, said, facts = conclusion(found, 0.05, labelled=True)
     assert (rejected, facts["closer"], facts["farther"]) == (True, [], [{"partition": "g", "level": "a"}])
     assert "Images of g = a are farther from the decision boundary: their distances are 40 % larger" in said

@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 
+from fairness_audits.transport import cost as costs
 from fairness_audits.transport.cost import COSTS, cost_matrix, tie_broken_costs
 
 
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("tie_break", [0.0, 0.3])
-def test_counting_indicators_gives_the_cost_and_nothing_between_equal_rows(cost: str, tie_break: float) -> None:
+@pytest.mark.parametrize("block", [7 * 30, costs.BLOCK])
+def test_counting_indicators_gives_the_cost_and_nothing_between_equal_rows(
+    cost: str, tie_break: float, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "BLOCK", block)
     rng = np.random.default_rng(0)
     rows = np.hstack([rng.normal(size=(60, 2)), 0.5 * rng.integers(0, 2, (60, 9)), rng.integers(0, 2, (60, 4))])
     x, y = rows[:40], rows[30:]

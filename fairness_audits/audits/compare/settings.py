@@ -8,8 +8,8 @@ McNemar's exact test, the AUC by DeLong's test.
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from fairness_audits.options import Files, Number, Options, Output, option, source
-from fairness_audits.validation import Count, Limit, Share, Size
+from fairness_audits.options import Files, Level, Number, Options, Output, Predictions, Seed, option, source
+from fairness_audits.validation import Count, Limit
 
 EXAMPLES = """\
 examples:
@@ -24,12 +24,7 @@ PAGE = "See docs/guide/permutation.md for details."
 FILES = "audit.json, the page compare.html and changes.csv"
 
 
-class Data(Options, title="data"):
-    predictions: str = source("the rows: CSV or Parquet, a folder of such files, or a glob in quotes", metavar="FILE")
-    label: str | None = source("the column with the true class, 0 or 1", None, "COLUMN", python="y")
-    positive: str | None = option(
-        "the label's value that counts as 1 (needed unless labels are 0 and 1)", None, "VALUE"
-    )
+class Data(Predictions, title="data"):
     versions: tuple[str, str] = source(
         "the two columns with decisions or scores, one for each version",
         metavar="FIRST,SECOND",
@@ -52,11 +47,9 @@ class Comparison(Options, title="comparison"):
     )
 
 
-class Test(Options, title="test"):
-    alpha: Share = option("level of the test", 0.05)
+class Test(Level, Seed, title="test"):
     correct: Literal["holm", "bonferroni", "bh", "by", "none"] = option("correction for multiple tests", "holm")
     draws: Count = option("number of permutations for tests that are not exact", 10_000)
-    seed: Size = option("random seed of the permutations", 0)
 
 
 class Settings(Data, Comparison, Test, Files, Output):

@@ -21,7 +21,7 @@ from fairness_audits.results.result import Result
 
 Part = Mapping[str, Any]
 AGREE: Mapping[str, tuple[str, ...]] = {
-    "versions": ("pipeline",),
+    "versions": ("fairness_audits",),
     "data": ("sha256", "rows", "features", "label", "label_levels"),
     "model": ("sha256", "output_kind"),
     "options": (

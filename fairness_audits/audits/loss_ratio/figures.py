@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.results.formats import level
-from fairness_audits.results.style import INK, METHODS, WARNING, new_figure
+from fairness_audits.results.style import INK, METHODS, WARNING, counts_along, logarithmic, new_figure
 
 WIDE = 3.0
 """Ratios that span a larger factor have a logarithmic axis."""
@@ -24,15 +23,11 @@ def figure(steps: Sequence[int], test: RatioTest, unit: str = "gradient steps") 
     axes.plot(steps, test.mean, color=color, label="$S_n$")
     axes.plot(steps, test.statistic, color=INK, linestyle="-.", label="$T_n$")
     axes.axhline(test.delta, color=WARNING, linestyle="--", label=f"tolerance {test.delta:g}")
-    axes.set_xscale("log")
+    counts_along(axes, steps)
     ratios = np.concatenate([test.ci_low, test.ci_high, [test.delta]])
     ratios = ratios[np.isfinite(ratios)]
     if ratios.min() > 0 and ratios.max() > WIDE * ratios.min():
-        axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
-        # Use plain numbers as ticks, without minor ticks.
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
+        logarithmic(axes, "y")
     axes.set_xlabel(unit)
     axes.set_ylabel("mean loss ratio")
     # Place the legend in one line above the panel, where it covers nothing.

@@ -72,6 +72,7 @@ def by_people(
     reference: Array,
     columns: Mapping[str, Column],
     draw_of_row: Array,
+    unfounded: str,
 ) -> Found:
     """Search for the worst person for each row among the people whom the metric treats as alike.
 
@@ -89,6 +90,8 @@ def by_people(
         The features of each column, by the column's name.
     draw_of_row : array (n,)
         The placebo uses the rows where this is not -1.
+    unfounded : str
+        Why the sensitive directions may be noise; empty if the rows show that they are not.
 
     Raises
     ------
@@ -109,9 +112,9 @@ def by_people(
             f"at least {settings.least_share:g} is asked for",
             option="least_share",
             remedy=(
-                "Name the indicators of each category with --one-hot, include the sensitive columns if they are "
-                "inputs of the model, or lower --least-share. The audits fliptest and permutation need no fair "
-                "metric"
+                f"{unfounded or 'Lower --least-share. '}Or name the indicators of each category with --one-hot, or "
+                "include the sensitive columns if they are inputs of the model. The audits fliptest and permutation "
+                "need no fair metric"
             ),
         )
 

@@ -186,7 +186,8 @@ def audited(
         assert isinstance(answers, Answers)
         known = everyone.features[values] if others is None else others.features
         whole_columns = columns_of(everyone.names, encoding, people, settings.one_hot)
-        whole = by_people(answers, *search, metric, scale, settings, known, whole_columns, draw_of_row)
+        no_evidence = unfounded(alike)
+        whole = by_people(answers, *search, metric, scale, settings, known, whole_columns, draw_of_row, no_evidence)
         evidence, bounds = whole.evidence, None
         origin = source.name if others is None or reference is None else reference.name
         found |= {**whole.facts, "policy": statistics(whole.policy)}
@@ -366,6 +367,17 @@ def weakest_association(metric: Mapping[str, Any]) -> dict[str, Any]:
     found = metric.get("association", {})
     name = max(found, key=found.__getitem__, default="")
     return {"attribute": repr(name), "association": found.get(name)}
+
+
+def unfounded(metric: Mapping[str, Any]) -> str:
+    """Return a sentence if the inputs show no evidence of an attribute, so that its direction may be noise."""
+    if is_judged(metric):
+        return ""
+    found = weakest_association(metric)
+    return (
+        f"The inputs show no evidence of {found['attribute']} (p-value {p_text(found['association'])}), so its "
+        "direction may be noise: a lower --least-share would then permit moves that mean nothing. Use more rows. "
+    )
 
 
 def is_judged(metric: Mapping[str, Any]) -> bool:

@@ -9,8 +9,8 @@ metric. It prints the metric in each group, the difference with its interval and
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from fairness_audits.options import Files, Number, Options, Output, option, source
-from fairness_audits.validation import Count, Limit, Positive, Share, Size, at_least
+from fairness_audits.options import Decisions, Files, Level, Options, Output, Seed, option, source
+from fairness_audits.validation import Count, Limit, Positive, Share, at_least
 
 EXAMPLES = """\
 examples:
@@ -47,25 +47,10 @@ PAGE = "See docs/guide/permutation.md for all options and the fields of the JSON
 FILES = "audit.json, the page permutation.html, tests.csv, groups.csv and the figure"
 
 
-class Data(Options, title="data"):
-    predictions: str = source(
-        "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size", metavar="FILE"
-    )
-    label: str | None = source(
-        "the column with the true class, 0 or 1 (not needed for selection rates, mean scores and correlations)",
-        None,
-        "COLUMN",
-        python="y",
-    )
-    positive: str | None = option(
-        "the label's value that counts as 1 (needed unless labels are 0 and 1)", None, "VALUE"
-    )
+class Data(Decisions, title="data"):
     regression: bool = option(
         "the label is a number that the score predicts; compare means of scores and errors", False
     )
-    score: str | None = source("the column with the model's score or probability of class 1", None, "COLUMN")
-    prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
-    threshold: Number | None = option("makes decisions from scores: 1 if the score is at least T", None, "T")
     cluster: str | None = source("the column with persons or other units that have several rows", None, "COLUMN")
     weight: str | None = source(
         "the column with the weight of each row, such as a survey weight. Tests of rates and means are then "
@@ -98,8 +83,7 @@ class Comparison(Options, title="comparison"):
     )
 
 
-class Test(Options, title="test"):
-    alpha: Share = option("level of the test", 0.05)
+class Test(Level, Seed, title="test"):
     method: Literal["auto", "exact", "studentized", "unstudentized"] = option(
         "auto: exact for rates, otherwise studentized; unstudentized: for comparison only (default: auto)", "auto"
     )
@@ -124,7 +108,6 @@ class Test(Options, title="test"):
         None,
         "RISK",
     )
-    seed: Size = option("random seed of the permutations", 0)
 
 
 class Conclusion(Options, title="conclusion"):

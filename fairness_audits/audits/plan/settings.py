@@ -7,7 +7,7 @@ Give two of the gap, the number of rows and the power; the third is computed. Ra
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from fairness_audits.options import Number, Options, Output, option
+from fairness_audits.options import Level, Number, Options, Output, option
 from fairness_audits.validation import Count, Positive, Share, interval
 
 EXAMPLES = """\
@@ -46,8 +46,7 @@ class Groups(Options, title="groups"):
     sd: Positive | None = option("standard deviation of the values of single rows, for the metric mean", None, "S")
 
 
-class Test(Options, title="test"):
-    alpha: Share = option("level of the test", 0.05)
+class Test(Level, title="test"):
     power: Share = option("probability of rejecting equality, or of showing the margin", 0.8)
 
 

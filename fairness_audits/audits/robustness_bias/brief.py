@@ -14,7 +14,7 @@ def brief(first: Measured, path: str, alpha: float, verdict: Verdict) -> Brief:
     return Brief(
         question=f"Does a smaller change of the {one} make the model err for one group than for the others?",
         people=(
-            f"{found['images']:,} {many} in {path}; groups: {listed(groups, 8)}. Check that the model was not "
+            f"{found['points']:,} {many} in {path}; groups: {listed(groups, 8)}. Check that the model was not "
             f"trained on these {many}, and that the groups are correct. The audit assumes both and cannot check them."
         ),
         found=f"A smaller change is enough for {listed(closer, 6)}." if closer else verdict.sentence,

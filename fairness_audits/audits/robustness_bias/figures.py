@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairness_audits.audits.robustness_bias.measured import BOUNDS, Measured, settings_text
+from fairness_audits.audits.robustness_bias.measured import Measured, bound_text, settings_text
 from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, counted, survival
 from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import FAINT, line_style, new_figure, panel_letter, print_stamp
@@ -42,7 +42,7 @@ def curves(attack: Measured, audited: str) -> Figure:
         if len(points.partitions) > 1:
             panel_letter(axes, chr(ord("a") + number % 26))
     stamp = [
-        f"{settings_text(found)} ({BOUNDS[found['bound']]})",
+        f"{settings_text(found)}{bound_text(found, ' ({})')}",
         f"{audited}; of {attack.unit.many} classified correctly; "
         f"{found['failed']:,} of {found['n_correct']:,} attacks failed",
     ]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 KINDS = {EXACT: "exact", SMOOTHING: "lower"}
 """Type of the distances: exact, lower bounds, or upper bounds for all other attacks."""
-BOUNDS = {"upper": "upper bounds", "lower": "lower bounds of the smoothed model", "exact": "exact"}
+BOUNDS = {"upper": "upper bounds", "lower": "lower bounds of the smoothed model"}
 Entry = Mapping[str, Any]
 
 
@@ -120,7 +120,8 @@ def measured(
         "attack": chosen.name,
         "bound": chosen.bound,
         "settings": dict(chosen.settings),
-        "images": len(distance),
+        "unit": unit.name,
+        "points": len(distance),
         "n_correct": points.correct.sum(),
         "failed": failed.sum(),
         **points.overall(budget),
@@ -133,4 +134,14 @@ def measured(
 def settings_text(found: Entry) -> str:
     """Return the attack with its settings, as in every output: ``deepfool: steps 100, candidates 10, ...``."""
     settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in found["settings"].items())
-    return f"{found['attack']}: {settings}" if settings else str(found["attack"])
+    return f"{found['attack']}: {settings}" if settings else name_text(found)
+
+
+def name_text(found: Entry) -> str:
+    """Return the name of the attack in sentences and titles."""
+    return "exact distance" if found["attack"] == EXACT else str(found["attack"])
+
+
+def bound_text(found: Entry, form: str) -> str:
+    """Return the type of the distances in the ``form``, such as ``" ({})"``; empty if they are exact."""
+    return "" if found["bound"] == "exact" else form.format(BOUNDS[found["bound"]])

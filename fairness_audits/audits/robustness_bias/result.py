@@ -12,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.robustness_bias.brief import brief
-from fairness_audits.audits.robustness_bias.measured import BOUNDS, Examined, Measured, Unit, settings_text
+from fairness_audits.audits.robustness_bias.measured import (
+    Examined,
+    Measured,
+    Unit,
+    bound_text,
+    name_text,
+    settings_text,
+)
 from fairness_audits.audits.robustness_bias.points import Subjects
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.errors import InvalidInput
@@ -160,7 +167,7 @@ def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
     Without true classes, the quantities of LIMITS that need them are None.
     """
     found, label, alpha = first.entry, subjects.points.label, settings.alpha
-    count = found["images"]
+    count = found["points"]
     known: dict[str, Any] = {"accuracy": None, "gain": None}
     if label is not None:
         accuracy, trivial = found["n_correct"] / count, float(np.unique(label, return_counts=True)[1].max() / count)
@@ -256,7 +263,7 @@ def conclusion(
         largest = max(tested, key=lambda group: abs(group["sigma"]))
         text = (
             "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
-            f"of {_title(largest)}: {_numbers(largest, alpha)}. What {found['images']:,} {unit}s do not show "
+            f"of {_title(largest)}: {_numbers(largest, alpha)}. What {found['points']:,} {unit}s do not show "
             "may still be there."
         )
     else:
@@ -299,7 +306,7 @@ def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Ite
     yield words.tested(type(of.settings), stated(of.settings), tested)
     for one in of.attacks:
         entry = one.entry
-        title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, {unit.metric} in {unit.of}"
+        title = f"Groups by {name_text(entry)}{bound_text(entry, ': {}')}, {unit.metric} in {unit.of}"
         explained = Text(
             "right: share classified correctly. median: median distance of these. sigma: relative difference of the "
             f"group's mean distance from that of all others, up to T = {_number(entry['budget'])}, with its bootstrap "
@@ -357,11 +364,11 @@ def _groups(found: Entry, alpha: float, labelled: bool, unit: Unit) -> Table:
     """Return the levels of every partition, the closest to the boundary first."""
 
     def right(entry: Entry) -> str:
-        return percent(entry["n_correct"] / entry["images"], 0) if labelled and entry["images"] else "-"
+        return percent(entry["n_correct"] / entry["points"], 0) if labelled and entry["points"] else "-"
 
     columns = (
         Column("", cell=under("level")),
-        Column(unit.many, cell=under("images", COUNT)),
+        Column(unit.many, cell=under("points", COUNT)),
         Column("right", cell=right),
         *([Column("failed", cell=under("failed", COUNT))] if found["failed"] else []),
         Column("median", cell=under("median_distance", _number)),

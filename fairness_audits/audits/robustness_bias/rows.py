@@ -75,13 +75,13 @@ def group_measures(
     Returns
     -------
     pandas.DataFrame
-        One row for each denominator, partition and level: its number of points (``images``), ``n_correct`` and
+        One row for each denominator, partition and level: its number of ``points``, ``n_correct`` and
         ``failed`` of them, and MEASURES, NaN if one does not exist.
 
     """
     seeds = rng.integers(2**63, size=2)
     failed = measured.failed if failed is None else failed
-    counts = {"images": np.ones(len(failed), dtype=bool), "n_correct": measured.correct, "failed": failed}
+    counts = {"points": np.ones(len(failed), dtype=bool), "n_correct": measured.correct, "failed": failed}
     tables = []
     for denominator in DENOMINATORS:
         every = _level_measures(measured, denominator, budget, precision, seeds)

@@ -8,8 +8,8 @@ subgroups with the strongest evidence and their simultaneous intervals.
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from fairness_audits.options import Files, Number, Options, Output, option, source
-from fairness_audits.validation import Count, Limit, Share, Size, at_least
+from fairness_audits.options import Decisions, Files, Options, Output, Seed, option, source
+from fairness_audits.validation import Count, Limit, Share, at_least
 
 EXAMPLES = """\
 examples:
@@ -24,21 +24,6 @@ PAGE = "See docs/guide/permutation.md for details."
 FILES = "audit.json, the page subgroups.html and subgroups.csv"
 
 
-class Data(Options, title="data"):
-    predictions: str = source(
-        "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes", metavar="FILE"
-    )
-    label: str | None = source(
-        "the column with the true class, 0 or 1 (not needed for selection rates)", None, "COLUMN", python="y"
-    )
-    positive: str | None = option(
-        "the label's value that counts as 1 (needed unless labels are 0 and 1)", None, "VALUE"
-    )
-    score: str | None = source("the column with the model's score of class 1", None, "COLUMN")
-    prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
-    threshold: Number | None = option("makes decisions from scores: 1 if the score is at least T", None, "T")
-
-
 class Search(Options, title="search"):
     columns: Annotated[Sequence[str], Limit("at least one", len)] = source(
         "columns whose levels define the subgroups", metavar="A,B,C", python="columns"
@@ -51,11 +36,10 @@ class Search(Options, title="search"):
     bins: Annotated[int, at_least(2)] = option("number of groups into which a column of more than 12 numbers is cut", 5)
 
 
-class Test(Options, title="test"):
+class Test(Seed, title="test"):
     alpha: Share = option("probability of any false rejection", 0.05)
     draws: Count = option("number of joint permutations", 1000)
-    seed: Size = option("random seed of the permutations", 0)
 
 
-class Settings(Data, Search, Test, Files, Output):
+class Settings(Decisions, Search, Test, Files, Output):
     """The options of the search for the worst subgroup."""

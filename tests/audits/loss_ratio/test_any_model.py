@@ -129,6 +129,18 @@ def test_no_permitted_column_is_refused() -> None:
     with pytest.raises(InvalidInput) as told:
         audit(tree, sensitive=None, directions=np.ones((1, 5)))
     assert told.value.option == "least_share"
+    assert "Lower least_share" in str(told.value.remedy)
+
+
+def test_where_the_direction_may_be_noise_no_smaller_share_is_advised() -> None:
+    X, y, sex = people(1)
+    tree = DecisionTreeClassifier(max_depth=4).fit(X, y)
+    chance = np.random.default_rng(0).permutation(sex)
+    for sensitive, advised in ((sex, True), (chance, False)):
+        with pytest.raises(InvalidInput) as told:
+            audit(tree, sensitive=sensitive, least_share=0.999)
+        remedy = str(told.value.remedy)
+        assert ("Lower least_share" in remedy, "no evidence of" in remedy) == (advised, not advised)
 
 
 def test_columns_of_text_are_switched_as_a_whole() -> None:
