@@ -62,6 +62,12 @@ def test_under_a_linear_pipeline_distances_are_margins_over_the_slope_in_standar
     assert "image" not in f"{result.summary()} {result.brief}".lower()
 
 
+def test_only_a_kind_of_output_that_was_detected_is_said_to_be_inferred() -> None:
+    for given, inferred in (({}, True), ({"output_kind": "logits"}, False)):
+        summary = audited(LINEAR.decision_function, **given).summary()
+        assert ("inferred from the values" in " ".join(summary.split()), "set by" in summary) == (inferred, False)
+
+
 @pytest.mark.parametrize("model", [LINEAR, TREE], ids=["linear", "tree"])
 def test_order_and_units_of_the_columns_change_nothing(model: Any) -> None:
     def other(frame: pd.DataFrame) -> Any:

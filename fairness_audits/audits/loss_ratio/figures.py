@@ -1,5 +1,6 @@
 """Figure of a loss-ratio audit: the mean ratio S_n and its lower bound T_n against the steps."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ from fairness_audits.results.style import INK, METHODS, WARNING, counts_along, l
 
 WIDE = 3.0
 """Ratios that span a larger factor have a logarithmic axis."""
+TICKS = 12
+"""Largest number of labelled steps."""
 
 
 def figure(steps: Sequence[int], test: RatioTest, unit: str = "gradient steps") -> Figure:
@@ -23,7 +26,7 @@ def figure(steps: Sequence[int], test: RatioTest, unit: str = "gradient steps") 
     axes.plot(steps, test.mean, color=color, label="$S_n$")
     axes.plot(steps, test.statistic, color=INK, linestyle="-.", label="$T_n$")
     axes.axhline(test.delta, color=WARNING, linestyle="--", label=f"tolerance {test.delta:g}")
-    counts_along(axes, steps)
+    counts_along(axes, steps[:: -math.ceil(len(steps) / TICKS)])
     ratios = np.concatenate([test.ci_low, test.ci_high, [test.delta]])
     ratios = ratios[np.isfinite(ratios)]
     if ratios.min() > 0 and ratios.max() > WIDE * ratios.min():

@@ -19,10 +19,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
 from fairness_audits.audits.loss_ratio.compute import pinned_share
+from fairness_audits.audits.loss_ratio.figures import figure
+from fairness_audits.audits.loss_ratio.flows import recorded_steps
+from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
 from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import from_directions
 from fairness_audits.inputs.probe import jumps
 from fairness_audits.results.result import Result
+from fairness_audits.results.style import paper
 
 N = 3000
 TREES: dict[str, Callable[[], Any]] = {
@@ -222,3 +226,14 @@ def test_the_pinned_share_is_that_of_the_directions_in_columns_that_a_bound_hold
     assert pinned_share(start, start, metric, box) == pytest.approx((1 + 0.64) / 2)
     assert pinned_share(start, start + np.array([0.1, 0, 0]), metric, box) == pytest.approx(0.64)
     assert pinned_share(start, start, metric, None) == 0
+
+
+def test_the_figure_names_steps_that_occur_and_the_last_one() -> None:
+    steps = recorded_steps(500)
+    course = loss_ratio_test(np.ones(50), np.linspace(1, 2, len(steps))[:, None] + np.zeros(50), 1.25, 0.05)
+    with paper():
+        (axes,) = figure(steps, course).axes
+        named = [int(text.get_text()) for text in axes.get_xticklabels()]
+    assert set(named) < set(steps)
+    assert len(named) <= 12
+    assert max(named) == 500
