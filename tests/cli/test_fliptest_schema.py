@@ -42,10 +42,10 @@ def test_the_json_has_every_key_of_its_schema_and_no_value_against_it(asked: tup
 def test_groups_of_images_and_of_rows_are_counted_under_one_key() -> None:
     rng = np.random.default_rng(0)
     x, sex = rng.normal(size=(40, 4)), np.repeat([0, 1], [25, 15])
-    given = {"groups": sex, "permutations": 99, "bootstraps": 20}
-    rows = fa.robustness_bias(lambda rows: rows @ np.arange(4.0), x, **given)
+    audit = partial(fa.robustness_bias, groups=sex, permutations=99, bootstraps=20)
+    rows = audit(lambda rows: rows @ np.arange(4.0), x)
     pixels = rng.random((40, 2, 2)).astype(np.float32)
-    images = fa.robustness_bias(lambda x: x.flatten(1).sum(1) - 2, pixels, attack="exact", **given)
+    images = audit(lambda x: x.flatten(1).sum(1) - 2, pixels, attack="exact")
     for result, unit in ((rows, "row"), (images, "image")):
         made = result.to_dict()
         assert lacking(made, SCHEMA) + lacking(made, SCHEMA["else"]["then"]) == []

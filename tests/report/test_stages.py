@@ -95,8 +95,11 @@ def test_the_artefacts_of_a_reference_are_drawn_from_its_folder(
     for name, caption in captions.items():
         assert markup.rst(caption) in (folders["captions"] / f"{name}.rst").read_text()
     index = json.loads((tmp_path / "index.json").read_text())
-    (run,) = index["reference"]["runs"]
-    assert (index["reference"]["lines"], run["scale"], run["datasets"]) == ([], index["scale"], "")
+    reference = index["reference"]
+    manifest = json.loads(Path(f"data/reference/{study}/manifest.json").read_text())
+    assert reference["lines"] == []
+    assert [run["commit"] for run in reference["runs"]] == [run["commit"] for run in manifest["runs"]]
+    assert {run["scale"] for run in reference["runs"]} == {index["scale"]}
 
 
 # The page is whole, loads nothing, and says where it comes from.

@@ -64,7 +64,7 @@ def test_studies_are_completed_one_after_another_and_each_starts_with_data_and_s
         study: {path for stage in STAGES for path in workflow.files(stage, study) if path in priority}
         for study in workflow.studies
     }
-    studies = sorted(workflow.studies, key=lambda study: min(map(priority.get, needed[study])), reverse=True)
+    studies = sorted(workflow.studies, key=lambda study: min(priority[path] for path in needed[study]), reverse=True)
     assert studies[0] == "individual_fairness"
     assert studies[-1] == "robustness_bias"
     earlier: set[str] = set()
