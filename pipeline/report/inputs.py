@@ -158,7 +158,7 @@ def identified(rows: pd.DataFrame) -> pd.DataFrame:
 
 def as_text(rows: pd.DataFrame) -> pd.DataFrame:
     """Convert categories to text, because two frames may have different categories."""
-    return rows.astype({name: object for name, kind in rows.dtypes.items() if kind == "category"})
+    return rows.astype({name: kind.categories.dtype for name, kind in rows.dtypes.items() if kind == "category"})
 
 
 def condition_of(point: Mapping[str, Any]) -> str:

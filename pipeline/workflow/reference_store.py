@@ -86,7 +86,8 @@ def _save_rows(rows: pd.DataFrame, folder: Path) -> None:
     for old in folder.glob("*.parquet"):
         old.unlink()
     for block, part in as_text(rows).groupby("block", sort=True):
-        known, pieces = part.dropna(axis=1, how="all"), 1
+        # Sorted columns: the file of a block does not depend on the blocks beside it.
+        known, pieces = part.dropna(axis=1, how="all").sort_index(axis=1), 1
         while max(map(len, files := _parquets(known, pieces))) > LIMIT:
             pieces += 1
         for number, content in enumerate(files, start=1):

@@ -236,6 +236,20 @@ def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
     assert (second["parts"], second["scale"]) == (reference.parts(run), "laptop")
 
 
+def test_a_later_run_of_one_block_leaves_the_files_of_the_others_as_they_are(
+    recorded: tuple[Inputs, Path], tmp_path: Path
+) -> None:
+    inputs, folder = recorded
+    earlier, _ = reference_store.load_reference(folder)
+    run = only(inputs, "compas", "audit")
+    run = replace(run, rows=run.rows.assign(another="setting"))
+    reference_store.save_reference(reference.joined(run, earlier), NOWHERE, tmp_path)
+    before, after = ({path.stem: path.read_bytes() for path in (one / "rows").iterdir()} for one in (folder, tmp_path))
+    assert len(before) > 1
+    changed = {name for name in before if after[name] != before[name]}
+    assert changed == {"audit_1", "audit_2"}
+
+
 def test_a_file_of_a_reference_is_at_most_a_megabyte(recorded: tuple[Inputs, Path], tmp_path: Path) -> None:
     inputs, _ = recorded
     key, one = next(iter(inputs.audits.items()))
