@@ -232,4 +232,4 @@ def _part(cell: Cell, part: str) -> str:
     value = getattr(cell, part or "value") if isinstance(cell, Estimate) else None if part else cell
     if isinstance(value, str):
         return value
-    return "" if value is None or math.isnan(value) else repr(value)
+    return "" if value is None or math.isnan(value) else str(value)

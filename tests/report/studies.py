@@ -108,13 +108,15 @@ def build(name: str, inputs: Inputs) -> Any:
 
 
 def check(made: Artefact) -> None:
-    """A table names no array and no NaN; a figure fits a page, and has words for what can be seen."""
+    """A table names no array, no NaN and no type; a figure fits a page, and has words for what can be seen."""
     if isinstance(made, StampedTable):
         text, latex = typeset.markdown(made.printed()), typeset.latex(made.printed())
         assert "nan" not in text.lower().replace("finance", "")
         assert "Estimate(" not in text
         assert latex.count(r"\begin{") == latex.count(r"\end{")
-        assert len(pd.read_csv(StringIO(typeset.csv(made.recorded())))) == len(made.rows)
+        written = typeset.csv(made.recorded())
+        assert "np." not in written
+        assert len(pd.read_csv(StringIO(written))) == len(made.rows)
     else:
         assert made.figure.get_size_inches()[0] <= PAGE_WIDTH
         assert made.alternative.endswith(".")
