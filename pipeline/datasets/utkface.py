@@ -6,7 +6,7 @@ no race, which is then unknown (the authors' program gives such a face the gende
 without age and gender in its name is left out. A blank or a missing dot before ``jpg`` is accepted.
 
 The names are sorted and shuffled, and the first 80 % are the training set: 18,966 and 4,742 of 23,708. The authors'
-order is unknown.
+order is unknown. With ``fold`` the test set is one fifth of the same order, and the training set the rest.
 
 A repackaged copy with 23,707 faces has a recorded checksum. The checksum of the official archive is unknown, so its
 content is checked (:func:`check`).
@@ -17,11 +17,12 @@ Source: Zhang et al. (2017); bins and split of Nanda et al. (2021), appendix A, 
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.validation import Share
+from fairness_audits.validation import Share, one_of
 from fairness_audits.values import Generators, ImageDataset, Provenance
 from pipeline.raw_data import image_files, image_sets
 from pipeline.raw_data.image_files import ImageFiles
@@ -35,6 +36,7 @@ FACES = 23_708
 
 NAME = re.compile(r"(\d{1,3})_([01])(?:_([0-4]))?_\d{8,} ?\.?jpg\.chip\.jpg")
 UNKNOWN = -1
+FOLDS = 5
 FIRST_AGES = (15, 25, 40, 60)
 """The first age of every bin except the youngest."""
 AGES = ("0-14", "15-24", "25-39", "40-59", "60+")
@@ -43,9 +45,10 @@ LEVELS = {"gender": ("male", "female"), "race": ("White", "Black", "Asian", "Ind
 
 @dataclass(frozen=True)
 class Config(image_sets.ImageConfig):
-    """``train_fraction``: share of faces in the training set, rounded down."""
+    """``train_fraction``: share of faces in the training set, rounded down. ``fold``: replaces it, see the module."""
 
     train_fraction: Share
+    fold: Annotated[int, one_of(range(1, FOLDS + 1))] | None
 
 
 def parse(folder: Path, filename: str = ARCHIVE) -> Labelled:
@@ -86,8 +89,16 @@ def _read(path: Path) -> Labelled:
 
 
 def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Provenance) -> ImageDataset:
-    """Return the images with age bins as classes, gender and race as partitions, and a random split."""
-    split = rows.random_split(config.train_fraction, rngs[0])
+    """Return the images with age bins as classes, gender and race as partitions, and a random split or a fold.
+
+    The order is that of the generator, so all folds divide the faces alike.
+    """
+    if config.fold is None:
+        split = rows.random_split(config.train_fraction, rngs[0])
+    else:
+        parts = np.array_split(rngs[0].permutation(len(rows.label)), FOLDS)
+        test = parts.pop(config.fold - 1)
+        split = np.concatenate(parts), test
     return image_sets.assembled("utkface", origin, rows, split, config, rngs[0])
 
 

@@ -56,6 +56,21 @@ def test_age_gender_and_race_are_those_of_the_name(named: Callable[..., Labelled
     assert (data.dropped, data.unreadable) == ({}, ())
 
 
+def test_every_face_is_in_the_test_set_of_one_fold_and_trains_the_others(named: Callable[..., Labelled]) -> None:
+    faces = named(*[f"{age}_0_0_{DATE}.jpg.chip.jpg" for age in range(1, 24)])
+    tested: list[int] = []
+    for fold in range(1, utkface.FOLDS + 1):
+        data = pictured("utkface", faces, image_size=40, fold=fold)
+        face = data.images[:, 0, 0, 0].astype(int) // 10 - 1
+        train, test = (face[rows[0]].tolist() for rows in (data.train, data.test))
+        assert sorted(train + test) == list(range(23))
+        assert len(test) in {4, 5}
+        tested += test
+    assert sorted(tested) == list(range(23))
+    with invalid(option="fold"):
+        pictured("utkface", faces, image_size=40, fold=utkface.FOLDS + 1)
+
+
 @pytest.mark.parametrize(
     ("name", "race"),
     [

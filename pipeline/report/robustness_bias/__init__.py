@@ -10,7 +10,7 @@ ARTEFACTS = (
     ("regularizer", "table_regularizer"),
     ("comparison", "table_settings"),
     ("network_tables", "table_costs"),
-    ("group_tables", "table_trainings"),
+    ("group_tables", "table_trainings table_folds"),
     ("comparison", "comparison"),
     ("example_figures", "figure_1 figure_2 figure_3"),
     ("curves", "figure_4 figure_5 figure_6"),

@@ -9,6 +9,7 @@ claim is about. ``error`` is a standard error over test points, which the networ
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -22,15 +23,13 @@ from pipeline.report import labels as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import regularizer, sign_agreement, stamps, study
-from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
+from pipeline.report.robustness_bias.study import ENDS, FOLDS, LINEAR, NETWORKS, REGULARIZER, Audited
 
 COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error", "freedom")
 """Columns of the facts, present even if a smaller study has no such facts."""
 SIGNIFICANT = 0.05
 FEWEST_NETWORKS = 3
 """Smallest number of networks whose sigmas have a ratio."""
-ENDS = 2 * 1.959964
-"""Width of a 95 % interval in standard errors."""
 IN_NOTEBOOKS = ("deep_cnn", "pyramidnet", "resnet50", "vgg19", "densenet121", "squeezenet1_0")
 """Networks on CIFAR-10 whose sigma by class the notebooks in the authors' repository print."""
 Fact = dict[str, Any]
@@ -55,9 +54,10 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
         *_heterogeneity(shown),
         *_kept(inputs, shown),
         *_certified(inputs, shown),
+        *_over_folds(inputs),
         *_penalties(inputs),
     ]
-    return with_facts(inputs, facts, rows=pd.DataFrame(), columns=COLUMNS)
+    return with_facts(replace(inputs, datasets=study.datasets(inputs)), facts, rows=pd.DataFrame(), columns=COLUMNS)
 
 
 def _place(of: Iterable[Audited], block: str, dataset: str = "all") -> Fact:
@@ -389,6 +389,15 @@ def _sigmas_of_notebooks(shown: Sequence[Audited]) -> Iterator[Fact]:
         place |= {"attack": w.SMOOTHING, "denominator": w.CORRECT, "statistic": "sigma"}
         for (partition, level), value in one.sigmas(w.SMOOTHING, denominator=w.CORRECT).dropna().items():
             yield {**place, "partition": partition, "level": level, "value": float(value)}
+
+
+def _over_folds(inputs: Inputs) -> Iterator[Fact]:
+    """Yield ``sigma`` of every group of UTKFace over the folds, see :func:`study.over_folds`."""
+    found = study.run(study.audited(inputs, FOLDS))
+    for (partition, level), line in study.over_folds(inputs).iterrows():
+        place = {**_place(found, FOLDS, w.UTKFACE), "method": found[0].network, "attack": w.EXACT}
+        place |= {"partition": partition, "level": level, "denominator": w.PAPER, "statistic": "sigma"}
+        yield {**place, "value": float(line["sigma"]), "error": float(line["error"])}
 
 
 def _penalties(inputs: Inputs) -> Iterator[Fact]:

@@ -98,7 +98,8 @@ GIGA, TERA = 1e9, 1e12
     "all attacks and of smoothing. Means over the trainings of one kind.",
 )
 def table_costs(inputs: Inputs) -> StampedTable:
-    found = [one for one in study.trained(study.audited(inputs)) if one.model in inputs.classifiers]
+    found = [one for one in study.trained(study.audited(inputs)) if one.block != study.FOLDS]
+    found = [one for one in found if one.model in inputs.classifiers]
     kinds: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
     for one in found:
         facts = {name: float(values[-1]) for name, values in inputs.classifiers[one.model].facts.items()}

@@ -32,15 +32,19 @@ from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.rules import wilson
-from pipeline.values import AuditResult
+from pipeline.values import AuditResult, DatasetSummary
 
-LINEAR, NETWORKS, REGULARIZER, TRAININGS = "linear", "networks", "regularizer", "trainings"
+LINEAR, NETWORKS, REGULARIZER = "linear", "networks", "regularizer"
+TRAININGS, FOLDS = "trainings", "folds"
+"""Blocks that repeat others: with other seeds, and by fold of the data."""
 STANDARD = "standard"
 MARGIN = 0.05
 """Margin of the accuracy above the share of the largest class, and below a linear model."""
 TOO_FEW = 20
 """Smallest number of correctly classified points of a group. With fewer, sigma is mostly noise."""
 LEVEL = 0.95
+ENDS = 2 * 1.959964
+"""Width of a 95 % interval in standard errors."""
 ABSENT = "absent"
 NOT_RUN = "not run: data"
 LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
@@ -277,6 +281,35 @@ def _audited(inputs: Inputs) -> list[Audited]:
 def upper_bounds(found: Iterable[Audited]) -> str:
     """Return the printed names of the main distances of these networks."""
     return " or ".join(dict.fromkeys(w.DISTANCES[one.bound].label for one in found))
+
+
+def datasets(inputs: Inputs) -> dict[str, DatasetSummary]:
+    """Return the data sets, without those whose test set is one of several folds."""
+    folds = {point["keys"].dataset for point in inputs.points if point["block"].startswith(FOLDS)}
+    return {key: one for key, one in inputs.datasets.items() if key not in folds}
+
+
+def over_folds(inputs: Inputs) -> pd.DataFrame:
+    r"""Return sigma of every group of UTKFace over the folds, each of whose K models is tested on faces of its own.
+
+    .. math:: \bar\sigma = \frac{1}{K} \sum_k \sigma_k, \qquad s^2 = \frac{1}{K^2} \sum_k s_k^2,
+
+    with the standard errors :math:`s_k` over points. No face is in two test sets, so the :math:`\sigma_k` are
+    independent given the models. How models vary with their training faces is not in the error.
+
+    Returns
+    -------
+    DataFrame
+        A row per (partition, level) with ``sigma``, ``error``, ``least`` and ``largest``; empty if no fold was run.
+    """
+    tables = [one.table(w.EXACT) for one in run(audited(inputs, FOLDS))]
+    if not tables:
+        return NOTHING
+    names = ("sigma", "sigma_ci_low", "sigma_ci_high")
+    sigma, low, high = (pd.concat([table[name] for table in tables], axis=1, ignore_index=True) for name in names)
+    error = np.sqrt((((high - low) / ENDS) ** 2).mean(axis=1, skipna=False) / len(tables))
+    columns = {"sigma": sigma.mean(axis=1, skipna=False), "error": error}
+    return pd.DataFrame({**columns, "least": sigma.min(axis=1), "largest": sigma.max(axis=1)}).dropna()
 
 
 def block_of(name: str) -> str:

@@ -373,6 +373,7 @@ def test_what_the_scale_leaves_out_is_named_once(alone: Inputs) -> None:
 
     omitted = [place("networks", "cifar10", "vgg19"), place("networks_adience", "adience", "adience_classifier")]
     omitted += [place("regularizer_cifar10", "cifar10", "vgg19"), place("trainings_cifar10", "cifar10", "deep_cnn")]
+    omitted += [place("folds_utkface", "utkface", "logistic_regression")]
     assert comparison.left_out(replace(alone, config={**alone.config, "left_out": []})) == ()
     alone = replace(alone, scale="laptop", config={**alone.config, "left_out": omitted})
     (note,) = comparison.left_out(alone)
@@ -446,3 +447,20 @@ def test_the_error_of_a_median_is_that_of_the_normal_law() -> None:
     found = [facts.error_of_median(rng.standard_normal(1000)) for _ in range(200)]
     assert np.mean(found) == pytest.approx(math.sqrt(math.pi / 2000), rel=0.03)
     assert math.isnan(facts.error_of_median(np.ones(19)))
+
+
+def test_sigma_over_folds_has_the_error_of_a_mean_of_independent_sigmas(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fold(*of_group: tuple[float, float]) -> Any:
+        table = pd.DataFrame(
+            {"sigma": s, "sigma_ci_low": s - 1.959964 * e, "sigma_ci_high": s + 1.959964 * e} for s, e in of_group
+        )
+        table.index = pd.MultiIndex.from_tuples([("race", str(level)) for level in range(len(of_group))])
+        return SimpleNamespace(absent="", learned=True, table=lambda attack: {w.EXACT: table}[attack])
+
+    folds = [fold((0.1, 0.03), (0.2, 0.1)), fold((0.3, 0.04), (math.nan, math.nan))]
+    monkeypatch.setattr(study, "audited", lambda inputs, block: {study.FOLDS: folds}[block])
+    ((group, line),) = study.over_folds(inputs).iterrows()
+    assert group == ("race", "0")
+    assert line.to_dict() == pytest.approx({"sigma": 0.2, "error": 0.025, "least": 0.1, "largest": 0.3})
