@@ -297,7 +297,9 @@ def _recorded_classifier(key: str, one: Classifier) -> Classifier:
             f"parameter {unknown[0]!r} of the classifier {key} may not stand in a reference. Its artefacts read it: if "
             "it holds no training row, add it to PARAMETERS of pipeline/report/reference.py"
         )
-    if wide := [name for name, fact in one.facts.items() if fact.shape != (len(next(iter(arrays.data.values()))),)]:
+    # A network is loaded without its weights, so it may have no parameters.
+    shapes = {(len(array),) for array in (*arrays.data.values(), *one.index.values())}
+    if wide := [name for name, fact in one.facts.items() if {fact.shape} != shapes]:
         raise ValueError(f"fact {wide[0]!r} of the classifier {key}: expected one number for each repetition")
     parameters = {name: array if name in read else _emptied(array) for name, array in arrays.data.items()}
     return replace(one, parameters=parameters)

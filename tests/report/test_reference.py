@@ -236,6 +236,13 @@ def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
     assert (second["parts"], second["scale"]) == (reference.parts(run), "laptop")
 
 
+def test_a_network_without_its_weights_is_recorded(inputs: Inputs) -> None:
+    name, model = next(iter(inputs.classifiers.items()))
+    network = replace(model, parameters={}, index={"epoch": np.array([1, 8])}, facts={"accuracy": np.array([0.5, 0.8])})
+    drawn = reference.recording(replace(inputs, classifiers={name: network}))
+    assert reference.recorded(drawn).classifiers[name].facts["accuracy"].tolist() == [0.5, 0.8]
+
+
 def test_a_later_run_of_one_block_leaves_the_files_of_the_others_as_they_are(
     recorded: tuple[Inputs, Path], tmp_path: Path
 ) -> None:
