@@ -174,8 +174,8 @@ def population(n: int = 20_000) -> Dataset:
     return dataset(x, label, {"g": label})
 
 
-def validity(data: Dataset, stream: str = "validity", **changes: Any) -> AuditResult:
-    rngs = generators(stream, repetitions=1)
+def validity(data: Dataset, **changes: Any) -> AuditResult:
+    rngs = generators("validity", repetitions=1)
     return loss_ratio_validity.run(data, logistic(1.0, 2.0), replace(CONFIG, **changes), rngs)
 
 
