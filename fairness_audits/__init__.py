@@ -95,7 +95,7 @@ def permutation_test(
     Parameters
     ----------
     y : array-like (n,), optional
-        True classes: 0 and 1, or values of which ``positive`` names the positive class. Selection rates do not need ``y``.
+        True classes: 0 and 1, or values of which ``positive`` names the positive class. Selection rates need no ``y``.
     score : array-like (n,), optional
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional

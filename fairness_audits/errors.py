@@ -9,8 +9,8 @@ from typing import Self
 class InvalidInput(ValueError):
     """An error about an input that the user can correct.
 
-    The text states the problem and then the remedy. It names options as on the command line, ``--step-size=0.1``. A call
-    from Python gets ``step_size=0.1`` instead.
+    The text states the problem and then the remedy. It names options as on the command line, ``--step-size=0.1``. A
+    call from Python gets ``step_size=0.1`` instead.
 
     Parameters
     ----------

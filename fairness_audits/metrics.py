@@ -129,8 +129,8 @@ def permutation_gap(
         ``predict``, or from scores and ``threshold``. Other metrics are computed from ``predict_proba``, otherwise from
         ``decision_function``, and for regressors from ``predict``.
     group : str, series or data frame, optional
-        The name of a column of X, or the groups with an index that contains the index of X or y. Without it, scikit-learn
-        routes ``group`` to the scorer: ``cross_validate(..., params={"group": groups})`` with
+        The name of a column of X, or the groups with an index that contains the index of X or y. Without it,
+        scikit-learn routes ``group`` to the scorer: ``cross_validate(..., params={"group": groups})`` with
         ``sklearn.set_config(enable_metadata_routing=True)``.
     value : {"gap", "p_value"}, default "gap"
         Minus the largest difference, or the smallest corrected p-value.

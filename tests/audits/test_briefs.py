@@ -1,4 +1,4 @@
-"""Every page begins in plain words: the question, the data, what was found, how certain it is, what it does not show."""
+"""Every page begins in plain words: the question, the data, the finding, its certainty and its limits."""
 
 from collections.abc import Callable
 

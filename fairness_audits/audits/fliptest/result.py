@@ -76,8 +76,8 @@ poor_map: The map {where} is poor: counterparts are not distributed like {target
   {named} (limit: {most:g}). Flips may come from this. Try another map, or other settings of this map (--map-setting).
 no_image: {missing:,} people of {source} have no finite counterpart and are excluded.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
-exact_map: The map is exact, but only for these rows. It pairs everybody with people of the file. It therefore finds more
-  flips than a smooth map, and more of them arise by chance.
+exact_map: The map is exact, but only for these rows. It pairs everybody with people of the file. It therefore finds
+  more flips than a smooth map, and more of them arise by chance.
 missing_values: Values are missing in {missing}. The model receives the missing values. For the map, a missing number is
   replaced by the mean of both groups, and an extra feature says that it is missing.
 unmoved_columns: Each group has a single value in {unmoved}. Counterparts have the value of the target group, so flips

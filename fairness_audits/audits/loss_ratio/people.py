@@ -107,8 +107,8 @@ def by_people(
     if not moves:
         most = listed([f"{names[place]} {shares[place]:.2f}" for place in order], SHOWN)
         raise InvalidInput(
-            "the audit changes whole columns, because the model's outputs jump, but the fair metric permits no column to "
-            f"change: at least {settings.least_share:g} of a change must be along the sensitive directions, and the "
+            "the audit changes whole columns, because the model's outputs jump, but the fair metric permits no column "
+            f"to change: at least {settings.least_share:g} of a change must be along the sensitive directions, and the "
             f"largest share is {shares.max():.2f} ({most})",
             option="least_share",
             remedy=(

@@ -321,7 +321,7 @@ def error_rate_ratio_test_of_counts(
 
 def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:
     if not shape or shape[-1] < 2:
-        raise InvalidInput(f"expected at least 2 audit points, found shape {shape}: a standard deviation needs at least 2")
+        raise InvalidInput(f"expected at least 2 audit points, found shape {shape}: one point has no spread")
     if not delta > 0:
         raise InvalidInput(f"expected a tolerance delta > 0, found {delta}: the paper uses 1.25", option="delta")
     if not 0 < alpha < 1:

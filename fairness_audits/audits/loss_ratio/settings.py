@@ -82,9 +82,9 @@ class Metric(Options, title="fair metric (give --sensitive or --directions)"):
 
 class Search(Options, title="search"):
     search: Literal["auto", "gradient", "differences", "people"] = option(
-        "how the audit searches for comparable individuals. gradient: along the gradient of a torch network; differences: "
-        "along finite differences of any smooth model; people: among whole people, for models whose outputs jump; "
-        "auto: the first of these that works in a trial (default: auto)",
+        "how the audit searches for comparable individuals. gradient: along the gradient of a torch network; "
+        "differences: along finite differences of any smooth model; people: among whole people, for models whose "
+        "outputs jump; auto: the first of these that works in a trial (default: auto)",
         "auto",
     )
     reference: Path | None = source(
@@ -100,8 +100,8 @@ class Search(Options, title="search"):
         0.5,
     )
     placebo: Literal["random", "none"] = option(
-        "random: repeat the search along the same number of random directions. This shows how sensitive the model is to "
-        "any change",
+        "random: repeat the search along the same number of random directions. This shows how sensitive the model is "
+        "to any change",
         "random",
     )
 

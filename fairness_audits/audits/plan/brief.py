@@ -13,7 +13,8 @@ def brief(settings: Settings, sentence: str) -> Brief:
         people="None: no rows were read. The numbers follow from what you expect of both groups.",
         found=sentence,
         sure=f"If the groups are as expected, about {percent(settings.power)} of audits of this size reach the aim. "
-        f"The others do not. If the opposite is true, an audit reaches the aim in at most {level(1 - settings.alpha)} of cases.",
+        f"The others do not. If the opposite is true, an audit reaches the aim in at most "
+        f"{level(1 - settings.alpha)} of cases.",
         limits="Whether the model has such a difference, and which difference matters. If the groups are not as "
         "expected, the audit needs a different number of rows.",
     )

@@ -83,8 +83,8 @@ changes: Numbers move, measured in standard deviations of all rows. Categories a
   whole{{switched}}, and a switch counts as one standard deviation.{{fixed}} A changed row may describe nobody who could
   exist.
 fair_metric: Distances are in the fair metric: a standard deviation along the sensitive directions ({{directions}})
-  has length {{cost:g}}, any other has length 1. A distance near 0 means that a change along these directions, which should make no
-  difference, changes the decision.
+  has length {{cost:g}}, any other has length 1. A distance near 0 means that a change along these directions, which
+  should make no difference, changes the decision.
 lost_gradients: The model's gradient is zero, infinite or not a number at some pixels of {{count:,}} images, and at all
   pixels of {{none:,}} images{{where}}. An attack does not change such pixels. If an attack fails on an image without
   any gradient, its distance is the upper bound that the second search found.
@@ -317,8 +317,8 @@ def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Ite
             f"curves_{entry['attack']}",
             "Curves I_P",
             "The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
-            f"the boundary. In brackets: the number of its {unit.many}, and sigma. Only {unit.many} that are classified "
-            f"correctly count. Distances by {settings_text(entry)}.",
+            f"the boundary. In brackets: the number of its {unit.many}, and sigma. Only {unit.many} that are "
+            f"classified correctly count. Distances by {settings_text(entry)}.",
             "fairness_audits.audits.robustness_bias.figures:curves",
             (one, points),
         )
