@@ -85,7 +85,7 @@ def test_a_level_without_correct_points_has_no_sigma_and_is_named(caplog: pytest
     # No error can be read off lengths that are all alike.
     assert np.isnan(value(frame, "sigma_ci_low", "c", "paper"))
     assert caplog.messages == [
-        f"{WHERE}, denominator correct: no point of group c counts, so sigma does not exist there"
+        f"{WHERE}, denominator correct: no point of group c counts, so sigma is undefined"
     ]
 
 
