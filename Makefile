@@ -1,12 +1,12 @@
-# Two commands from nothing: `make reproduce` and `make test`. Each prepares .venv first, once; `make help` lists the rest.
+# `make reproduce` and `make test` prepare .venv if necessary and run; `make help` lists all targets.
 
-# What a reference is of, unless a scale is asked for.
+# The default scale of a reference.
 ifeq ($(origin SCALE),undefined)
 reference: SCALE = paper
 endif
 SCALE  ?= laptop
 STUDY  ?= all
-# The threads that a numerical library may use are no limit to the jobs: nproc takes them for one.
+# nproc would limit the jobs to OMP_NUM_THREADS, which is for the numerical libraries.
 CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PYTHON ?= python3
 UV     := uv==0.13.8
@@ -18,7 +18,7 @@ DEVELOPMENT := .venv/.development
 # One thread for each job; jobs run side by side.
 export OMP_NUM_THREADS := 1
 
-# Snakemake, Matplotlib and W&B want to write below the home directory. Where they cannot, they get a folder here.
+# Snakemake, Matplotlib and W&B write below the home directory. If it is not writable, they get a folder here.
 NO_HOME := $(shell d="$${XDG_CACHE_HOME:-$$HOME/.cache}"; while [ ! -e "$$d" ]; do d=$$(dirname "$$d"); done; test -w "$$d" || echo yes)
 ifneq ($(NO_HOME),)
 export XDG_CACHE_HOME := $(CURDIR)/.snakemake/cache
@@ -26,51 +26,51 @@ export MPLCONFIGDIR ?= $(XDG_CACHE_HOME)/matplotlib
 export WANDB_CONFIG_DIR ?= $(XDG_CACHE_HOME)/wandb
 endif
 
-# Rules call `python`, which is to be the environment's. `all` is every study that conf/experiment/ holds.
+# Rules call `python`, which must be the environment's. STUDY=all means every study in conf/experiment/.
 ACTIVE    = PATH="$(abspath $(BIN)):$$PATH"
 SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakemake --cores $(CORES) --rerun-incomplete
-# What to resume; everything where nothing is said.
+# The targets to resume; empty means all.
 TARGETS ?=
 UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
-# Where only a download can tell what data there are, they are fetched first: the plan of the rest leaves out what cannot be had.
+# If data have to be downloaded, they are fetched first. The plan of the other jobs then leaves out unavailable data sets.
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
 .PHONY: help reproduce unlock sweep report reference figures gallery fetch test slow soak test-cluster test-cluster-short lint types docs check resume clean lock dist test-lowest
 
 help:
-	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
-	@echo 'make test        prepare .venv if need be, then run the tests'
-	@echo 'make slow        the tests that take long and add little: every study from nothing, Spark'
+	@echo 'make reproduce   prepare .venv if necessary, then make every table and figure and results/report.html'
+	@echo 'make test        prepare .venv if necessary, then run the tests'
+	@echo 'make slow        run the slow tests: every study from raw data, and Spark'
 	@echo
-	@echo 'make figures     every table and figure from the committed reference results, without data, in two minutes'
-	@echo '                 (NAME=fliptest/figure_2: those of one study); results/reference/report.html'
-	@echo 'make gallery     the same, and docs/gallery.md with all figures in it'
-	@echo 'make reference   put the results of a finished run into data/reference/ (STUDY=name, SCALE=paper)'
+	@echo 'make figures     make every table and figure from the committed reference results, without data, in two minutes'
+	@echo '                 (NAME=fliptest/figure_2: only this figure); results/reference/report.html'
+	@echo 'make gallery     the same, and docs/gallery.md with all figures'
+	@echo 'make reference   store the results of a complete run in data/reference/ (STUDY=name, SCALE=paper)'
 	@echo 'make fetch       only get and verify the raw data'
-	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
-	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
-	@echo 'make unlock      remove the lock of a run on another machine, or in another container, that you know to have ended'
-	@echo 'make soak        smoke runs that are killed at random: the same bytes each time? (KILLS=50 SEED=0 STUDY=name)'
-	@echo 'make report      the workflow report of the last run, results/workflow.html'
-	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
-	@echo 'make test-cluster-short  the one of these that cancels jobs, in some three minutes; where there is no Slurm it says so'
-	@echo 'make test-gpu    whatever changes with the device, on a GPU and on the processor; without a GPU it says so'
-	@echo 'make check       before a release: all tests, a short soak, lint and types'
-	@echo 'make lint        ruff: rules and formatting'
-	@echo 'make types       mypy'
-	@echo 'make docs        the documentation, with warnings as errors: docs/_build/html/index.html'
-	@echo 'make rulegraph   draw the rules of the workflow again: docs/images/workflow.svg'
-	@echo 'make clean       remove results of the quick scales (PAPER=1: of all scales, RAW=1: downloaded data too)'
-	@echo 'make lock        resolve requirements.lock and requirements-dev.lock anew from pyproject.toml'
+	@echo 'make sweep       run a sweep of conf/sweep/, for example make sweep NAME=attack'
+	@echo 'make resume      continue an interrupted run in the current environment (make reproduce also continues)'
+	@echo 'make unlock      remove the lock of a run on another machine or in another container, if you know that it has ended'
+	@echo 'make soak        kill smoke runs at random and check that each ends with the same bytes (KILLS=50 SEED=0 STUDY=name)'
+	@echo 'make report      make the workflow report of the last run, results/workflow.html'
+	@echo 'make test-cluster  set up Slurm with a single node (as root) and run the tests on it'
+	@echo 'make test-cluster-short  run only the test that cancels jobs, in about three minutes; skipped without Slurm'
+	@echo 'make test-gpu    test the code that depends on the device, on the GPU and on the CPU; skipped without a GPU'
+	@echo 'make check       run all tests, a short soak test, lint, types and docs, before a release'
+	@echo 'make lint        run ruff: rules and formatting'
+	@echo 'make types       run mypy'
+	@echo 'make docs        build the documentation, with warnings as errors: docs/_build/html/index.html'
+	@echo 'make rulegraph   draw the rules of the workflow: docs/images/workflow.svg'
+	@echo 'make clean       remove the results of the quick scales (PAPER=1: of all scales, RAW=1: also downloaded data)'
+	@echo 'make lock        resolve requirements.lock and requirements-dev.lock from pyproject.toml'
 	@echo 'make dist        build the wheel and the sdist of the library in dist/; the same commit gives the same bytes'
-	@echo 'make test-lowest the tests of the library on the lowest versions that pyproject.toml allows'
+	@echo 'make test-lowest run the tests of the library with the lowest versions that pyproject.toml allows'
 	@echo
 	@echo 'Variables: SCALE=name (laptop; conf/scale/)  STUDY=name (all)  DATASETS="name name" (all)'
-	@echo '           FINISHED=yes (what a stopped run has made)  CORES=n (all)'
+	@echo '           FINISHED=yes (only complete parts)  CORES=n (all)'
 	@echo '           PYTHON=python3.11  DATA_MIRROR=folder or URL with the raw files'
 
-# uv does not read pip's configuration, so a mirror or a folder of wheels named there is handed over.
+# uv does not read pip's configuration, so we pass on an index or a folder of wheels that is named there.
 LIKE_PIP = of() { $(BIN)/python -m pip config get "$$1" 2>/dev/null || true; }; \
   links="$${PIP_FIND_LINKS:-$$(of global.find-links)}"; index="$${PIP_INDEX_URL:-$$(of global.index-url)}"; \
   if [ -n "$$links" ]; then UV_FIND_LINKS="$$(echo $$links | tr ' ' ',')"; export UV_FIND_LINKS; fi; \
@@ -83,7 +83,7 @@ $(BIN)/uv:
 	  echo "Python 3.11 or newer is needed, found $$($(PYTHON) --version). Name another: make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) has no venv module. On Debian or Ubuntu: apt install python3-venv. Then run make again."; exit 1; }
-	@echo 'Creating .venv (once; the installation takes some minutes where torch has to be downloaded) ...'
+	@echo 'Creating .venv (once; this takes some minutes if torch has to be downloaded) ...'
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(UV)
 
@@ -94,7 +94,7 @@ $(READY): requirements.lock | $(BIN)/uv
 	  $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# What tests, checks and documentation need besides.
+# Additional packages for tests, checks and documentation.
 $(DEVELOPMENT): requirements-dev.lock $(READY)
 	@echo 'Installing requirements-dev.lock into .venv ...'
 	@set -e; $(LIKE_PIP); $(BIN)/uv pip install --quiet --compile-bytecode -r requirements-dev.lock
@@ -105,13 +105,13 @@ reproduce: $(READY)
 	@$(KNOW_DATA)
 	@$(SNAKEMAKE)
 
-# The same without a look at the environment: in the current folder, with the programs in BIN.
+# The same without preparing .venv: in the current folder, with the programs in BIN.
 resume:
 	@$(UNLOCK)
 	@$(KNOW_DATA)
 	@$(SNAKEMAKE) $(TARGETS)
 
-# Where the owner of a lock cannot be asked, a person says that it is gone.
+# If the owner of a lock is on another machine, only the user can know that it has ended.
 unlock:
 	@$(UNLOCK) --unlock
 
@@ -131,7 +131,7 @@ report: $(READY)
 	@$(SNAKEMAKE) artefacts
 	@$(SNAKEMAKE) --report results/workflow.html artefacts
 
-# What has been run is not run again: a reference is made of files that are up to date.
+# Completed jobs are not repeated: the reference is made from files that are up to date.
 reference: $(READY)
 	@test "$(STUDY)" != all || { echo 'Name a study: make reference STUDY=fliptest'; exit 1; }
 	@$(UNLOCK)
@@ -140,14 +140,14 @@ reference: $(READY)
 figures: $(READY)
 	@$(SNAKEMAKE) $(if $(NAME),results/reference/$(if $(findstring /figure_,$(NAME)),figures/$(NAME).pdf,tables/$(NAME).csv),figures)
 
-# The page of the repository on which people look at figures before they run anything.
+# A page with all figures, for readers who have not run anything.
 gallery: figures
 	@$(BIN)/python -m docs.gallery
 
 test: $(DEVELOPMENT)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m "not slow"
 
-# What takes long and adds little: every study from nothing, and what rests on that; what starts Spark.
+# The slow tests: every study from raw data, the tests that need its results, and Spark.
 slow: $(DEVELOPMENT)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m slow
 
@@ -162,7 +162,7 @@ test-cluster: $(DEVELOPMENT)
 	@tests/cluster/slurm.sh up
 	@$(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster; status=$$?; tests/cluster/slurm.sh down; exit $$status
 
-# One job cancelled, one out of time, the others done. Where Slurm cannot be installed or started, it says so and goes on.
+# One job is cancelled, one runs out of time, the others complete. Skipped with a message if Slurm cannot be installed or started.
 test-cluster-short: $(DEVELOPMENT)
 	@if tests/cluster/slurm.sh up; then \
 	  $(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster/test_slurm.py -k what_slurm_ends; status=$$?; tests/cluster/slurm.sh down; exit $$status; \
@@ -183,7 +183,7 @@ docs: $(DEVELOPMENT)
 	@$(BIN)/python -m sphinx -W --keep-going -q -E -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
-# The picture in docs/reproducing.md: the rules, each below those that it waits for. It needs Graphviz.
+# The picture in docs/reproducing.md: each rule is below the rules that it waits for. Needs Graphviz.
 .PHONY: rulegraph
 rulegraph: $(READY)
 	@set -e; graph=$$(mktemp); trap 'rm -f "$$graph"' EXIT; \
@@ -193,9 +193,9 @@ rulegraph: $(READY)
 check: test slow lint types docs
 	@$(MAKE) soak KILLS=5 STUDY=individual_fairness
 
-# What takes long to make stands below a folder named by its scale, so one scale goes without touching another. Tables,
-# figures and report are of the last run; they are made again from what is left in a minute.
-# A scale of conf/scale goes without PAPER=1 if its file says `quick: true`.
+# Expensive results are in folders named by their scale, so `make clean` can remove a single scale. Tables, figures and report belong to
+# the last run and can be made again from the other results in a minute.
+# Without PAPER=1, only scales with `quick: true` in conf/scale are removed.
 SCALES := $(basename $(notdir $(if $(PAPER),$(wildcard conf/scale/*.yaml),$(shell grep -l '^quick: true' conf/scale/*.yaml))))
 clean:
 	rm -rf $(foreach scale,$(SCALES),data/prepared/$(scale) $(wildcard results/*/$(scale)))
@@ -228,7 +228,7 @@ dist: $(READY)
 	  tar --sort=name --mtime="@$$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=ustar \
 	    -cf - "$$sdist" | gzip -9n > "$$sdist.tar.gz"; rm -r "$$sdist"; sha256sum *
 
-# The lowest version of every range, but torch and what the tests themselves import: those are the versions of the lock.
+# The lowest version of every range. torch and the packages that only the tests import have the versions of the lock.
 # Tests that import the experiments are left out.
 LOWEST  = .venv/lowest
 LIBRARY = $(shell grep -rLE '(from|import) (pipeline|tests\.builders)' --include='test_*.py' \

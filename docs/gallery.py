@@ -13,8 +13,8 @@ COLOURS = 256
 """Number of colours: lines, labels and heat maps look the same at a third of the size."""
 HEAD = """# Gallery
 
-Every figure of the reference results. `make gallery` draws this page from `data/reference/`. `make figures` writes the
-full report, with tables, published numbers and claims, to `results/reference/report.html`."""
+This page shows every figure of the reference results. `make gallery` makes it from `data/reference/`. `make figures`
+writes the full report, with tables, published numbers and claims, to `results/reference/report.html`."""
 
 
 def part(study: Mapping[str, Any]) -> Iterator[str]:

@@ -1,6 +1,8 @@
-"""Audits of a model's fairness, from arrays or data frames: four functions, each of which gives a :class:`Result`.
+"""Audit the fairness of a model, from arrays or data frames. Each audit is a function that returns a :class:`Result`.
 
-A fifth, :func:`join`, makes one loss-ratio audit of those of parts of the rows.
+The audits are :func:`permutation_test`, :func:`fliptest`, :func:`loss_ratio` and :func:`robustness_bias`. Permutation
+tests also compare two versions of a model (:func:`compare`), search for the worst subgroups (:func:`worst_subgroups`)
+and plan a comparison (:func:`plan`). :func:`join` combines loss-ratio audits of parts of the rows.
 
 >>> import fairness_audits as fa
 >>> y = [0, 1, 0, 1] * 50
@@ -8,24 +10,24 @@ A fifth, :func:`join`, makes one loss-ratio audit of those of parts of the rows.
 >>> result.outcome
 'not rejected'
 
-Arguments are lists, arrays (NumPy, torch, SciPy's sparse ones, which become dense), and series or data frames of
-pandas, polars, Arrow, DuckDB or any other make that narwhals reads. Their rows belong together by one rule: *series and
-frames of pandas with the same index labels are aligned by label; all else goes by position; anything ambiguous is
-refused*. In particular:
+Arguments are lists, arrays (NumPy, torch, or sparse SciPy arrays, which are converted to dense arrays), and series or
+data frames of pandas, polars, Arrow, DuckDB or any other library that narwhals supports. *pandas objects with the same
+index labels are aligned by label. All other arguments are aligned by position. Ambiguous combinations raise an error.*
+In particular:
 
-- With the same labels in different orders, everything is put into the order of X, else y, else the first such argument.
-- An array beside labels in two orders is refused, since it may follow either. Say which by an index:
-  ``pd.Series(score, index=X.index)``.
-- Labels that agree only in part are refused. After a split of the rows, predictions need the index of the rows that
-  they are of: ``pd.Series(model.predict(X_test), index=X_test.index)``.
+- If pandas arguments have the same labels in different orders, all are sorted like X, otherwise like y, otherwise like
+  the first of them.
+- An array raises an error if pandas arguments have labels in two orders, because it may follow either order. Give it an
+  index: ``pd.Series(score, index=X.index)``.
+- Labels that agree only in part raise an error. After a split of the rows, give predictions the index of their rows:
+  ``pd.Series(model.predict(X_test), index=X_test.index)``.
 
-Columns keep their names. A name that occurs twice has the argument behind it in results, ``age (y)``. NaN, None, NaT
-and pandas' NA are missing values, and so are their texts in a NumPy array of text: ``np.array(["a", np.nan])`` holds
-"nan".
+Columns keep their names. If a name occurs twice, results add the name of the argument: ``age (y)``. NaN, None, NaT and
+pandas' NA are missing values. So are their texts in a NumPy array of text: ``np.array(["a", np.nan])`` contains "nan".
 
 A result has ``.outcome`` (``"rejected"``, ``"not rejected"`` or ``"inconclusive"``), ``.summary()`` in words,
-``.to_frame()``, ``.to_dict()``, ``.figure()``, and ``.save(folder)``; in a notebook it shows its page. The same audits
-run on files from the shell: ``fairness-audits --help``.
+``.to_frame()``, ``.to_dict()``, ``.figure()``, and ``.save(folder)``. In a notebook it displays its HTML page. The
+command ``fairness-audits`` runs the same audits on files; see ``fairness-audits --help``.
 
 An input that cannot be used raises :class:`InvalidInput`, a ValueError that names the argument, column and row.
 """
@@ -81,7 +83,7 @@ def permutation_test(
     cross: bool = False,
     **settings: Any,
 ) -> Result:
-    r"""Is a metric f the same in all groups, or is the difference more than chance?
+    r"""Test whether a metric f differs between groups by more than chance.
 
     .. math:: H_0 : f_A = f_B, \qquad T = (f_A - f_B) / \sqrt{v_A + v_B}.
 
@@ -93,7 +95,7 @@ def permutation_test(
     Parameters
     ----------
     y : array-like (n,), optional
-        True classes: 0 and 1, or two values of which ``positive`` names one. Selection rates need none.
+        True classes: 0 and 1, or values of which ``positive`` names the positive class. Selection rates need no ``y``.
     score : array-like (n,), optional
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional
@@ -101,9 +103,9 @@ def permutation_test(
     group : array-like (n,) or data frame (n, k)
         Groups to compare, in one or more columns.
     attribute : array-like (n,) or data frame (n, k), optional
-        Numbers that scores or errors are correlated with.
+        Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     cluster : array-like (n,), optional
-        The person to whom each row belongs.
+        The person or other unit that each row belongs to. Rows of a unit are permuted together.
     weight : array-like (n,), optional
         Weights of the rows, such as survey weights; at least 0.
     cross : bool, default False
@@ -145,21 +147,22 @@ def compare(
     cross: bool = False,
     **settings: Any,
 ) -> Result:
-    r"""How does a metric change between two versions of a model, in each group and in the gap between groups?
+    r"""Test how a metric changes between two versions of a model, in each group and in the gap between groups.
 
     .. math:: \Delta_g = f_g^{(2)} - f_g^{(1)},
 
     .. math:: \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}.
 
-    Both versions predict the same rows. Changes of rates are tested by McNemar's exact test, of the AUC by DeLong's
-    test, of other means by random signs, and of gaps by permutations of the rows' changes between groups.
+    Both versions predict the same rows. A change of a rate is tested by McNemar's exact test, a change of the AUC by
+    DeLong's test, a change of another mean by random signs, and a change of a gap by permutations of the rows' changes
+    between groups.
 
     Parameters
     ----------
     first, second : array-like (n,)
         Decisions of both versions, 0 and 1 or the two values of ``y``; or scores.
     y : array-like (n,), optional
-        True classes: 0 and 1, or two values of which ``positive`` names one.
+        True classes: 0 and 1, or values of which ``positive`` names the positive class.
     group : array-like (n,) or data frame (n, k)
         Groups to compare, in one or more columns.
     cross : bool, default False
@@ -205,10 +208,10 @@ def worst_subgroups(
     prediction: ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Is a rate different in any intersection of columns?
+    r"""Test in which intersections of columns a rate differs from the rate of all other rows.
 
-    Each subgroup S is compared with all other rows by T, its standardised number of events. Joint permutations compare
-    T with the largest of all subgroups, in the step-down form:
+    The statistic T of a subgroup S is its standardised number of events. Joint permutations compare T with the largest
+    statistic of all subgroups, in the step-down form:
 
     .. math:: p_S = \frac{1 + \#\{b : \max_{S'} |T^*_{S'}| \ge |T_S|\}}{B + 1}.
 
@@ -221,7 +224,7 @@ def worst_subgroups(
     columns : array-like (n,) or data frame (n, k)
         Columns whose levels are crossed. Numbers with many values are cut into bins.
     y : array-like (n,), optional
-        True classes: 0 and 1, or two values of which ``positive`` names one.
+        True classes: 0 and 1, or values of which ``positive`` names the positive class.
     score : array-like (n,), optional
         Scores of class 1; give ``threshold`` to derive decisions from them.
     prediction : array-like (n,), optional
@@ -257,10 +260,10 @@ def worst_subgroups(
 
 @keyworded(PlanSettings)
 def plan(**settings: Any) -> Result:
-    r"""How many rows does a comparison of two groups need, and what does it detect?
+    r"""Compute how many rows a comparison of two groups needs, or which difference it detects.
 
-    Give two of the gap, the rows and the power, and get the third. For rates in groups that are not too large, the
-    power of the test of :func:`permutation_test` is computed exactly,
+    Give two of the gap, the number of rows and the power; the third is computed. If the groups are not too large, the
+    power of the test of a rate by :func:`permutation_test` is exact,
 
     .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}].
 
@@ -296,14 +299,14 @@ def loss_ratio(
     reference: pd.DataFrame | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Does a model treat comparable individuals alike?
+    r"""Test whether a model treats comparable individuals alike.
 
     .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
 
     where :math:`\Phi(x)` is a comparable individual whom the model treats worse. For a smooth model, it is the end of a
     gradient flow of the loss, with a penalty on all differences except the sensitive ones. For a model whose outputs
     jump, such as trees, it is the person with the highest loss among people who differ only in columns that the
-    fair metric permits.
+    fair metric permits to change.
 
     Source: Maity et al., "Statistical inference for individual fairness", ICLR 2021.
 
@@ -314,9 +317,9 @@ def loss_ratio(
     X : array-like or data frame (n, d)
         The model's inputs, from rows that were not used for training. Text columns are categories.
     y : array-like (n,)
-        True classes: 0 and 1, two values of which ``positive`` names the model's class 1, or names in ``classes``.
+        True classes: 0 and 1, two values of which ``positive`` names the model's class 1, or names from ``classes``.
     sensitive : array-like (n,) or data frame (n, k)
-        Attributes of two levels that should make no difference; the fair metric is learned from them.
+        Attributes with two levels that should make no difference. The fair metric is learned from them.
     directions : array-like (m, d), optional
         In place of ``sensitive``: displacements of X that should make no difference. The columns of a data frame are
         matched by name, those of an array by position.
@@ -342,7 +345,7 @@ def loss_ratio(
     """
     if (sensitive is None) == (directions is None):
         problem = (
-            "the fair metric is learned from sensitive attributes or given by directions, but you gave "
+            "the fair metric needs either sensitive attributes or directions, but you gave "
             f"{'neither' if sensitive is None else 'both'}"
         )
         raise InvalidInput(problem, option="directions", remedy="Give one of them")
@@ -365,7 +368,7 @@ def loss_ratio(
 
 @keyworded(JoinSettings)
 def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
-    r"""Join the loss-ratio audits of parts of the rows into one audit of all rows.
+    r"""Combine loss-ratio audits of parts of the rows into one audit of all rows.
 
     .. math:: n = \sum n_p, \qquad n S = \sum n_p S_p,
 
@@ -415,7 +418,7 @@ def fliptest(
     ids: ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Whose decision differs from that of their statistical counterpart in the other group?
+    r"""Find the people whose decision differs from that of their statistical counterpart in the other group.
 
     .. math:: F^+ = \{x : h(x) = 1, h(G(x)) = 0\},
 
@@ -443,8 +446,8 @@ def fliptest(
     Returns
     -------
     Result
-        ``to_frame("flipsets")`` has everybody who flips, ``to_frame("transparency")`` the features in which they
-        differ.
+        ``to_frame("flipsets")`` has all people who flip, ``to_frame("transparency")`` the features in which they
+        differ from their counterparts.
 
     Examples
     --------
@@ -483,7 +486,7 @@ def robustness_bias(
     directions: ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Are the images or rows of one group closer to a classifier's decision boundary than the others?
+    r"""Test whether the images or rows of a group are closer to the decision boundary than those of all others.
 
     .. math:: \sigma(P) = (A_P - A_{\bar P}) / A_{\bar P},
 
@@ -499,10 +502,10 @@ def robustness_bias(
     model : torch.nn.Module, function of a float32 tensor (n, c, h, w), or any model of rows
         Scores (n, K) of the classes, or (n,) or (n, 1) of class 1. Models of rows are those of :func:`loss_ratio`.
     X : array (n, c, h, w), (n, h, w, c) or (n, h, w), or array-like or data frame (n, d)
-        Images: uint8, or floating in [0, 1]; ``mean`` and ``std`` say how the model's input is normalised. Or rows,
-        the model's inputs; text columns are categories.
+        Images, of uint8 or floating-point numbers in [0, 1]; ``mean`` and ``std`` describe the normalisation of the
+        model's input. Or rows with the model's inputs; text columns are categories.
     y : array-like (n,), optional
-        True classes 0, 1, 2, ..., or names in ``classes``. Without ``y`` the model's predictions count as true.
+        True classes 0, 1, 2, ..., or names from ``classes``. Without ``y`` the model's predictions count as true.
     groups : array-like (n,) or data frame (n, k)
         The attributes whose levels are compared.
     sensitive : array-like (n,) or data frame (n, k), optional

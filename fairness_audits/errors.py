@@ -7,9 +7,9 @@ from typing import Self
 
 
 class InvalidInput(ValueError):
-    """An input that cannot be used, and what to do about it.
+    """An error about an input that the user can correct.
 
-    The text is the problem, followed by the remedy. It names options as on the command line, ``--step-size=0.1``; a
+    The text states the problem and then the remedy. It names options as on the command line, ``--step-size=0.1``. A
     call from Python gets ``step_size=0.1`` instead.
 
     Parameters
@@ -54,9 +54,9 @@ class InvalidInput(ValueError):
 
     @classmethod
     def within(cls, place: str, error: ValueError, *, source: str | None = None, option: str | None = None) -> Self:
-        """Return an error that says ``place: `` before the text of another one, and has its fields where none is given.
+        """Return an error with ``place: `` before the text of another error, and with its fields unless they are given.
 
-        The cause is to be set by ``raise ... from error``.
+        Set the cause with ``raise ... from error``.
         """
         outer = cls(f"{place}: {error}", source=source, option=option)
         if isinstance(error, InvalidInput):

@@ -167,10 +167,10 @@ def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetri
     ranks = sorted({metric.basis.shape[1] for metric in metrics})
     if len(ranks) > 1:
         problem = (
-            f"the sensitive subspaces of the repetitions have dimensions {ranks}, since parallel directions predict "
-            "some protected attributes in some splits"
+            f"the sensitive subspaces of the repetitions have dimensions {ranks}, because the directions of some "
+            "protected attributes are parallel in some splits"
         )
-        raise InvalidInput(problem, option="protected", remedy="Learn each repetition by itself")
+        raise InvalidInput(problem, option="protected", remedy="Learn the metric of each repetition separately")
     return FairMetric(
         np.stack([metric.matrix for metric in metrics]),
         np.stack([metric.basis for metric in metrics]),

@@ -1,4 +1,4 @@
-"""Fairness as a score, for ``cross_validate``, ``GridSearchCV`` and other tools that take a scikit-learn scorer."""
+"""Scorers of fairness for ``cross_validate``, ``GridSearchCV`` and other tools of scikit-learn."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PermutationGap:
         return -float(max(abs(one["difference"]) for one in tests))
 
     def _positive(self, estimator: Any) -> dict[str, Any]:
-        """Return the option that says what class 1 is, or that there are no classes."""
+        """Return the option that names class 1, or that says that there are no classes."""
         classes = getattr(estimator, "classes_", None)
         if classes is None:
             return {"regression": True}
@@ -59,7 +59,7 @@ class PermutationGap:
             return {}
         if len(classes) > 2:
             raise InvalidInput(
-                f"the model has {len(classes)} classes", option="positive", remedy="Say which of them is positive"
+                f"the model has {len(classes)} classes", option="positive", remedy="Name the positive class"
             )
         return {"positive": str(classes[1])}
 
@@ -79,7 +79,7 @@ class PermutationGap:
         return {"score": estimator.predict(X)}
 
     def _groups(self, X: Any, index: pd.Index, routed: ArrayLike | None) -> Any:
-        """Return the groups of the rows: a column of X, the rows of a series by their labels, or what was routed."""
+        """Return the groups of the rows: a column of X, a series aligned by label, or the routed groups."""
         import pandas as pd
 
         if routed is not None:
@@ -120,17 +120,17 @@ def permutation_gap(
 
     .. math:: -\max_{A, B} |f_A - f_B|
 
-    Greater is better, as scikit-learn expects: 0 is no difference.
+    Greater is better, as scikit-learn expects. A score of 0 means no difference.
 
     Parameters
     ----------
     metric : str
-        A metric of :func:`fairness_audits.permutation_test`, such as ``tpr`` or ``auc``. Rates are of ``predict``, or
-        of scores cut by ``threshold``. Other metrics are of ``predict_proba`` or ``decision_function``, and of
-        ``predict`` for a regressor.
+        A metric of :func:`fairness_audits.permutation_test`, such as ``tpr`` or ``auc``. Rates are computed from
+        ``predict``, or from scores and ``threshold``. Other metrics are computed from ``predict_proba``, otherwise from
+        ``decision_function``, and for regressors from ``predict``.
     group : str, series or data frame, optional
-        The name of a column of X, or the groups with an index that contains that of X or y. Without it, scikit-learn
-        routes ``group`` to the scorer: ``cross_validate(..., params={"group": groups})`` with
+        The name of a column of X, or the groups with an index that contains the index of X or y. Without it,
+        scikit-learn routes ``group`` to the scorer: ``cross_validate(..., params={"group": groups})`` with
         ``sklearn.set_config(enable_metadata_routing=True)``.
     value : {"gap", "p_value"}, default "gap"
         Minus the largest difference, or the smallest corrected p-value.
@@ -140,12 +140,13 @@ def permutation_gap(
     Returns
     -------
     callable
-        A scorer ``(estimator, X, y) -> float``; NaN if the metric does not exist in a group.
+        A scorer ``(estimator, X, y) -> float``. It returns NaN if the metric is undefined in every pair of groups.
 
     Raises
     ------
     InvalidInput
-        When it is called: for groups that do not fit the rows, and as :func:`fairness_audits.permutation_test` does.
+        By the scorer, if the groups do not match the rows, and in the same cases as
+        :func:`fairness_audits.permutation_test`.
 
     Examples
     --------

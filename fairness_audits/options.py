@@ -83,7 +83,7 @@ class Output(Options, title="output"):
 
     output: Path | None = source("folder for {files}", None, "DIR")
     json: Path | None = source("file for the result as JSON", None, "FILE")
-    junit: Path | None = source("file for the verdict as JUnit XML, for continuous integration", None, "FILE")
+    junit: Path | None = source("file for the outcome as JUnit XML, for continuous integration", None, "FILE")
     gate: bool = source("exit with a status for the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
 
 
@@ -183,7 +183,7 @@ class Computed(Options, title="model"):
         False,
         python="the opened model in place of its path",
     )
-    device: str = option("cpu, cuda, cuda:1, ... (default: a GPU where one is visible)", "auto")
+    device: str = option("cpu, cuda, cuda:1, ... (default: a GPU if one is available)", "auto")
 
 
 class Precise(Computed, title="model"):
@@ -315,7 +315,7 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
         problem = f"{path}: expected options such as 'alpha: 0.05', one per line"
         raise InvalidInput(problem, source=path, option="config")
     if (of := content.get("audit", audit)) != audit:
-        problem = f"{path} is of the audit {of}, not of {audit}"
+        problem = f"{path} has options of the audit {of}, not of {audit}"
         raise InvalidInput(problem, source=path, option="config", remedy=f"Run `fairness-audits {of}` with it")
     known = {one.name: hint for _, one, hint in option_fields(kind)}
     values = {}

@@ -17,6 +17,7 @@ from pipeline.raw_data.image_sets import ImageConfig
 from pipeline.workflow import plugins
 from pipeline.workflow.composition import Point
 from pipeline.workflow.config import CONF
+from tests.errors import invalid
 from tests.files import jpeg, packed, python2
 from tests.lock import quantities
 
@@ -211,13 +212,13 @@ def test_a_key_too_many_and_a_key_too_few_are_named(group: str) -> None:
     point = POINTS[0]
     section = WORKFLOW.section(group, point)
     module = plugins.load(group, section["kind"])
-    with pytest.raises(ValueError, match="there is no key 'colour'"):
+    with invalid(option="colour"):
         plugins.configure(module, {**section, "colour": "red"})
     lost = next(key for key in section if key not in ("name", "kind"))
-    with pytest.raises(ValueError, match=rf"{lost} is not given"):
+    with invalid(option=lost):
         plugins.configure(module, {key: value for key, value in section.items() if key != lost})
 
 
 def test_a_name_without_a_module_says_which_file_to_write() -> None:
-    with pytest.raises(ValueError, match=r"Write pipeline/methods/nobody\.py"):
+    with invalid(source="nobody.py", option="method"):
         plugins.load("method", "nobody")

@@ -43,4 +43,4 @@ class Execution:
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 1:
             problem = f"expected batch_size >= 1, found {self.batch_size}"
-            raise InvalidInput(problem, option="batch_size", remedy="None takes what suits the device")
+            raise InvalidInput(problem, option="batch_size", remedy="None chooses a batch size for the device")

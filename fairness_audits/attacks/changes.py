@@ -33,7 +33,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Changes:
-    """The features that may change: ``numbers`` (k,) by position, and ``switches``; all others are held fixed.
+    """The features that may change: ``numbers`` (k,) by position, and ``switches``; all others do not change.
 
     ``basis`` (d, r) is U, orthonormal, and ``cost`` is c in (0, 1], the length of a unit along it.
     """

@@ -39,7 +39,7 @@ OURS = ("audit", "config", "debug", "module", "parser")
 WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
 """Options that name an output, including those of single audits; True for a folder."""
 EXITS = """
-exit status: 0 the audit ran, whatever its verdict; 2 an error that you can correct, with a message on stderr; 1 an
+exit status: 0 the audit ran, whatever its outcome; 2 an error that you can correct, with a message on stderr; 1 an
 unexpected error. With --gate: 0 not rejected, 3 rejected, 4 inconclusive. {page}"""
 
 

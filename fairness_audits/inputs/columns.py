@@ -182,7 +182,7 @@ def _relabelled(first: Argument, other: Argument) -> str:
 
 
 def _of_another_length(first: Argument, other: Argument) -> InvalidInput:
-    problem = f"expected {other.argument} of {len(first):,} rows as {first.argument} has, found {len(other):,}"
+    problem = f"expected {len(first):,} rows in {other.argument}, as in {first.argument}; found {len(other):,}"
     selects = first.labels is not None and other.labels is not None and first.labels.isin(other.labels).all()
     remedy = f"{other.argument}.loc[{first.argument}.index] selects the same rows" if selects else ""
     return InvalidInput(problem, option=other.argument, remedy=remedy)

@@ -340,7 +340,7 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
         raise _unopened(path, "cannot be opened as a skops archive", error, "Save it again") from error
     problem = f"{path} holds types that skops does not trust ({listed(unknown, 5)})"
     raise InvalidInput(
-        problem, source=path, option="trust_pickle", remedy="If you trust its maker, give --trust-pickle"
+        problem, source=path, option="trust_pickle", remedy="If you trust its source, pass --trust-pickle"
     )
 
 

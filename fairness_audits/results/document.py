@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Drawing
 
-QUESTIONS = ("What was asked", "Of whom", "What was found", "How sure that is", "What it does not say")
+QUESTIONS = ("The question", "The data", "What was found", "How certain it is", "What it does not show")
 Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
 
 

@@ -19,30 +19,30 @@ __all__ = [
     "Brief", "Caveat", "Column", "Facts", "Figure", "Outcome", "Result", "Row", "Section", "Table", "Text", "Verdict",
     "rows_of", "under",
 ]  # fmt: skip
-"""The parts of which an audit composes its result."""
+"""The parts of a result."""
 
 
 class Result(Document):
-    """The result of an audit: its verdict and all supporting evidence, with methods to print, draw and save it."""
+    """The result of an audit: the verdict and its evidence, with methods to print, draw and save them."""
 
     def summary(self) -> str:
-        """Return the verdict, its evidence and the caveats, as the terminal shows them."""
+        """Return the verdict, its evidence and the caveats as text, as the command line prints them."""
         from fairness_audits.results.render import terminal
 
         return terminal(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every measurement, the options and the versions: the content of ``audit.json``."""
+        """Return the content of ``audit.json``: all measurements, options and versions."""
         from fairness_audits.results.render import content
 
         return content(self, in_folder=False)
 
     def to_frame(self, table: str | None = None) -> pd.DataFrame:
-        """Return a copy of one of the ``tables`` by its name, or of the first."""
+        """Return a copy of the table with this name, by default of the first table."""
         return self.tables[_known("table", table, list(self.tables))].copy()
 
     def figure(self, stem: str | None = None) -> Drawing:
-        """Draw one of the figures by its stem, or the first; ``.savefig`` writes it."""
+        """Draw the figure whose file has this stem, by default the first figure."""
         from fairness_audits.results.style import paper
 
         figures = {figure.stem: figure for figure in self.figures()}
@@ -50,7 +50,10 @@ class Result(Document):
             return figures[_known("figure", stem, list(figures))].draw()
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write JSON, page, tables, figures and options into a folder, all or none, and return their paths."""
+        """Write the JSON, HTML page, tables, figures and options into a folder and return their paths.
+
+        If an error occurs, no file is written.
+        """
         from fairness_audits.results.render import deliver
 
         check_destination(Path(folder), True)

@@ -123,7 +123,7 @@ def _potentials(x: Array, y: Array, config: Config, rng: np.random.Generator) ->
     within = [tie_broken_costs(points, points, config.cost, config.tie_break) for points in (x_centres, y_centres)]
     epsilon = config.regularization * float(np.mean([costs.mean() for costs in within]))
     if epsilon == 0:
-        problem = "expected groups of different rows, but within each group all are equal"
+        problem = "expected groups of different rows, but all rows of each group are equal"
         raise InvalidInput(problem, option="source", remedy="Map other columns")
     _, g, error = sinkhorn(tie_broken_costs(x_centres, y_centres, config.cost, config.tie_break), epsilon)
     # Rule out a row as its own counterpart, because no row is in the other group.

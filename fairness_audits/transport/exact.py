@@ -125,10 +125,11 @@ def _looked_up(fitted: Array, moved: Array, queries: Array) -> Array:
     count = np.searchsorted(of_fitted[order], of_asked, side="right") - first
     if unknown := int((count == 0).sum()):
         raise InvalidInput(
-            f"an exact map is defined only on the rows it was fitted on: {unknown} of {len(queries)} rows are others",
+            f"an exact map is defined only on the rows it was fitted on: {unknown} of {len(queries)} rows are not "
+            "among them",
             option="rows",
             row=int(np.flatnonzero(count == 0)[0]),
-            remedy="Fit it on the rows to be mapped (transport.split), or use a map that learns, such as wgan",
+            remedy="Fit it on the rows to be mapped (transport.split), or use a map that generalises, such as wgan",
         )
     return moved[order[first + _occurrence(of_asked) % count]]
 

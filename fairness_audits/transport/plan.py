@@ -279,7 +279,7 @@ def _simplex(a: Array, b: Array, costs: Any) -> _Solved:
             a / scale, b / scale, costs, numItermax=ITERATIONS_PER_ATOM * (len(a) + len(b)), log=True, center_dual=False
         )
     if log["warning"]:
-        problem = f"exact transport of {len(a)} to {len(b)} distinct points did not end: {log['warning']}"
+        problem = f"exact transport of {len(a)} to {len(b)} distinct points did not converge: {log['warning']}"
         raise InvalidInput(problem, option="x", remedy="Map fewer points")
     flows = coo_matrix(found)
     mass = flows.data * scale

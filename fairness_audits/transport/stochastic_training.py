@@ -125,8 +125,8 @@ class DualProblem:
 
         if "TorchBackend" not in [backend.__name__ for backend in ot.backend.get_available_backend_implementations()]:
             raise ValueError(
-                "POT was imported before torch in this process, and knows no tensors: import torch first, or set the "
-                "environment variable POT_BACKEND_DISABLE_PYTORCH to nothing"
+                "POT was imported before torch in this process, so it does not support tensors: import torch first, or "
+                "set the environment variable POT_BACKEND_DISABLE_PYTORCH to an empty string"
             )
         reg, function = self.config.regularization, getattr(ot.stochastic, f"{what}_dual_{self.config.regularizer}")
         return lambda u, v, x, y, costs: function(u, v, x, y, reg=reg, metric=lambda _x, _y: costs)

@@ -177,7 +177,6 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
 
 
 CONSISTENT, TOO_SMALL, CONTRADICTS, NOT_TESTED = "consistent", "too small to tell", "contradicts it", "not tested here"
-STANDINGS = (CONSISTENT, TOO_SMALL, CONTRADICTS, NOT_TESTED)
 
 
 def standing(run: str, reference: str) -> str:

@@ -12,8 +12,6 @@ from fairness_audits.validation import Checked, Names, made
 from pipeline.workflow.composition import GROUPS, listed
 
 AXES = ("x", "lines", "rows", "columns")
-PARTS = (*GROUPS, "block")
-"""Values of an axis other than keys of the grid."""
 
 
 @dataclass(frozen=True)

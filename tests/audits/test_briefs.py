@@ -1,4 +1,4 @@
-"""Every page begins in plain words: what was asked, of whom, what was found, how sure that is, what it does not say."""
+"""Every page begins in plain words: the question, the data, the finding, its certainty and its limits."""
 
 from collections.abc import Callable
 

@@ -41,7 +41,7 @@ MAX_T = [
 REFUSED: list[tuple[Callable[[], object], str]] = [
     *((partial(Counts, table, ("a", "b"), np.array(lower), np.array(upper)), message)
       for table, lower, upper, message in BAD_TABLES),
-    (lambda: metric_named("f2"), r"expected a metric among tpr, fnr, .*; found 'f2'"),
+    (lambda: metric_named("f2"), r"a metric among tpr, fnr, .*; found 'f2'"),
     (lambda: permuted(ROWS.counted(), "auc"), "auc needs scores, found counts of decisions"),
     (lambda: permuted(ROWS, "auc", method="exact"), "metric auc has no exact test on these data"),
     (lambda: permuted(ROWS, "tpr", groups=("a", "z")), r"expected groups among \['a', 'b'\], found \['z'\]"),

@@ -205,7 +205,7 @@ def test_a_threshold_is_in_the_scores_units_and_failures_on_counterparts_name_th
     exact = load("logit", float(LOGIT[11]))
     assert exact.decisions(FRAME)[11] == 1
     model = load("gaps", 0.0, FRAME[FRAME["b"] != 3].set_axis(range(100, 126)))
-    with pytest.raises(ValueError, match=r"for 4 of 30 counterparts, such as 3, 10, 17, 24"):
+    with invalid(option="model", row=3):
         model.scores(FRAME)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import os
 import pickle
 import random
 import subprocess
@@ -248,9 +249,28 @@ def smooth() -> torch.nn.Sequential:
     return torch.nn.Sequential(*layers).float().eval()
 
 
+def linear() -> torch.nn.Sequential:
+    """A linear network."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 1)).eval()
+
+
 def frames(result: fa.Result) -> dict[str, pd.DataFrame]:
     """All tables of a result."""
     return {name: result.to_frame(name) for name in result.tables}
+
+
+@functools.cache
+def undisturbed(audit: Audit, network: Callable[[], Any] = smooth, **options: Any) -> dict[str, pd.DataFrame]:
+    """The tables of an audit in the usual surroundings, made once."""
+    return frames(audit(network(), **options))
+
+
+def assert_tables(result: fa.Result, expected: dict[str, pd.DataFrame], **exactly: Any) -> None:
+    """The result has the expected tables."""
+    found = frames(result)
+    for name, table in expected.items():
+        pd.testing.assert_frame_equal(found[name], table, **exactly)
 
 
 AROUND: dict[str, Callable[[], AbstractContextManager[Any]]] = {
@@ -277,10 +297,8 @@ AROUND: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 )
 @pytest.mark.usefixtures("settings")
 def test_an_audit_gives_the_same_in_any_surroundings(around: str, options: Any, audit: Audit) -> None:
-    linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 1)).eval()
-    plain = functools.partial(copy.deepcopy, linear if options.get("attack") == "exact" else smooth())
-    expected = frames(audit(plain(), **options))
-    net = plain()
+    plain = linear if options.get("attack") == "exact" else smooth
+    expected, net = undisturbed(audit, plain, **options), plain()
     if around in ("float64", "float16"):
         torch.set_default_dtype(getattr(torch, around))
     if around == "medium":
@@ -293,9 +311,7 @@ def test_an_audit_gives_the_same_in_any_surroundings(around: str, options: Any, 
         before = program()
         result = audit(net, **options)
         assert program() == before
-    found = frames(result)
-    for name, table in expected.items():
-        pd.testing.assert_frame_equal(found[name], table, check_exact=True)
+    assert_tables(result, expected, check_exact=True)
 
 
 def test_smoothing_draws_the_same_noise_under_another_default() -> None:
@@ -323,8 +339,7 @@ def test_a_network_that_was_made_in_inference_mode_has_a_gradient(audit: Audit) 
         kept = list(net.parameters())
         result = audit(net)
     assert all(one is other for one, other in zip(net.parameters(), kept, strict=True))
-    for name, table in frames(audit(smooth())).items():
-        pd.testing.assert_frame_equal(frames(result)[name], table)
+    assert_tables(result, undisturbed(audit))
 
 
 @pytest.mark.parametrize("drawn", [np.random.rand, random.random, lambda: torch.rand(())])
@@ -379,8 +394,7 @@ def test_weights_of_any_precision_are_those_values(dtype: torch.dtype, audit: Au
     before = state(net)
     result = audit(net)
     assert state(net) == before
-    for name, table in frames(audit(smooth().to(dtype).double())).items():
-        pd.testing.assert_frame_equal(frames(result)[name], table)
+    assert_tables(result, frames(audit(smooth().to(dtype).double())))
 
 
 def quantised(net: torch.nn.Module) -> torch.nn.Module:
@@ -448,8 +462,7 @@ def test_networks_of_every_make_come_back(form: str, audit: Audit) -> None:
     assert after == before
     made(torch.zeros(2, 4)).sum().backward()
     if form in ("scripted", "compiled", "data parallel"):
-        for name, table in frames(audit(smooth())).items():
-            pd.testing.assert_frame_equal(frames(result)[name], table)
+        assert_tables(result, undisturbed(audit))
 
 
 def held(values: Any, form: str) -> Any:
@@ -509,17 +522,20 @@ def test_frames_and_estimators_come_back() -> None:
     assert options == {"map": "exact", "null_draws": 0}
 
 
-def results() -> dict[str, Callable[[], fa.Result]]:
-    """One result of each audit, and one joined."""
-    net = smooth()
-    split: dict[str, Any] = {"directions": [1, 0, 0, 0], "steps": 5}
-    return {
-        "loss ratio": lambda: loss_ratio(net),
-        "fliptest": lambda: fliptest(net, reverse=True),
-        "robustness": lambda: robustness(lambda x: scores(net, x), attack=["deepfool", "fmn"]),
-        "permutation": lambda: permutation(metric=["tpr", "fpr"]),
-        "join": lambda: fa.join(fa.loss_ratio(net, ROWS, LABEL, part=part, **split) for part in ("1/2", "2/2")),
-    }
+RESULTS: dict[str, Callable[[], fa.Result]] = {
+    "loss ratio": lambda: loss_ratio(smooth()),
+    "fliptest": lambda: fliptest(smooth(), reverse=True),
+    "robustness": lambda: robustness(lambda x: scores(smooth(), x), attack=["deepfool", "fmn"]),
+    "permutation": lambda: permutation(metric=["tpr", "fpr"]),
+    "join": lambda: fa.join(loss_ratio(smooth(), part=part) for part in ("1/2", "2/2")),
+}
+"""One result of each audit, and one joined."""
+
+
+@functools.cache
+def result_of(name: str) -> fa.Result:
+    """Return one of the results, made once."""
+    return RESULTS[name]()
 
 
 def read(result: fa.Result, folder: Path) -> list[Any]:
@@ -530,25 +546,24 @@ def read(result: fa.Result, folder: Path) -> list[Any]:
     return [result.outcome, result.summary(), result.to_dict(), tables, files, drawn, repr(result)]
 
 
-READER = """
-import pickle, sys
-result = pickle.load(open(sys.argv[1], "rb"))
-print(result.summary())
-"""
-
-
-@pytest.mark.parametrize("name", results())
-def test_a_result_is_pickled_and_copied(name: str, tmp_path: Path) -> None:
-    result = results()[name]()
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_is_pickled_and_copied(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairness_audits.results.render.save_figure", lambda _, stem: stem.with_suffix(".png").touch())
+    result = result_of(name)
     expected = read(result, tmp_path / "own")
-    packed = pickle.dumps(result)
-    for place, made in enumerate((pickle.loads(packed), copy.deepcopy(result), copy.copy(result))):
+    for place, made in enumerate((pickle.loads(pickle.dumps(result)), copy.deepcopy(result), copy.copy(result))):
         assert read(made, tmp_path / str(place)) == expected
-    file = tmp_path / "result.pkl"
-    file.write_bytes(packed)
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{READER}", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout == result.summary() + "\n"
+
+
+def test_another_process_reads_pickled_results(tmp_path: Path) -> None:
+    every = [result_of(name) for name in RESULTS]
+    file = tmp_path / "results.pkl"
+    file.write_bytes(pickle.dumps(every))
+    reader = "import pickle, sys\nfor one in pickle.load(open(sys.argv[1], 'rb')): print(one.summary())"
+    command = [sys.executable, "-c", reader, str(file)]
+    around = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=around)
+    assert done.stdout == "".join(f"{result.summary()}\n" for result in every)
 
 
 def measured(model: Any, file: Path | None, **given: Any) -> np.ndarray:

@@ -19,6 +19,7 @@ from pipeline.raw_data import cifar
 from pipeline.raw_data.source import fingerprint
 from pipeline.workflow import preparation
 from tests.datasets.builders import staged
+from tests.errors import invalid
 from tests.files import encoded, packed, python2
 
 Archive = Callable[..., Path]
@@ -125,24 +126,20 @@ def test_files_that_hold_no_such_images_are_not_recognised(small: Path, archive:
         assert cifar10.recognised(archive({"readme": b"", **files})) is None
 
 
-WRONG = {
-    "gone": (lambda files, name: files.pop(name), "expected 2 images in train/airplane, found 1"),
-    "broken": (lambda files, name: files.update({name: b"text"}), r"airplane_s_7\.png: no image \(4 bytes\)"),
-    "large": (
-        lambda files, name: files.update({name: encoded(np.zeros((64, 64, 3), np.uint8), "PNG")}),
-        "expected images of 32 pixels a side in the published classes, found one of 64 pixels in train/airplane",
-    ),
-    "unicorn": (lambda files, name: files.update({"train/unicorn/0.png": files[name]}), "in train/unicorn"),
-    "twice": (lambda files, name: files.update({f"x/{name}": files[name]}), r"holds train/airplane/\S+ twice"),
+WRONG: dict[str, Callable[[dict[str, bytes], str], Any]] = {
+    "gone": lambda files, name: files.pop(name),
+    "broken": lambda files, name: files.update({name: b"text"}),
+    "large": lambda files, name: files.update({name: encoded(np.zeros((64, 64, 3), np.uint8), "PNG")}),
+    "unicorn": lambda files, name: files.update({"train/unicorn/0.png": files[name]}),
+    "twice": lambda files, name: files.update({f"x/{name}": files[name]}),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_images_that_are_missing_damaged_or_odd_are_named(small: Path, archive: Archive, what: str) -> None:
     files = image_files()
-    change, message = WRONG[what]
-    change(files, next(iter(files)))
-    with pytest.raises(ValueError, match=message):
+    WRONG[what](files, next(iter(files)))
+    with invalid(source="a.tar"):
         cifar10.recognised(archive(files))
 
 
@@ -189,7 +186,7 @@ def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_by
     folder = packed(mirror / "cifar10/any", image_files())
     manifest, _ = stages(tmp_path)
     (folder / "train/cat/cat_s_7.png").write_bytes(b"1")
-    with pytest.raises(ValueError, match="any has changed since it was fetched"):
+    with invalid(source="any"):
         preparation.prepared({"name": "cifar10", **CONFIG}, 1, manifest)
 
 
@@ -207,7 +204,7 @@ class Harm:
 def test_a_pickle_that_would_run_something_is_refused_before_it_does(tmp_path: Path, protocol: int) -> None:
     evidence = tmp_path / "evidence"
     harm = pickle.dumps({b"data": Harm(evidence)}, protocol=protocol)
-    with pytest.raises(ValueError, match=r"a\.tar\.gz, f/b: names \S+, which is not data"):
+    with invalid(source="a.tar.gz"):
         cifar.read(packed(tmp_path / "a.tar.gz", {"f/b": harm}), ["f/b"])
     assert not evidence.exists()
     pickle.loads(harm)
@@ -215,14 +212,11 @@ def test_a_pickle_that_would_run_something_is_refused_before_it_does(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"\x80\x02}", "f/b: .*Delete the archive and fetch it again"),
-        (None, r"a\.tar lacks f/b.*Delete it"),
-    ],
+    ("content", "remedy"),
+    [(b"\x80\x02}", "Delete the archive and fetch it again"), (None, "Delete it and fetch it again")],
 )
-def test_a_damaged_or_missing_batch_is_named(archive: Archive, content: bytes | None, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_a_damaged_or_missing_batch_is_named(archive: Archive, content: bytes | None, remedy: str) -> None:
+    with invalid(source="a.tar", remedy=remedy):
         cifar.read(archive({"other": b""} if content is None else {"f/b": content}), ["f/b"])
 
 

@@ -43,7 +43,7 @@ def test_columns_are_found_by_name_however_spelled_quotes_and_spaces_are_underst
 def test_without_a_header_columns_go_by_position_and_top_comments_are_skipped(path: Path) -> None:
     text = "|made by hand\nann,3\nbo,4\n"
     assert table(path, text, header=False)["name"].tolist() == ["ann", "bo"]
-    with pytest.raises(ValueError, match="row 3, column 'age': '4' is out of range: expected 0 to 3"):
+    with invalid(source="people.csv", column="age", row=1):
         table(path, text, age=whole(0, 3), header=False)
 
 
@@ -72,21 +72,20 @@ def test_a_missing_or_malformed_file_is_refused(path: Path, text: bytes | None, 
 
 
 @pytest.mark.parametrize(
-    ("reader", "value", "message"),
+    ("reader", "values"),
     [
-        *((whole(0, 120), value, "is not a whole number") for value in ("three", "", "3.5", "inf", "nan")),
-        *((whole(0, 120), value, "is out of range: expected 0 to 120") for value in ("-1", "121")),
-        *((whole(0, 120, missing=True), value, "is not a whole number") for value in ("three", "nan")),
-        *((decimal(-1.0, 9.0), value, "is not a number") for value in ("three", "", "nan", "-inf")),
-        (decimal(-1.0, 9.0), "9.01", r"is out of range: expected -1\.0 to 9\.0"),
-        (category(("3", "1")), "4", r"is an unknown category: expected one of \['1', '3'\]"),
-        (category({"3": "three"}), "three", r"is an unknown category: expected one of \['3'\]"),
-        (code("[0-9]", "one digit"), "33", "is no code: expected one digit"),
+        (whole(0, 120), ("three", "", "3.5", "inf", "nan", "-1", "121")),
+        (whole(0, 120, missing=True), ("three", "nan")),
+        (decimal(-1.0, 9.0), ("three", "", "nan", "-inf", "9.01")),
+        (category(("3", "1")), ("4",)),
+        (category({"3": "three"}), ("three",)),
+        (code("[0-9]", "one digit"), ("33",)),
     ],
 )
-def test_a_value_that_a_column_cannot_hold_is_refused(path: Path, reader: Reader, value: str, message: str) -> None:
-    with pytest.raises(ValueError, match=f"row 3, column 'age': '{value}' {message}$"):
-        table(path, f"name,age\nann,3\nbo,{value}\n", age=reader)
+def test_a_value_that_a_column_cannot_hold_is_refused(path: Path, reader: Reader, values: tuple[str, ...]) -> None:
+    for value in values:
+        with invalid(source="people.csv", column="age", row=1):
+            table(path, f"name,age\nann,3\nbo,{value}\n", age=reader)
 
 
 def test_the_first_odd_row_is_named_and_its_like_are_counted(path: Path) -> None:
@@ -200,7 +199,7 @@ def test_rows_of_adults_test_file_are_counted_below_its_comment_and_the_citys_ol
 ) -> None:
     path = raw_folder(tmp_path, "adult", {}) / "adult.test"
     path.write_text(path.read_text().replace(">50K.", ">50K"))
-    with pytest.raises(ValueError, match=r"adult\.test, row 2, column 'income': '>50K' is an unknown category"):
+    with invalid(source="adult.test", column="income", row=0):
         adult.parse(tmp_path)
     path = raw_folder(tmp_path, "ssl", {}) / ssl.FILE
     header, row, _ = path.read_text().split("\n")

@@ -451,9 +451,6 @@ def test_the_hash_does_not_depend_on_the_version_of_python(tmp_path: Path) -> No
     assert hashed(tmp_path, SOURCE) == "5c96b2f1e6955091"
 
 
-# A stale lock is removed, a held one is respected, and what is no Snakemake is not taken for one.
-
-
 # A lock whose owner has ended is removed, any other is respected, and what is no Snakemake is not taken for one.
 
 

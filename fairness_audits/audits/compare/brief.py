@@ -20,15 +20,15 @@ def brief(facts: Mapping[str, Any], settings: Settings, verdict: Verdict) -> Bri
         f"{one['metric']}, {one['what']}: {one['first']:.3g} before, {one['second']:.3g} after" for one in clearest
     ]
     return Brief(
-        question=f"Does {second} do better or worse than {first} for some groups, and is the gap between groups "
-        f"another? Compared: {listed(list(settings.metric), 6)}, by {listed(list(settings.group), 6)}.",
+        question=f"Does {second} do better or worse than {first} for some groups, and does the gap between groups "
+        f"change? Compared: {listed(list(settings.metric), 6)}, by {listed(list(settings.group), 6)}.",
         people=f"The same {facts['rows']:,} rows of {settings.predictions} under both versions. {INDEPENDENT_ROWS}",
         found=f"The clearest changes are {'; '.join(lines)}." if lines else verdict.sentence,
         sure=certainty(
             verdict,
-            f"If nothing changed in truth, an audit like this would find a change in at most "
+            f"If nothing really changed, an audit like this would find a change in at most "
             f"{level(1 - settings.alpha)} of cases.",
-            "Changes of this size can be chance. This is no proof that nothing changes.",
+            "Changes of this size can arise by chance. This is no proof that nothing changes.",
         ),
         limits="Whether either version is fair: both may have the same gap. Why the versions differ.",
     )

@@ -34,10 +34,11 @@ from fairness_audits.tables.rows import grouped, outcomes
 from fairness_audits.values import Array
 
 CAVEATS = """
-same_rows: The tests compare both versions on the same rows. These rows were not used to build either version.
+same_rows: The tests compare both versions on the same rows. They are valid for rows that were not used to build either
+  version.
 independent_rows: Rows count as independent.
 gaps: A gap is the metric of the first group minus the metric of the second. Its change is tested by permuting the rows'
-  changes between groups, or by the normal law for the AUC and precisions.
+  changes between groups, or by the normal approximation for the AUC, precision and npv.
 """
 LIMITS = """
 varied >= 1: Both versions give the same answer for everybody.

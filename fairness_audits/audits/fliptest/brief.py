@@ -22,7 +22,7 @@ def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
     return Brief(
         question=(
             f"Do people of group {source} get other decisions than their statistical counterparts in {target}? A "
-            f"counterpart holds the same place among the people of {target} as the person among the people of "
+            f"counterpart has the same place among the people of {target} as the person has among the people of "
             f"{source}."
         ),
         people=(
@@ -42,8 +42,8 @@ def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
         + _held(refits),
         limits=(
             "Whether a decision is unjust: other features of the counterpart may justify the difference. What the "
-            f"decision would be if the person belonged to {target}: a counterpart is another point of the data, not "
-            "another life. Whether a positive decision is good for people."
+            f"decision would be if the person belonged to {target}: a counterpart is a similar member of the "
+            "other group, not the same person. Whether a positive decision is good for people."
         ),
     )
 

@@ -100,7 +100,7 @@ class Decider:
                 f"the model's predict returns {listed(strange, SHOWN)} for counterparts, but "
                 f"{listed(list(self.classes), SHOWN)} for people",
                 option="predict",
-                remedy="Correct the model, or cut its scores, --threshold=T",
+                remedy="Correct the model, or use a threshold on its scores, --threshold=T",
             )
         return (placed(found, self.classes) == self.positive).astype(np.int64)
 
@@ -234,7 +234,7 @@ def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mappi
     raise InvalidInput(
         f"the model's predict returns {listed(names, SHOWN)}, but {wanted}",
         option="predict" if itself else "classes",
-        remedy=f"{remedy}, or cut its scores, --threshold=T",
+        remedy=f"{remedy}, or use a threshold on its scores, --threshold=T",
     )
 
 

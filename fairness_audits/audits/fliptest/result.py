@@ -71,16 +71,16 @@ Entry = Mapping[str, Any]
 # Conditions and texts of the caveats.
 CAVEATS = """
 flips_are_to_be_read: A flip is not yet discrimination. The features in which a flipset differs from its counterparts
-  may justify the difference, or may be what is unjust about it. FlipTest shows whom to look at, and in which features.
+  may justify the difference, or may themselves be unjust. FlipTest shows whom to look at, and in which features.
 poor_map: The map {where} is poor: counterparts are not distributed like {target}, by the Kolmogorov-Smirnov distance of
   {named} (limit: {most:g}). Flips may come from this. Try another map, or other settings of this map (--map-setting).
-no_image: {missing:,} people of {source} have no finite image and are excluded.
+no_image: {missing:,} people of {source} have no finite counterpart and are excluded.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
-exact_map: The map is exact, but only for these rows. It pairs everybody with people of the file, so it finds more flips
-  than a smooth map, more of them by chance.
+exact_map: The map is exact, but only for these rows. It pairs everybody with people of the file. It therefore finds
+  more flips than a smooth map, and more of them arise by chance.
 missing_values: Values are missing in {missing}. The model receives the missing values. For the map, a missing number is
   replaced by the mean of both groups, and an extra feature says that it is missing.
-unmoved_columns: Each group has a single value in {unmoved}. Counterparts keep the value of their own group, so flips
+unmoved_columns: Each group has a single value in {unmoved}. Counterparts have the value of the target group, so flips
   may come from the model's direct use of these columns.
 numbers_as_text: Column {column!r} is read as a category because it holds text, but {numbers} look like numbers. Convert
   it to numbers, or name it in --categorical if its values are codes.

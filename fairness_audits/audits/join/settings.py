@@ -1,7 +1,7 @@
 """Join: combine the parts of a loss-ratio audit into one test of all rows.
 
-`fairness-audits loss-ratio --part K/N` audits one part of a file, on any machine. Its JSON holds all that the test of
-the whole file needs.
+`fairness-audits loss-ratio --part K/N` audits one part of a file, on any machine. Its JSON contains everything that
+the test of the whole file needs.
 """
 
 from collections.abc import Sequence

@@ -12,7 +12,7 @@ def brief(facts: Mapping[str, Any], delta: float, alpha: float, verdict: Verdict
     test, data = facts["results"]["loss_ratio"], facts["data"]
     return Brief(
         question=(
-            "Does the model make larger errors for people who are comparable but differ in what should not matter? "
+            "Does the model make larger errors for comparable people, who differ only in ways that should not matter? "
             "The fair metric defines who is comparable."
         ),
         people=(

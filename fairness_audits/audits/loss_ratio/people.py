@@ -107,9 +107,9 @@ def by_people(
     if not moves:
         most = listed([f"{names[place]} {shares[place]:.2f}" for place in order], SHOWN)
         raise InvalidInput(
-            "the model's outputs jump, so that the audit has to change whole columns, and the fair metric permits none:"
-            f" the share of a column's move along the sensitive directions is at most {shares.max():.2f} ({most}), and "
-            f"at least {settings.least_share:g} is asked for",
+            "the audit changes whole columns, because the model's outputs jump, but the fair metric permits no column "
+            f"to change: at least {settings.least_share:g} of a change must be along the sensitive directions, and the "
+            f"largest share is {shares.max():.2f} ({most})",
             option="least_share",
             remedy=(
                 f"{unfounded or 'Lower --least-share. '}Or name the indicators of each category with --one-hot, or "

@@ -321,9 +321,9 @@ def error_rate_ratio_test_of_counts(
 
 def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:
     if not shape or shape[-1] < 2:
-        raise InvalidInput(f"expected at least 2 audit points, found shape {shape}: a spread needs more than one point")
+        raise InvalidInput(f"expected at least 2 audit points, found shape {shape}: one point has no spread")
     if not delta > 0:
-        raise InvalidInput(f"expected a tolerance delta > 0, found {delta}: the paper takes 1.25", option="delta")
+        raise InvalidInput(f"expected a tolerance delta > 0, found {delta}: the paper uses 1.25", option="delta")
     if not 0 < alpha < 1:
         raise InvalidInput(f"expected a level alpha between 0 and 1, found {alpha}: 0.05 is usual", option="alpha")
 

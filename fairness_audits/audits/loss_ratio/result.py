@@ -391,8 +391,8 @@ def beside_placebo(facts: Mapping[str, Any]) -> str:
     if not test["rejected"] or placebo is None or placebo["S_n"] is None or test["T_n"] > placebo["S_n"]:
         return ""
     return (
-        f" The same search without the sensitive directions gives {factor(placebo['S_n'])} times, not shown to be "
-        "less: the model is as sensitive to other changes, and the ratio is not particular to the attribute."
+        f" The same search along other directions gives {factor(placebo['S_n'])} times. This is not shown to be less, "
+        "so the ratio is not specific to the sensitive attributes: the model may be as sensitive to other changes."
     )
 
 

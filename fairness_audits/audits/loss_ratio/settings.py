@@ -33,7 +33,7 @@ examples:
     fairness-audits loss-ratio --data rows.csv --label y \\
         --model nets/credit.py:network --directions directions.npy --json audit.json
 """
-PAGE = "See docs/guide/loss_ratio.md for details and the fields of the JSON."
+PAGE = "See docs/guide/loss_ratio.md for the method, the files and the fields of the JSON."
 FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
 
 
@@ -58,7 +58,7 @@ class Data(RowOptions, title="data"):
     )
     seed: Size = option("random seed of that draw", 0)
     part: Annotated[str, Limit("such as 3/10", is_part)] | None = option(
-        "audit part K of N of these rows. The fair metric, the units and the ranges are those of all rows. The "
+        "audit part K of N of these rows. The fair metric, the units and the ranges come from all rows. The "
         "command join combines the N results into the audit of all rows",
         None,
         "K/N",
@@ -82,9 +82,9 @@ class Metric(Options, title="fair metric (give --sensitive or --directions)"):
 
 class Search(Options, title="search"):
     search: Literal["auto", "gradient", "differences", "people"] = option(
-        "how comparable individuals are searched for. gradient: along the gradient of a torch network; differences: "
-        "along finite differences of any smooth model; people: among whole people, for models whose outputs jump; "
-        "auto: the first of these that a trial finds to work (default: auto)",
+        "how the audit searches for comparable individuals. gradient: along the gradient of a torch network; "
+        "differences: along finite differences of any smooth model; people: among whole people, for models whose "
+        "outputs jump; auto: the first of these that works in a trial (default: auto)",
         "auto",
     )
     reference: Path | None = source(
@@ -100,8 +100,8 @@ class Search(Options, title="search"):
         0.5,
     )
     placebo: Literal["random", "none"] = option(
-        "random: repeat the search along as many random directions. This shows how much of the ratio is the model's "
-        "general sensitivity",
+        "random: repeat the search along the same number of random directions. This shows how sensitive the model is "
+        "to any change",
         "random",
     )
 

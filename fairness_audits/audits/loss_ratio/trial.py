@@ -118,7 +118,7 @@ def trial_of(
     if settings.search == "differences" and stepped:
         raise InvalidInput(
             f"the outputs of {model.name} jump in {100 * share:.0f} % of the rows tried, or it takes categories, so "
-            "that there are no differences to follow",
+            "finite differences cannot be used",
             option="search",
             remedy="Use --search=people, which works for such models",
         )

@@ -212,7 +212,8 @@ class References:
         self._found.update(map(level_name, here))
         if len(here) > 1 or (self._names and self._every and not here):
             raise InvalidInput(
-                f"--reference names {len(here)} groups of {grouping!r}, which are {listed(content.groups)}",
+                f"--reference must name one group of {grouping!r}, but names {len(here)}; the groups are "
+                f"{listed(content.groups)}",
                 option="reference",
                 column=grouping,
                 remedy="Name one of them",

@@ -81,7 +81,7 @@ def correlation_test(
     if constant := [
         name for name, values in zip(names, (value, attribute), strict=True) if values.min() == values.max()
     ]:
-        return replace(blank, undefined=f"{constant[0]} has one value only, so no correlation exists")
+        return replace(blank, undefined=f"{constant[0]} has a single value, so its correlation is undefined")
     x, y = _centred(value)[:, None], _centred(attribute)[:, None]
     scale = float(np.sqrt((x**2).sum() * (y**2).sum()))
     r = float((x * y).sum()) / scale

@@ -137,7 +137,7 @@ def metric_named(name: str) -> Rate | Mean | Auc:
     if key not in METRICS:
         known = ", ".join([*METRICS, *ALIASES])
         raise InvalidInput(
-            f"expected a metric among {known}; found {name!r}: or give a function(y, score, weight)", option="metric"
+            f"expected a function(y, score, weight), or a metric among {known}; found {name!r}", option="metric"
         )
     return METRICS[key]
 

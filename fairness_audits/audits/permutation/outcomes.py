@@ -86,7 +86,7 @@ class Predictions:
     def counted(self) -> Counts:
         """Return the table group x label x prediction. Raises ValueError without predictions, or with clusters."""
         if self.cluster is not None or self.weight is not None:
-            raise InvalidInput("clustered or weighted rows are not a table of counts: leave cluster and weight out")
+            raise InvalidInput("rows with clusters or weights cannot be counted: leave cluster and weight out")
         return Counts.of_decisions(self.decision_table(), self.groups)
 
     def decision_table(self) -> Array:

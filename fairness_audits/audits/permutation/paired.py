@@ -49,7 +49,7 @@ def values(metric: Rate | Mean, label: Array, output: Array) -> tuple[Array, Arr
     raise InvalidInput(
         f"Metric {metric.name} uses different rows for each version",
         option="metric",
-        remedy="Take a rate, auc, or a mean of scores or errors",
+        remedy="Use a rate, auc, or a mean of scores or errors",
     )
 
 

@@ -86,17 +86,17 @@ class PermutationTest:
 
 
 GUARANTEES = {
-    "exact": "where the rates are equal, the chance to reject is at most alpha in every sample of independent rows, "
-    "whatever else differs between the groups",
-    "studentized": "where the metrics are equal, the chance to reject tends to alpha as both groups grow; it is at "
-    "most alpha in every sample if the groups are alike in distribution",
-    "unstudentized": "the chance to reject is at most alpha if the groups are alike in distribution; if only the "
-    "metric is equal, it can be far from alpha",
+    "exact": "if the rates are equal, the probability of rejection is at most alpha for every number of independent "
+    "rows, even if the groups differ in other ways",
+    "studentized": "if the metrics are equal, the probability of rejection tends to alpha as both groups grow; if the "
+    "groups have the same distribution, it is at most alpha for every number of rows",
+    "unstudentized": "if the groups have the same distribution, the probability of rejection is at most alpha; if "
+    "only the metric is equal, it can be far from alpha",
 }
 
 OF_BINS = (
-    f"; estimates and statistic are of all rows, but the permutations are of bins of ranks, by which a variance may "
-    f"change by {LOST:.0%}"
+    f"; estimates and the statistic use all rows, but the permutations use bins of ranks, which may change a variance "
+    f"by {LOST:.0%}"
 )
 
 NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
@@ -407,10 +407,10 @@ def _stopping(found: MonteCarlo, settings: Settings) -> str:
         return ""
     drawn = len(found.reference)
     if not found.stopped:
-        return f"; all {drawn} draws were made without the decision becoming safe at risk {settings.resampling_risk}"
+        return f"; after all {drawn} draws, the decision is not yet safe at risk {settings.resampling_risk}"
     return (
-        f"; drawing stopped after {drawn} of {settings.draws}: the chance that infinitely many draws would decide "
-        f"otherwise is at most {settings.resampling_risk}, and that much is added to the level"
+        f"; drawing stopped after {drawn} of {settings.draws}: the probability that infinitely many draws would change "
+        f"the decision is at most {settings.resampling_risk}, and the level increases by this amount"
     )
 
 

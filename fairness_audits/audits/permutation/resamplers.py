@@ -31,7 +31,7 @@ def resampler(
         raise InvalidInput(
             f"Metric {metric.name} cannot use weights",
             option="weight",
-            remedy="Take a rate, the AUC or a mean, or leave them out",
+            remedy="Use a rate, the AUC or a mean, or leave out the weights",
         )
     if isinstance(metric, UserMetric):
         if isinstance(data, Counts):
@@ -120,8 +120,8 @@ def _parts(metric: Mean, label: Array, score: Array) -> Array:
     extent = np.abs(finite).max(initial=0.0)
     if extent > LARGEST or (0 < extent < 1 / LARGEST and np.ptp(finite) > 0):
         raise InvalidInput(
-            f"{metric.name} is computed from scores up to {np.abs(score).max():.3g} in size, whose squares do not fit "
-            "into a number: multiply the scores by a constant first",
+            f"{metric.name} is computed from scores up to {np.abs(score).max():.3g} in size, whose squares "
+            "overflow or underflow: multiply the scores by a constant first",
             option="score",
         )
     return np.stack([value, metric.base(label, score)], axis=-1).astype(float)

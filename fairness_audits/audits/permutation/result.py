@@ -37,8 +37,8 @@ bins: Scores are counted in bins, which changes a difference by at most {hidden:
   for this.
 all_shown: If each comparison is shown to be within the bound at {alpha:g}, the probability that any of them is not is
   also at most {alpha:g}. Findings beyond the bound are corrected for the number of tests.
-one_hypothesis_twice: Two rates that sum to 1 (tpr and fnr, fpr and tnr) are equal together, so the correction counts
-  them as one hypothesis.
+one_hypothesis_twice: If two rates sum to 1 (tpr and fnr, fpr and tnr), both are equal or neither is, so the correction
+  counts them as one hypothesis.
 method_to_compare_with: Method unstudentized rejects too often or too rarely if groups differ in size and in other ways
   than the metric. Use it for comparison only.
 stopped_early: Drawing stops when the decision at {alpha:g} is safe except for a risk of {risk:g}. This applies to the
@@ -415,8 +415,8 @@ def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
             f"{level(2 * plan.settings.alpha)} interval",
             cell=of_bounds(under("interval", partial(span, text=text, without_ends=UNBOUNDED))),
         ),
-        Column("p of beyond", cell=of_bounds(under("p_within", p_text))),
-        Column("adjusted p of within", cell=of_bounds(under("adjusted_p_beyond", p_text))),
+        Column("p (null: beyond)", cell=of_bounds(under("p_within", p_text))),
+        Column("adjusted p (null: within)", cell=of_bounds(under("adjusted_p_beyond", p_text))),
     )
     rows = [
         row

@@ -43,7 +43,7 @@ metrics
   of scores:    auc, mean_score, mean_error, absolute_error, squared_error, log_loss, correlation (with --attribute)
   of labels:    base_rate
 """
-PAGE = "See docs/guide/permutation.md for all options and the fields of the JSON."
+PAGE = "See docs/guide/permutation.md for the method, the files and the fields of the JSON."
 FILES = "audit.json, the page permutation.html, tests.csv, groups.csv and the figure"
 
 

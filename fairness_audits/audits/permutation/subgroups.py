@@ -102,11 +102,11 @@ def intersections(columns: Mapping[str, Coded], depth: int, least: int) -> Subgr
                 rows.append(members)
         if len(names) > MOST:
             raise InvalidInput(
-                f"There are more than {MOST:,} subgroups", option="depth", remedy="Take fewer columns or less depth"
+                f"There are more than {MOST:,} subgroups", option="depth", remedy="Use fewer columns or a smaller depth"
             )
     if not names:
         raise InvalidInput(
-            f"No subgroup has {least:,} rows in it and outside", option="least", remedy="Lower the smallest size"
+            f"No subgroup has {least:,} rows in it and outside", option="least", remedy="Use a smaller minimum size"
         )
     indptr = np.cumsum([0, *map(len, rows)])
     indices = np.concatenate(rows)

@@ -10,10 +10,11 @@ def brief(settings: Settings, sentence: str) -> Brief:
     aim = "show that two groups are alike" if settings.margin else "find that two groups differ"
     return Brief(
         question=f"How many rows does an audit need to {aim}?",
-        people="Nobody: no rows were read. The numbers follow from what you expect of both groups.",
+        people="None: no rows were read. The numbers follow from what you expect of both groups.",
         found=sentence,
         sure=f"If the groups are as expected, about {percent(settings.power)} of audits of this size reach the aim. "
-        f"The others do not. An audit finds what is not there in at most {level(1 - settings.alpha)} of cases.",
+        f"The others do not. If the opposite is true, an audit reaches the aim in at most "
+        f"{level(1 - settings.alpha)} of cases.",
         limits="Whether the model has such a difference, and which difference matters. If the groups are not as "
-        "expected, another number of rows is right.",
+        "expected, the audit needs a different number of rows.",
     )

@@ -12,7 +12,7 @@ from fairness_audits.validation import Count, Positive, Share, interval
 
 EXAMPLES = """\
 examples:
-  How many rows detect a true positive rate of 0.70 against 0.75, if 30 % are women and 20 % of all are positives?
+  How many rows detect a true positive rate of 0.70 against 0.75, if 30 % of the rows are women and 20 % positives?
     fairness-audits plan --metric tpr --value 0.75 --gap=-0.05 --shares 0.3,0.7 --of-rows 0.2
 
   Which gap do 5,000 rows detect?
@@ -31,7 +31,7 @@ class Question(Options, title="question"):
     )
     value: Number = option("the metric in the second group", metavar="F")
     gap: Number | None = option("the metric in the first group minus the metric in the second", None, "D")
-    rows: Count | None = option("total number of rows of both groups", None, "N")
+    rows: Count | None = option("total number of rows in both groups", None, "N")
     margin: Positive | None = option("plan a test that shows that the difference is at most M", None, "M")
 
 
@@ -39,7 +39,7 @@ class Groups(Options, title="groups"):
     shares: tuple[Share, Share] | None = option("each group's share of the rows (default: half)", None, "A,B")
     of_rows: Sequence[Annotated[float, interval("(0, 1]")]] = option(
         "share of a group's rows that the metric is computed on (for tpr and the AUC, the positives). One number "
-        "for both groups, or two",
+        "for both groups, or two (default: 1)",
         (1.0,),
         "A,B",
     )

@@ -163,10 +163,10 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
     answers = answered(model, encoding, everyone.features, settings.output_kind, computing, True)
     if len(np.unique(answers.prediction)) < 2:
         raise InvalidInput(
-            f"{model.name} decides alike for all {len(everyone.features):,} rows, so that there is no boundary to "
-            "measure distances to",
+            f"{model.name} makes the same decision for all {len(everyone.features):,} rows, so there is no decision "
+            "boundary",
             option="model",
-            remedy="Check the order of its inputs, or audit rows of both decisions",
+            remedy="Check the order of its inputs, or audit rows with both decisions",
         )
     whole = {places: name for name, places in columns_of(everyone.names, encoding, people, settings.one_hot).items()}
     return Trial(model, encoding, everyone, units, changes, answers, whole, alike)
@@ -178,10 +178,10 @@ def conditions(trial: Trial, result: Measured) -> dict[str, Any]:
     switches, fixed = (listed(facts[key], SHOWN) for key in ("switches", "fixed"))
     return {
         "upper_bounds": result.chosen.bound == "upper" and {"attacks": f"the {result.chosen.name}", "more": ""},
-        "closer_is_not_worse": {"units": result.unit.many, "why": "how far their numbers spread"},
+        "closer_is_not_worse": {"units": result.unit.many, "why": "the spread of their numbers"},
         "changes": {
             "switched": f" ({switches})" if switches else "",
-            "fixed": f" Constant columns are held fixed: {fixed}." if fixed else "",
+            "fixed": f" Constant columns do not change: {fixed}." if fixed else "",
         },
         "fair_metric": alike and {"cost": trial.changes.cost, "directions": listed(list(alike["directions"]), SHOWN)},
     }

@@ -83,11 +83,11 @@ changes: Numbers move, measured in standard deviations of all rows. Categories a
   whole{{switched}}, and a switch counts as one standard deviation.{{fixed}} A changed row may describe nobody who could
   exist.
 fair_metric: Distances are in the fair metric: a standard deviation along the sensitive directions ({{directions}})
-  is {{cost:g}} long, any other 1. A distance near 0 means that a change along these directions, which should make no
-  difference, changes the decision.
+  has length {{cost:g}}, any other has length 1. A distance near 0 means that a change along these directions, which
+  should make no difference, changes the decision.
 lost_gradients: The model's gradient is zero, infinite or not a number at some pixels of {{count:,}} images, and at all
   pixels of {{none:,}} images{{where}}. An attack does not change such pixels. If an attack fails on an image without
-  any gradient, its distance is that of the check's second search, an upper bound.
+  any gradient, its distance is the upper bound that the second search found.
 {OUTPUT_CAVEATS.strip()}
 unreadable_images: {{images}} excluded: {{reasons}}.
 turned_images: {{count:,}} images were rotated or mirrored according to their EXIF orientation, as a viewer shows them.
@@ -101,9 +101,9 @@ def from_files(settings: Settings) -> Result:
     table = settings.data or settings.partition
     if table is None or (settings.data is None and settings.images is None):
         raise InvalidInput(
-            "the audit is of the rows of a table, --data, or of images, --images and --partition",
+            "the audit needs the rows of a table, --data, or images, --images and --partition",
             option="data" if settings.images is None else "partition",
-            remedy="Give the one or the other",
+            remedy="Pass one of the two",
         )
     source = Source.read(table, **settings.some("text", "missing", "separator"))
     computing = Computing(settings.device, settings.dtype)
@@ -263,8 +263,8 @@ def conclusion(
         largest = max(tested, key=lambda group: abs(group["sigma"]))
         text = (
             "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
-            f"of {_title(largest)}: {_numbers(largest, alpha)}. What {found['points']:,} {unit}s do not show "
-            "may still be there."
+            f"of {_title(largest)}: {_numbers(largest, alpha)}. A difference that "
+            f"{found['points']:,} {unit}s do not show may still exist."
         )
     else:
         first, *others = shown if shown[0]["sigma"] < 0 else shown[::-1]
@@ -288,7 +288,7 @@ def _otherwise(group: Entry, alpha: float, unit: str) -> str:
     other, p = group["other"]["sigma"], group["other"]["sigma_p_adjusted"]
     whose = f"With misclassified {unit}s counted as distance 0,"
     if other is None:
-        return f"{whose} there is no sigma."
+        return f"{whose} sigma is undefined."
     same = other * group["sigma"] > 0
     verb = "has the opposite sign:" if not same else "is" if p is not None and p <= alpha else "is not shown: it is"
     return f"{whose} sigma {verb} {other:+.2f} (adjusted p {p_text(p)})."
@@ -317,8 +317,8 @@ def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Ite
             f"curves_{entry['attack']}",
             "Curves I_P",
             "The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
-            f"the boundary; in brackets the number of its {unit.many} and sigma. Of the {unit.many} classified "
-            f"correctly alone, by {settings_text(entry)}.",
+            f"the boundary. In brackets: the number of its {unit.many}, and sigma. Only {unit.many} that are "
+            f"classified correctly count. Distances by {settings_text(entry)}.",
             "fairness_audits.audits.robustness_bias.figures:curves",
             (one, points),
         )

@@ -115,7 +115,7 @@ def measured_rows(
                 for level, value in zip(levels["level"], levels[statistic], strict=True):
                     yield row(statistic, value, partition, level, own)
             if own and (empty := levels["level"][levels["n"] == 0].tolist()):
-                message = "%s, denominator %s: no point of %s %s counts, so sigma does not exist there"
+                message = "%s, denominator %s: no point of %s %s counts, so sigma is undefined"
                 LOG.warning(message, where, denominator, partition, ", ".join(empty))
 
 

@@ -1,11 +1,11 @@
 """Robustness: is one group of images or rows closer to the decision boundary than the others?
 
-Takes an image classifier, images, and a table of the groups of each image; or any model and the rows of a table. For
+Takes an image classifier, images, and a table with the groups of each image; or any model and the rows of a table. For
 each image or row that the model classifies correctly, it searches for the smallest change that makes the model err. The
 size of this change is the distance to the decision boundary (L2, for pixels in [0, 1] or in standard deviations of the
 columns). The audit then compares groups by the measures of Nanda et al. (FAccT 2021): I_P(tau), the share of a group
-that withstands changes of size tau; RB(P, tau), the difference of this share from that of all others; and sigma(P),
-this difference over all sizes, with its interval and p-value.
+that withstands changes of size tau; RB(P, tau), the difference between this share and the share of all others; and
+sigma(P), the relative difference between the mean distances, with its interval and p-value.
 
 Attacks give upper bounds of the distances. Smoothing gives lower bounds for the smoothed model. For linear models, and
 for rows under one decision tree or a small network, the distances are exact.
@@ -50,7 +50,7 @@ examples:
     fairness-audits robustness --data rows.csv --label income --positive '>50K' --group sex,race \\
         --model model.joblib --trust-pickle --output audit
 
-The attributes have a row for each image: its file name, its true class, its groups:
+The partition file has a row for each image, with its file name, true class and groups:
     file,age,sex
     a/0001.png,15-24,female
 """

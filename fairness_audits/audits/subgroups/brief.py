@@ -19,7 +19,7 @@ def brief(facts: Mapping[str, Any], settings: Settings, title: str, verdict: Ver
         for one in facts["results"][:SHOWN]
     ]
     return Brief(
-        question=f"Is the {title} another in some group of people than among all others? All crosses of up to "
+        question=f"Does the {title} of some group of people differ from that of all others? All intersections of up to "
         f"{plural(settings.depth, 'column')} were searched: {listed(list(settings.columns), 8)}.",
         people=f"{facts['rows_of_the_rate']:,} of {facts['rows']:,} rows of {settings.predictions} count for the rate, "
         f"in {plural(facts['subgroups'], 'subgroup')} of {settings.least} rows or more. {INDEPENDENT_ROWS}",
@@ -28,7 +28,8 @@ def brief(facts: Mapping[str, Any], settings: Settings, title: str, verdict: Ver
             verdict,
             "If the rate were the same everywhere, a search like this would name any subgroup in at most "
             f"{level(1 - settings.alpha)} of cases, however many it searches.",
-            "Differences of this size can be chance among so many subgroups. This is no proof that all are alike.",
+            "Among so many subgroups, differences of this size can arise by chance. This is no proof that all are "
+            "alike.",
         ),
         limits="Why a subgroup differs, and whether that is just. Nothing about smaller subgroups, nor about columns "
         "that were not searched.",

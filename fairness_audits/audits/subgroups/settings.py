@@ -16,7 +16,7 @@ examples:
   In which intersections of age, race and sex is the true positive rate different?
     fairness-audits subgroups --predictions preds.csv --label y --prediction d --columns age,race,sex --metric tpr
 
-  Pairs of columns, of at least 100 rows:
+  Intersections of at most two columns, with at least 100 rows:
     fairness-audits subgroups --predictions preds.csv --label y --score p --threshold 0.5 --columns age,race,sex,work \\
         --metric fpr --depth 2 --least 100 --output audit
 """

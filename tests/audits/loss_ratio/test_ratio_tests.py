@@ -24,6 +24,7 @@ from fairness_audits.values import Dataset
 from pipeline.audits import loss_ratio_validity
 from pipeline.values import AuditResult
 from tests.builders import dataset, logistic, number, shipped
+from tests.errors import invalid
 
 LOSSES = arrays.arrays(float, (2, 30), elements=st.floats(1e-6, 1e3))
 ERRORS = arrays.arrays(int, (2, 40), elements=st.integers(0, 1))
@@ -173,8 +174,8 @@ def population(n: int = 20_000) -> Dataset:
     return dataset(x, label, {"g": label})
 
 
-def validity(data: Dataset, stream: str = "validity", **changes: Any) -> AuditResult:
-    rngs = generators(stream, repetitions=1)
+def validity(data: Dataset, **changes: Any) -> AuditResult:
+    rngs = generators("validity", repetitions=1)
     return loss_ratio_validity.run(data, logistic(1.0, 2.0), replace(CONFIG, **changes), rngs)
 
 
@@ -220,7 +221,7 @@ def test_standardized_means_approach_the_normal_distribution(result: AuditResult
 def test_a_population_without_errors_is_refused() -> None:
     data = population(100)
     data = replace(data, label=(data.features @ [1, 2] > 0).astype(int))
-    with pytest.raises(ValueError, match="misclassifies none of the 100 points of the population"):
+    with invalid(option="classifier"):
         validity(data, draws=5)
 
 

@@ -197,7 +197,8 @@ def test_points_on_a_line_are_correlated_and_show_no_error() -> None:
 
 def test_a_constant_has_no_correlation() -> None:
     result = correlation_test(np.ones(9), np.arange(9.0), rng=np.random.default_rng(1), names=("score", "age"))
-    assert result.undefined == "score has one value only, so no correlation exists"
+    assert result.undefined is not None
+    assert result.undefined.startswith("score ")
     assert result.p_value is None
 
 

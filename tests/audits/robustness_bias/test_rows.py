@@ -84,9 +84,7 @@ def test_a_level_without_correct_points_has_no_sigma_and_is_named(caplog: pytest
     assert 0 < value(frame, "sigma_p", "c", "paper") <= value(frame, "sigma_p_adjusted", "c", "paper") <= 1
     # No error can be read off lengths that are all alike.
     assert np.isnan(value(frame, "sigma_ci_low", "c", "paper"))
-    assert caplog.messages == [
-        f"{WHERE}, denominator correct: no point of group c counts, so sigma does not exist there"
-    ]
+    assert caplog.messages == [f"{WHERE}, denominator correct: no point of group c counts, so sigma is undefined"]
 
 
 def test_the_interval_goes_around_sigma_and_two_complements_have_one_test(frame: pd.DataFrame) -> None:
