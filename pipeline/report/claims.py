@@ -80,13 +80,13 @@ PART_KEYS = (
 
 
 ABOUT = {
-    "method": "about the method: intervals are corrected for splits that share rows",
-    "splits": "about further splits of the same rows",
-    "draws": "about further independent draws",
-    "trainings": "about further networks or trainings on the same images",
-    "groups": "about further groups like these",
-    "points": "about further test points under these models",
-    "models": "about these models, which are no sample",
+    "method": "the intervals are for the method, corrected for overlapping splits",
+    "splits": "the intervals are for further splits of the same rows",
+    "draws": "the intervals are for further independent samples",
+    "trainings": "the intervals are for further networks or trainings on the same images",
+    "groups": "the intervals are for further groups of this kind",
+    "points": "the intervals are for further test points under these models",
+    "models": "the intervals are for these models only, which are not a sample",
 }
 """Populations that claims are about."""
 
@@ -219,7 +219,7 @@ def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
 
 
 def _text(part: Found) -> str:
-    held = {True: "", False: " (does not hold)", None: " (open)"}[part.holds]
+    held = {True: "", False: " (contradicted)", None: " (undecided)"}[part.holds]
     text = f"{part.label}: {number(part.value, part.decimals)}"
     if part.low < part.high and math.isfinite(part.high - part.low):
         text += f" {interval(Estimate(part.value, low=part.low, high=part.high), part.decimals)}"
@@ -259,7 +259,7 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
         claim["artefact"],
         NOT_TESTABLE,
         about=ABOUT[claim["about"]],
-        settings=f"with our settings: {claim['settings']}" if "settings" in claim else "",
+        settings=f"some settings are ours: {claim['settings']}" if "settings" in claim else "",
         check=bool(claim.get("check", False)),
     )
     where = claim.get("where", {})
@@ -273,7 +273,7 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
             return replace(decision, why=why)
         here = quantity.estimate(1 - 2 * LEVEL)
         if not quantity.region.holds(here.value, here.value):
-            why = f"{quantity.part['label']}: {number(here.value, quantity.decimals)}"
+            why = f"the precondition does not hold, {quantity.part['label']}: {number(here.value, quantity.decimals)}"
             return replace(decision, why=why)
     found, refuted, lacking = [], False, []
     for quantity in parts:
@@ -318,11 +318,11 @@ class _Quantity:
     def lacks(self) -> str:
         """Return why these rows are no evidence, or an empty text if they are."""
         if any(rows.empty for rows in self.rows):
-            return f"{self.part['label']}: no value in this run"
+            return f"{self.part['label']}: not measured in this run"
         twins = {name for rows in self.rows for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
         if not twins:
             return ""
-        return f"the data here are a synthetic twin of {labels.datasets_named(sorted(twins))}"
+        return f"a synthetic twin replaces the data of {labels.datasets_named(sorted(twins))}"
 
     @property
     def region(self) -> Region:

@@ -55,7 +55,7 @@ UNSTATED = "unstated"
 """Optional column that names the settings which the paper does not state."""
 ACROSS, ACROSS_NETWORKS = "across", "networks"
 """Optional column, and its value, for numbers that are compared under any settings of our networks."""
-AS_STATED, AS_ASSUMED, AS_LIKELY = "as stated", "as assumed", "as likely made"
+AS_STATED, AS_ASSUMED, AS_LIKELY = "stated setting", "assumed setting", "likely setting"
 """Readings of a published number: the stated setting, our assumption if none is stated, or a likelier setting."""
 NUMBERS = ("ours", "our_std", "difference", "difference_low", "difference_high", "p", "power")
 FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "equivalent", "rule", "why")
@@ -93,8 +93,8 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
 
     There is one line for the stated setting, and a second line if another setting was also run that more likely made
     the number. ``measured`` holds the tidy rows of the audits and the rows derived from them. The result has the
-    columns of ``published``, ``reading`` (``as stated``, ``as assumed`` if the paper does not state the setting, or
-    ``as likely made``), ``likelier`` (whether a line ``as likely made`` follows), ``ours``, ``our_std``, ``our_n``,
+    columns of ``published``, ``reading`` (``stated setting``, ``assumed setting`` if the paper does not state it, or
+    ``likely setting``), ``likelier`` (whether a line ``likely setting`` follows), ``ours``, ``our_std``, ``our_n``,
     ``difference`` (ours minus published) with ``difference_low`` and ``difference_high``, ``p``, ``p_holm``, ``power``,
     ``rule``, ``verdict`` and ``why``. Raises ValueError if the list has missing columns, missing numbers or unknown
     words.
@@ -221,12 +221,12 @@ def _outcome(
     if not obstacle and not math.isfinite(ours.value):
         obstacle = "ours is not a finite number"
     if not obstacle and rule.spread and (ours.n < 2 or not math.isfinite(ours.std)):
-        obstacle = "one repetition has no spread"
+        obstacle = "a single repetition has no spread"
     if obstacle or math.isnan(entry["value"]):
         return ours, obstacle, Outcome()
     theirs = Estimate(entry["value"], entry["std"], 0 if math.isnan(entry["n"]) else int(entry["n"]))
     if not rule.decides(theirs, ours, 1 - LEVEL):
-        return ours, f"{theirs.n} of theirs against {ours.n} of ours: no outcome could differ", Outcome()
+        return ours, f"too few repetitions ({theirs.n} published, {ours.n} ours) to detect a difference", Outcome()
     return ours, "", rule.compare(theirs, ours, entry["rounding"], 1 - LEVEL)
 
 
@@ -235,7 +235,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
     # Re-encoding does not change the number of images.
     comparable = sides.origins | ({"lossy"} if setting.get("block") == DATA else set())
     if other := set(rows["origin"]) - comparable:
-        return f"made from {' and '.join(w.ORIGINS[origin] for origin in sorted(other))} data"
+        return f"ours is from {' and '.join(w.ORIGINS[origin] for origin in sorted(other))} data"
     statistic = str(setting.get("statistic", ""))
     found = []
     for reduction in sides.reductions:
@@ -249,7 +249,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
             applies = not bookkeeping and reduction.key not in LIKE_REPETITIONS
         if applies:
             found.append(reduction)
-    return f"not as published: {'; '.join(departures(found))}" if found else ""
+    return f"our settings differ: {'; '.join(departures(found))}" if found else ""
 
 
 def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:
@@ -262,7 +262,7 @@ def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:
         return status
     dataset = str(setting.get("dataset", ALL_DATA))
     absent = w.datasets_in(missing) if dataset == ALL_DATA else sorted({dataset} & set(missing))
-    return f"not run: data of {', '.join(map(w.dataset_label, absent))} are absent" if absent else status
+    return f"not run: the data of {', '.join(map(w.dataset_label, absent))} are missing" if absent else status
 
 
 def _verdict(line: Mapping[str, Any]) -> str:

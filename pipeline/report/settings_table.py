@@ -45,7 +45,7 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> S
         raise ValueError(f"study {inputs.study!r} has no configured points: is the grid empty?")
     rows = [row for setting in sorted(found) for row in _rows(setting[1:], found[setting])]
     columns = (*labels("Part", "Setting"), Column("value", "parameter"), Column("where", "text"))
-    said = ("As configured for this run.", *notes)
+    said = ("Values in the configuration of this run.", *notes)
     return StampedTable(columns, tuple(rows), title="Settings of the study.", notes=said, stamp=stamp)
 
 

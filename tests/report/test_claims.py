@@ -129,7 +129,8 @@ def test_a_claim_means_something_only_where_its_conditions_hold() -> None:
     void = claim({**of("low"), "below": 1.5}, provided=[held, broken])
     first, second = decide([shown, void], MEASURED)
     assert (first.outcome, len(first.parts)) == (CONFIRMED, 1)
-    assert (second.outcome, second.why) == (NOT_TESTABLE, "share of trials that count: 0.000")
+    assert second.outcome == NOT_TESTABLE
+    assert second.why.endswith("share of trials that count: 0.000")
 
 
 # Each way to make a number of rows, with rows on which a claim must be confirmed, refuted and left open.
@@ -227,7 +228,7 @@ def test_a_claim_about_a_method_covers_its_value_although_splits_overlap() -> No
 
 def test_a_claim_with_our_settings_says_so_and_what_it_is_about() -> None:
     (decision,) = decide([claim({**of("low"), "below": 1.5}, settings="the sizes are lost")], MEASURED)
-    assert (decision.settings, decision.about) == ("with our settings: the sizes are lost", ABOUT["draws"])
+    assert (decision.settings, decision.about) == ("some settings are ours: the sizes are lost", ABOUT["draws"])
     with pytest.raises(ValueError, match="about 'people'"):
         check([claim({**of("low"), "below": 1.5}, about="people")])
 

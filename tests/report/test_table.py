@@ -249,8 +249,8 @@ REDUCED = [
 STAMPS: list[tuple[pd.DataFrame, list[Reduction], str]] = [
     (ROWS, [], "2 and 1 repetitions, official data"),
     # What departs is counted by setting.
-    (ROWS, REDUCED, "2 and 1 repetitions, official data, 2 settings not as published"),
-    (ROWS, REDUCED[:1], "2 and 1 repetitions, official data, 1 setting not as published"),
+    (ROWS, REDUCED, "2 and 1 repetitions, official data, 2 settings differ from the paper"),
+    (ROWS, REDUCED[:1], "2 and 1 repetitions, official data, 1 setting differs from the paper"),
     # Trials of maps are counted, a grid of classifiers is not, nor is what has neither a model nor a map.
     (ROWS.assign(theta_1=0.4), [], "official data"),
     (MAPS, [], "2 repetitions, official data"),
