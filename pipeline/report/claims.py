@@ -54,6 +54,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import interval, number
@@ -101,10 +102,11 @@ class Region:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Region:
-        """Make a region from, for example, ``{"above": 0.5}``. Raises ValueError unless there is exactly one region."""
+        """Make a region from, for example, ``{"above": 0.5}``. Raises InvalidInput unless there is exactly one."""
         named = [name for name in REGIONS if name in given]
         if len(named) != 1:
-            raise ValueError(f"give one of {', '.join(REGIONS)}, found {named or list(given)}")
+            problem = f"give one of {', '.join(REGIONS)}, found {named or list(given)}"
+            raise InvalidInput(problem, option=named[0] if named else None)
         (name,) = named
         if name == "within":
             low, high = map(float, given[name])
@@ -227,23 +229,25 @@ def _text(part: Found) -> str:
 
 
 def check(claims: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ValueError if a claim or part has an unknown or missing key, or a part has not exactly one region."""
+    """Raise InvalidInput if a claim or part has an unknown or missing key, or a part has not exactly one region."""
     for place, claim in enumerate(claims, start=1):
         _check_keys(claim, CLAIM_KEYS, ("says", "source", "artefact", "about", "parts"), f"claim {place}")
         if claim["about"] not in ABOUT:
-            raise ValueError(f"claim {place}: about {claim['about']!r} is not one of {', '.join(ABOUT)}")
+            problem = f"claim {place}: about {claim['about']!r} is not one of {', '.join(ABOUT)}"
+            raise InvalidInput(problem, option="about")
         for part in (*claim.get("provided", ()), *claim["parts"]):
             where = f"claim {place}, part {part.get('label')!r}"
             _check_keys(part, PART_KEYS, ("label", "of"), where)
             regions = [name for name in (*REGIONS, *COMPARED) if name in part]
             if len(regions) != 1:
-                raise ValueError(f"{where}: give one of {', '.join((*COMPARED, *REGIONS))}, found {regions}")
+                problem = f"{where}: give one of {', '.join((*COMPARED, *REGIONS))}, found {regions}"
+                raise InvalidInput(problem, option=regions[-1] if regions else None)
 
 
 def _check_keys(given: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], where: str) -> None:
     check_keys(given, known, where)
     if missing := [key for key in needed if key not in given]:
-        raise ValueError(f"{where} lacks {', '.join(missing)}")
+        raise InvalidInput(f"{where} lacks {', '.join(missing)}", option=missing[0])
 
 
 def decide(claims: Sequence[Mapping[str, Any]], measured: pd.DataFrame) -> list[Decision]:

@@ -14,11 +14,12 @@ from pipeline.report.individual_fairness.facts import accepted_ranges, boundary,
 from pipeline.report.individual_fairness.figures import axis_places, heatmap, rejection_curve
 from pipeline.report.inputs import Inputs
 from pipeline.report.selection import select
+from tests.errors import invalid
 from tests.report.studies import build, inputs_of
 
 
 def test_settings_that_leave_several_values_are_refused(inputs: Inputs) -> None:
-    with pytest.raises(ValueError, match="several values for a repetition: give steps, metric_split too"):
+    with invalid(column="steps"):
         inputs.values(block="audit", dataset="adult", method="sensr", statistic="T_n")
 
 

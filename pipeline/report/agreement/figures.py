@@ -8,7 +8,7 @@ from matplotlib.colors import ListedColormap, NoNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from fairness_audits.results.formats import number, sentence
+from fairness_audits.results.formats import MINUS, number, sentence
 from fairness_audits.results.style import INK, finish, new_panels
 from pipeline.report import labels as w
 from pipeline.report.agreement import measures as m
@@ -101,7 +101,7 @@ def _panels(inputs: Inputs) -> tuple[Figure, dict[m.Pair, Axes]]:
     figure, grid = new_panels(PANEL * down + 0.3, down, 2)
     for axes in grid.flat[len(places) :]:
         axes.set_visible(False)
-    titles = [f"{w.dataset_label(d)}: {' minus '.join(reversed(inputs.datasets[d].levels[a]))}" for d, a in places]
+    titles = [f"{w.dataset_label(d)}: {f' {MINUS} '.join(reversed(inputs.datasets[d].levels[a]))}" for d, a in places]
     handles = [Patch(facecolor=color, edgecolor=INK, linewidth=0.3, label=word) for color, word in COLORS.items()]
     finish(figure, grid, columns=3, titles=titles, handles=handles)
     return figure, dict(zip(places, grid.flat, strict=False))

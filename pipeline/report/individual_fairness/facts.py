@@ -114,7 +114,7 @@ def odds_note(inputs: Inputs, *datasets: str) -> str:
         pairs = ", ".join(f"{zero} minus {one}" for zero, one in levels.values())
         texts.append(f"{w.dataset_label(dataset)}: {pairs}")
     return (
-        f"Average odds difference (AOD): {'; '.join(texts)}. This is the sign of the published values. The formula in "
+        f"AOD: average odds difference ({'; '.join(texts)}). The published values have this sign. The formula in "
         "appendix F.5 has the opposite sign."
     )
 

@@ -359,10 +359,10 @@ def figure_power(inputs: Inputs) -> Picture:
         "Share rejected against the number of rows, as points on the rising curves of a formula. Then, for each true "
         "difference, the share minus the formula, near 0.",
         notes=(
-            f"(a): share rejected. Dashed: the level {alpha:g}. Grey: the formula, a normal approximation, labelled "
-            "with the true difference. Other panels: the share minus the formula, or minus the level if there is no "
-            f"difference. Bars: {CONFIDENCE * 100:.0f} % Wilson intervals. At each number of rows, the tests are drawn "
-            "side by side.",
+            f"(a) shows the share rejected, the other panels compare it with the formula. Dashed: the level {alpha:g}. "
+            "Grey: the formula, a normal approximation, labelled with the true difference. Other panels: the share "
+            f"minus the formula, or minus the level if there is no difference. Bars: {CONFIDENCE * 100:.0f} % Wilson "
+            "intervals. At each number of rows, the tests are drawn side by side.",
             f"{count(rows, 'simulations')} simulations with groups of equal size. The rate in B is {place['rate']:g}. "
             f"{share(rows, 'positives_a')} of A and {share(rows, 'positives_b')} of B are positive.",
         ),
