@@ -183,7 +183,8 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
             outcome = claim["reference"] or claim["outcome"]
             here = f" (this run: {claim['standing']})" if claim["standing"] else ""
             out += _wrapped(f"{outcome + ':':<18} {claim['says']}{here}", " " * 21)
-        out.append(f"  {kinds.count('table')} tables, {kinds.count('figure')} figures")
+        counts = {kind: kinds.count(kind) for kind in FORMATS}
+        out.append("  " + ", ".join(f"{count} {kind}{'s' * (count != 1)}" for kind, count in counts.items()))
         out += [part for line in study["stamp"] for part in _wrapped(line)]
         if study["results"]["lines"]:
             out += _wrapped(f"Published results: {comparison_table.tally_in_words(study['results'])}")

@@ -227,7 +227,7 @@ def test_a_missing_picture_is_an_error_but_of_what_is_not_drawn_or_no_study(
 
 def test_the_summary_says_what_was_made_and_how_much_agrees(study: dict[str, Any]) -> None:
     text = " ".join(html.summary([study], "results/report.html").split())
-    assert "3 tables, 1 figures" in text
+    assert "3 tables, 1 figure " in text
     assert "official data" in text
     counts = study["results"]
     found = counts["verdicts"]

@@ -106,7 +106,7 @@ def health(places: Sequence[AuditedMap]) -> tuple[str, ...]:
     for place in places:
         reached = place.healthy
         if place.transport != w.COUNTERFACTUAL and not reached.all():
-            first = ", the first among them" if not reached.iloc[0] else ""
+            first = ", including the first" if not reached.iloc[0] else ""
             missed.append(f"{place.style.label} {int((~reached).sum())} of {len(reached)}{first}")
     if not missed:
         return ()

@@ -64,7 +64,7 @@ def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
 
 @artefact(
     "The two groups have the same distribution of all features that the model uses, so the model cannot discriminate. "
-    "The flipsets show how large flipsets are without discrimination (benchmark of section 5.1).",
+    "The table shows how large flipsets are without discrimination (benchmark of section 5.1).",
 )
 def table_null(inputs: Inputs) -> StampedTable:
     return tabulated(

@@ -7,7 +7,7 @@ import numpy as np
 
 from fairness_audits.audits.fliptest import bars
 from fairness_audits.audits.fliptest.bars import Group
-from fairness_audits.results.formats import parameter
+from fairness_audits.results.formats import number, parameter
 from fairness_audits.results.style import INK, finish, new_panels
 from pipeline.report import labels as w
 from pipeline.report.fliptest import flipset_panels, trials
@@ -146,6 +146,6 @@ def _moved(place: AuditedMap) -> str:
     first, label = place.first, place.style.label
     before, after, target = map(np.nanmean, (first.score, first.score_image, first.target_score))
     return (
-        f"{label[0].upper()}{label[1:]}: mean prediction {before:.2f} before and {after:.2f} after; "
-        f"{place.groups[1]} have {target:.2f}."
+        f"{label[0].upper()}{label[1:]}: mean prediction {number(float(before), 2)} before and "
+        f"{number(float(after), 2)} after; {place.groups[1]} have {number(float(target), 2)}."
     )

@@ -122,7 +122,7 @@ def figure_2(inputs: Inputs) -> Picture:
 
 
 @artefact(
-    "Counterpart of a person whose features are all 1. A map between equal distributions should not move this person. "
+    "A map between equal distributions should not move this person. "
     "The exact map pulls the person towards the mean, more so with more features.",
 )
 def figure_2_mean(inputs: Inputs) -> Picture:

@@ -70,7 +70,7 @@ def table_regularizer(inputs: Inputs) -> StampedTable:
         title="Effect of the penalty on the penalised group.",
         columns=(
             *labels("Data", "Network", "Group", "Distance in the penalty"),
-            Column("tau", "parameter", name="tau, as set"),
+            Column("tau", "parameter", name="tau"),
             Column("alpha", "parameter"),
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("n", decimals=0),
