@@ -92,8 +92,8 @@ def numbers(study: str) -> Iterator[str]:
 
 
 def read_as(row: dict[str, str]) -> str:
-    """Return how a number's setting was read, if not as the paper states it: " *(as assumed)*"."""
-    return "" if row["reading"] == "as stated" else f" *({row['reading']})*"
+    """Return how a number's setting was read, if not as the paper states it: " *(assumed setting)*"."""
+    return "" if row["reading"] == "stated setting" else f" *({row['reading']})*"
 
 
 def named(artefact: str) -> str:

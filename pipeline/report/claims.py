@@ -54,6 +54,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import interval, number
@@ -80,13 +81,13 @@ PART_KEYS = (
 
 
 ABOUT = {
-    "method": "about the method: intervals are corrected for splits that share rows",
-    "splits": "about further splits of the same rows",
-    "draws": "about further independent draws",
-    "trainings": "about further networks or trainings on the same images",
-    "groups": "about further groups like these",
-    "points": "about further test points under these models",
-    "models": "about these models, which are no sample",
+    "method": "the intervals are for the method, corrected for overlapping splits",
+    "splits": "the intervals are for further splits of the same rows",
+    "draws": "the intervals are for further independent samples",
+    "trainings": "the intervals are for further networks or trainings on the same images",
+    "groups": "the intervals are for further groups of this kind",
+    "points": "the intervals are for further test points under these models",
+    "models": "the intervals are for these models only, which are not a sample",
 }
 """Populations that claims are about."""
 
@@ -101,10 +102,11 @@ class Region:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Region:
-        """Make a region from, for example, ``{"above": 0.5}``. Raises ValueError unless there is exactly one region."""
+        """Make a region from, for example, ``{"above": 0.5}``. Raises InvalidInput unless there is exactly one."""
         named = [name for name in REGIONS if name in given]
         if len(named) != 1:
-            raise ValueError(f"give one of {', '.join(REGIONS)}, found {named or list(given)}")
+            problem = f"give one of {', '.join(REGIONS)}, found {named or list(given)}"
+            raise InvalidInput(problem, option=named[0] if named else None)
         (name,) = named
         if name == "within":
             low, high = map(float, given[name])
@@ -219,7 +221,7 @@ def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
 
 
 def _text(part: Found) -> str:
-    held = {True: "", False: " (does not hold)", None: " (open)"}[part.holds]
+    held = {True: "", False: " (contradicted)", None: " (undecided)"}[part.holds]
     text = f"{part.label}: {number(part.value, part.decimals)}"
     if part.low < part.high and math.isfinite(part.high - part.low):
         text += f" {interval(Estimate(part.value, low=part.low, high=part.high), part.decimals)}"
@@ -227,23 +229,25 @@ def _text(part: Found) -> str:
 
 
 def check(claims: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ValueError if a claim or part has an unknown or missing key, or a part has not exactly one region."""
+    """Raise InvalidInput if a claim or part has an unknown or missing key, or a part has not exactly one region."""
     for place, claim in enumerate(claims, start=1):
         _check_keys(claim, CLAIM_KEYS, ("says", "source", "artefact", "about", "parts"), f"claim {place}")
         if claim["about"] not in ABOUT:
-            raise ValueError(f"claim {place}: about {claim['about']!r} is not one of {', '.join(ABOUT)}")
+            problem = f"claim {place}: about {claim['about']!r} is not one of {', '.join(ABOUT)}"
+            raise InvalidInput(problem, option="about")
         for part in (*claim.get("provided", ()), *claim["parts"]):
             where = f"claim {place}, part {part.get('label')!r}"
             _check_keys(part, PART_KEYS, ("label", "of"), where)
             regions = [name for name in (*REGIONS, *COMPARED) if name in part]
             if len(regions) != 1:
-                raise ValueError(f"{where}: give one of {', '.join((*COMPARED, *REGIONS))}, found {regions}")
+                problem = f"{where}: give one of {', '.join((*COMPARED, *REGIONS))}, found {regions}"
+                raise InvalidInput(problem, option=regions[-1] if regions else None)
 
 
 def _check_keys(given: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], where: str) -> None:
     check_keys(given, known, where)
     if missing := [key for key in needed if key not in given]:
-        raise ValueError(f"{where} lacks {', '.join(missing)}")
+        raise InvalidInput(f"{where} lacks {', '.join(missing)}", option=missing[0])
 
 
 def decide(claims: Sequence[Mapping[str, Any]], measured: pd.DataFrame) -> list[Decision]:
@@ -259,7 +263,7 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
         claim["artefact"],
         NOT_TESTABLE,
         about=ABOUT[claim["about"]],
-        settings=f"with our settings: {claim['settings']}" if "settings" in claim else "",
+        settings=f"some settings are ours: {claim['settings']}" if "settings" in claim else "",
         check=bool(claim.get("check", False)),
     )
     where = claim.get("where", {})
@@ -273,7 +277,7 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
             return replace(decision, why=why)
         here = quantity.estimate(1 - 2 * LEVEL)
         if not quantity.region.holds(here.value, here.value):
-            why = f"{quantity.part['label']}: {number(here.value, quantity.decimals)}"
+            why = f"the precondition does not hold, {quantity.part['label']}: {number(here.value, quantity.decimals)}"
             return replace(decision, why=why)
     found, refuted, lacking = [], False, []
     for quantity in parts:
@@ -318,11 +322,11 @@ class _Quantity:
     def lacks(self) -> str:
         """Return why these rows are no evidence, or an empty text if they are."""
         if any(rows.empty for rows in self.rows):
-            return f"{self.part['label']}: no value in this run"
+            return f"{self.part['label']}: not measured in this run"
         twins = {name for rows in self.rows for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
         if not twins:
             return ""
-        return f"the data here are a synthetic twin of {labels.datasets_named(sorted(twins))}"
+        return f"a synthetic twin replaces the data of {labels.datasets_named(sorted(twins))}"
 
     @property
     def region(self) -> Region:

@@ -28,6 +28,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.inference import corrected
+from fairness_audits.errors import InvalidInput
 from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
 from pipeline.report.facts import DATA
@@ -55,7 +56,7 @@ UNSTATED = "unstated"
 """Optional column that names the settings which the paper does not state."""
 ACROSS, ACROSS_NETWORKS = "across", "networks"
 """Optional column, and its value, for numbers that are compared under any settings of our networks."""
-AS_STATED, AS_ASSUMED, AS_LIKELY = "as stated", "as assumed", "as likely made"
+AS_STATED, AS_ASSUMED, AS_LIKELY = "stated setting", "assumed setting", "likely setting"
 """Readings of a published number: the stated setting, our assumption if none is stated, or a likelier setting."""
 NUMBERS = ("ours", "our_std", "difference", "difference_low", "difference_high", "p", "power")
 FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "equivalent", "rule", "why")
@@ -93,10 +94,10 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
 
     There is one line for the stated setting, and a second line if another setting was also run that more likely made
     the number. ``measured`` holds the tidy rows of the audits and the rows derived from them. The result has the
-    columns of ``published``, ``reading`` (``as stated``, ``as assumed`` if the paper does not state the setting, or
-    ``as likely made``), ``likelier`` (whether a line ``as likely made`` follows), ``ours``, ``our_std``, ``our_n``,
+    columns of ``published``, ``reading`` (``stated setting``, ``assumed setting`` if the paper does not state it, or
+    ``likely setting``), ``likelier`` (whether a line ``likely setting`` follows), ``ours``, ``our_std``, ``our_n``,
     ``difference`` (ours minus published) with ``difference_low`` and ``difference_high``, ``p``, ``p_holm``, ``power``,
-    ``rule``, ``verdict`` and ``why``. Raises ValueError if the list has missing columns, missing numbers or unknown
+    ``rule``, ``verdict`` and ``why``. Raises InvalidInput if the list has missing columns, missing numbers or unknown
     words.
     """
     check_published(published)
@@ -122,29 +123,28 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
 
 
 def check_published(published: pd.DataFrame) -> None:
-    """Raise ValueError if a list of published numbers lacks a column, has an unknown kind or status, or lacks values
+    """Raise InvalidInput if a list of published numbers lacks a column, has an unknown kind or status, or lacks values
     that a test needs: spread and count of a mean, rounding of a reading, count of a proportion.
     """
     absent = [column for column in COLUMNS if column not in published]
     if absent:
-        raise ValueError(f"the list of published numbers lacks the columns {absent}: it needs {list(COLUMNS)}")
-    for line, entry in enumerate(published.to_dict("records"), start=2):
-        if entry["kind"] not in RULES:
-            raise ValueError(f"published numbers, line {line}: kind {entry['kind']!r} is not one of {list(RULES)}")
-        status = str(entry["status"])
+        problem = f"the list of published numbers lacks the columns {absent}"
+        raise InvalidInput(problem, column=absent[0], remedy=f"It needs {list(COLUMNS)}")
+    for row, entry in enumerate(published.to_dict("records")):
+        where, kind, status = f"published numbers, line {row + 2}", entry["kind"], str(entry["status"])
+        if kind not in RULES:
+            problem = f"{where}: kind {kind!r} is not one of {list(RULES)}"
+            raise InvalidInput(problem, column="kind", row=row)
         if status not in ("reproduced", "published value lost") and not status.startswith("not run: "):
-            raise ValueError(
-                f"published numbers, line {line}: status {status!r}: write 'reproduced', 'not run: <reason>' or "
-                "'published value lost'"
-            )
-        absent = [name for name in RULES[entry["kind"]].needs if pd.isna(entry[name])]
+            remedy = "Write 'reproduced', 'not run: <reason>' or 'published value lost'"
+            raise InvalidInput(f"{where}: status {status!r} is not known", column="status", row=row, remedy=remedy)
+        absent = [name for name in RULES[kind].needs if pd.isna(entry[name])]
         if status == "reproduced" and absent:
-            raise ValueError(
-                f"published numbers, line {line}: a {entry['kind']} cannot be compared without {' and '.join(absent)}: "
-                "fill them in, or say why it is not run in the column status"
-            )
-        if status == "reproduced" and entry["kind"] in ("mean", "variance") and entry["n"] < 2:
-            raise ValueError(f"published numbers, line {line}: a {entry['kind']} has no spread with n below 2")
+            problem = f"{where}: a {kind} cannot be compared without {' and '.join(absent)}"
+            remedy = "Fill them in, or say in the column status why it is not run"
+            raise InvalidInput(problem, column=absent[0], row=row, remedy=remedy)
+        if status == "reproduced" and kind in ("mean", "variance") and entry["n"] < 2:
+            raise InvalidInput(f"{where}: a {kind} has no spread with n below 2", column="n", row=row)
 
 
 def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
@@ -216,17 +216,19 @@ def _outcome(
             return Estimate(math.nan), f"not measured in this run: {absence}", Outcome()
         ours = estimate(rows, entry["kind"])
     except ValueError as error:
-        raise ValueError(f"published {entry['artefact']}, {entry['row']} x {entry['column']}: {error}") from error
+        raise InvalidInput.within(
+            f"published {entry['artefact']}, {entry['row']} x {entry['column']}", error
+        ) from error
     obstacle = _obstacle(rows, setting, sides)
     if not obstacle and not math.isfinite(ours.value):
         obstacle = "ours is not a finite number"
     if not obstacle and rule.spread and (ours.n < 2 or not math.isfinite(ours.std)):
-        obstacle = "one repetition has no spread"
+        obstacle = "a single repetition has no spread"
     if obstacle or math.isnan(entry["value"]):
         return ours, obstacle, Outcome()
     theirs = Estimate(entry["value"], entry["std"], 0 if math.isnan(entry["n"]) else int(entry["n"]))
     if not rule.decides(theirs, ours, 1 - LEVEL):
-        return ours, f"{theirs.n} of theirs against {ours.n} of ours: no outcome could differ", Outcome()
+        return ours, f"too few repetitions ({theirs.n} published, {ours.n} ours) to detect a difference", Outcome()
     return ours, "", rule.compare(theirs, ours, entry["rounding"], 1 - LEVEL)
 
 
@@ -235,7 +237,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
     # Re-encoding does not change the number of images.
     comparable = sides.origins | ({"lossy"} if setting.get("block") == DATA else set())
     if other := set(rows["origin"]) - comparable:
-        return f"made from {' and '.join(w.ORIGINS[origin] for origin in sorted(other))} data"
+        return f"ours is from {' and '.join(w.ORIGINS[origin] for origin in sorted(other))} data"
     statistic = str(setting.get("statistic", ""))
     found = []
     for reduction in sides.reductions:
@@ -249,7 +251,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
             applies = not bookkeeping and reduction.key not in LIKE_REPETITIONS
         if applies:
             found.append(reduction)
-    return f"not as published: {'; '.join(departures(found))}" if found else ""
+    return f"our settings differ: {'; '.join(departures(found))}" if found else ""
 
 
 def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:
@@ -262,7 +264,7 @@ def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:
         return status
     dataset = str(setting.get("dataset", ALL_DATA))
     absent = w.datasets_in(missing) if dataset == ALL_DATA else sorted({dataset} & set(missing))
-    return f"not run: data of {', '.join(map(w.dataset_label, absent))} are absent" if absent else status
+    return f"not run: the data of {', '.join(map(w.dataset_label, absent))} are missing" if absent else status
 
 
 def _verdict(line: Mapping[str, Any]) -> str:

@@ -35,29 +35,28 @@ GRAVEST_FIRST = (
 )
 
 RULES = (
-    "Mean \u00b1 standard deviation (repetitions); k of n for proportions. Means: Welch's test, two-sided. Predictive "
-    "checks: one number printed without a spread could be one more repetition of ours, by Student's test; a printed "
-    "share could be a count under our rate, by its beta-binomial law. Variances: the F test. p is the test's own; "
-    "adjusted, by Holm's method within each published table or figure. "
-    f"A number differs where the adjusted p is below {LEVEL:g}; where only p is, the notes say so. "
-    f"Otherwise the numbers agree if the {100 * (1 - 2 * LEVEL):g} % interval of their difference lies within "
-    f"{MEAN_MARGIN:g} published standard deviations (shares: {SHARE_MARGIN:g}), by two one-sided tests. A published "
-    "number is consistent with ours if a predictive check does not reject it and has power "
-    f"{ENOUGH_POWER:g}, before adjustment too. Else no difference is shown, which is no proof of agreement. "
-    "Power: of means, the chance that equal means agree; of shares, that the check sees a rate "
-    f"{SHARE_SHIFT:g} away; of runs, that it sees a run {RUN_SHIFT:g} of our standard deviations away. "
-    "Difference: ours less published, "
-    f"with its {100 * (1 - LEVEL):g} % confidence interval, not adjusted (means: Welch's; one number: the prediction "
-    "interval; proportions: Newcombe's). "
-    "Constants agree where they are equal after rounding, readings off a figure within the reading error."
+    "Mean \u00b1 standard deviation (number of repetitions); k of n for shares. Tests: Welch's two-sided test for "
+    "means, the F test for variances, and a predictive check for a single number (Student's t: could it be one more of "
+    "our repetitions?) and for a share (beta-binomial: could it be a count under our rate?). Adjusted p: Holm's method "
+    f"within each published table or figure. Differs: the adjusted p is below {LEVEL:g}; if only the unadjusted p is, "
+    f"the notes say so. Agrees: the {100 * (1 - 2 * LEVEL):g} % interval of the difference lies within "
+    f"{MEAN_MARGIN:g} published standard deviations (shares: within {SHARE_MARGIN:g}), by two one-sided tests. "
+    "Consistent: a predictive check does not reject the published number, even before adjustment, and has power of at "
+    f"least {ENOUGH_POWER:g}. No difference shown: none of these; this does not prove agreement. "
+    "Power: for means, the probability that equal means agree; for shares, that the check detects a rate "
+    f"that is {SHARE_SHIFT:g} away; for single numbers, that it detects a number {RUN_SHIFT:g} of our standard "
+    "deviations away. Difference: ours minus published, "
+    f"with an unadjusted {100 * (1 - LEVEL):g} % interval (means: Welch; single numbers: prediction "
+    "interval; shares: Newcombe). "
+    "Constants agree if they are equal after rounding. Readings off a figure agree within the reading error."
 )
 DEPENDENCE = (
-    "Repetitions are random splits of one data set, on both sides: their rows overlap, so they are not independent as "
-    "the tests and intervals take them to be, and what is shown holds for new splits of these data, not for new data."
+    "The paper's repetitions and ours are random splits of one data set. The splits share rows, but tests and "
+    "intervals treat them as independent. The results therefore hold for new splits of these data, not for new data."
 )
 LIKELY = (
-    "As likely made: in a setting that was picked because it comes near the published number. It explains the number "
-    "and is no independent evidence for it."
+    "Likely setting: a setting that we chose because its result is close to the published number. It may explain the "
+    "number, but it is not independent evidence for it."
 )
 
 
@@ -80,10 +79,10 @@ def read_off(found: pd.DataFrame, artefact: str) -> tuple[str, ...]:
         & found[["value", "ours"]].notna().all(axis=1)
     ]
     told = [
-        f"{one['row']}, {one['column']}: {printed(one, 'published')} (ours {printed(one, 'ours')}, {one['verdict']})"
+        f"{one['row']}, {one['column']}: {printed(one, 'published')} (ours: {printed(one, 'ours')}, {one['verdict']})"
         for one in own.to_dict("records")
     ]
-    return (f"Read off the published figure: {'; '.join(told)}.",) if told else ()
+    return (f"Values read off the published figure: {'; '.join(told)}.",) if told else ()
 
 
 def _numbers(line: Line, side: str) -> tuple[float, float, float]:
@@ -126,10 +125,10 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
             Column("ours", cell=lambda line: _side(line, "ours")),
             Column("difference", cell=_difference),
             Column("p", cell=p("p")),
-            Column("p, adjusted", cell=p("p_holm")),
+            Column("adjusted p", cell=p("p_holm")),
             Column("power", cell=_power),
             Column("verdict", "text", cell=kept("verdict")),
-            Column("why, and notes", "text", cell=_why),
+            Column("notes", "text", cell=_why),
             Column("rule", printed=False, cell=lambda line: line["rule"] if line["verdict"] in GIVEN else ""),
             Column("setting of ours", printed=False, cell=lambda line: _words(line["used_setting"])),
             Column("shown in", printed=False, cell=kept("by")),
@@ -171,8 +170,8 @@ def _why(line: Line) -> str:
     parts = (
         f"{sentence(reason)}." if reason else "",
         "Differs before adjustment." if differs_before(line) else "",
-        "More likely made otherwise: see the next line." if fits else "",
-        f"Made in this setting: {_words(line['used_setting'])}." if likely else "",
+        "The next line has a setting that more likely produced it." if fits else "",
+        f"Setting: {_words(line['used_setting'])}." if likely else "",
         line["note"] if isinstance(line["note"], str) and not likely else "",
     )
     return " ".join(filter(None, parts))
@@ -247,24 +246,27 @@ def tally(lines: pd.DataFrame) -> dict[str, Any]:
 
 
 def tally_in_words(counted: Mapping[str, Any]) -> str:
-    """Format a tally: ``54 numbers in 82 places: 46 of 52 show no difference, 6 differ, 2 not comparable``."""
+    """Format a tally: ``54 numbers in 82 places. 52 compared: 46 show no difference, 6 differ. 2 not comparable``."""
     verdicts = counted["verdicts"]
     # Readings off a figure agree or differ without a test. They count as compared numbers.
     compared = sum(verdicts[verdict] for verdict in GIVEN)
-    hint = f" ({counted['likelier']} of them more likely made otherwise)" if counted["likelier"] else ""
+    hint = f" ({counted['likelier']} of them with a likelier setting)" if counted["likelier"] else ""
     before = f" ({counted['before']} more before adjustment)" if counted["before"] else ""
+    # Each verdict with its words for one number and for any other count.
     words = {
-        "agrees": f"of {compared:,} agree",
-        "consistent": f"of {compared:,} {'is' if verdicts['consistent'] == 1 else 'are'} consistent",
-        "no difference shown": f"of {compared:,} show no difference{hint}",
-        "differs": f"differ{'s' * (verdicts['differs'] == 1)}{before}",
-        "not comparable": "not comparable",
-        "not run": "not run",
-        "published value lost": "published as a picture only, or lost",
+        "agrees": ("agrees", "agree"),
+        "consistent": ("is consistent", "are consistent"),
+        "no difference shown": (f"shows no difference{hint}", f"show no difference{hint}"),
+        "differs": (f"differs{before}", f"differ{before}"),
+        "not comparable": ("is not comparable", "are not comparable"),
+        "not run": ("was not run", "were not run"),
+        "published value lost": ("is lost or only in a picture", "are lost or only in a picture"),
     }
     shown = {verdict for verdict in words if verdicts[verdict]} | ({"differs"} if compared else set())
-    parts = [f"{verdicts[verdict]} {text}" for verdict, text in words.items() if verdict in shown]
+    texts = {v: f"{verdicts[v]} {said[verdicts[v] != 1]}" for v, said in words.items() if v in shown}
+    of_rule = ", ".join(texts.pop(verdict) for verdict in GIVEN if verdict in texts)
     size = f"{counted['numbers']:,} number{'s' * (counted['numbers'] != 1)}"
     if counted["lines"] != counted["numbers"]:
         size += f" in {counted['lines']:,} places"
-    return f"{size}: {', '.join(parts)}" if parts else "none"
+    parts = [size, f"{compared:,} compared: {of_rule}" if compared else "", ", ".join(texts.values())]
+    return ". ".join(filter(None, parts)) if counted["numbers"] else "none"

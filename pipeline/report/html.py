@@ -82,7 +82,7 @@ def _brief(stamp: Stamp) -> list[dict[str, Any]]:
     said = []
     if stamp.twins:
         names = w.datasets_named(stamp.twins)
-        said.append({"text": f"Synthetic twin of {names}: no number from it is evidence.", "emphatic": True})
+        said.append({"text": f"Synthetic twin of {names}: its numbers are not evidence.", "emphatic": True})
     if stamp.reductions:
         said.append({"text": f"{stamp.scale.capitalize()} scale: {stamp.departing()}.", "emphatic": False})
     return said
@@ -183,14 +183,15 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
             outcome = claim["reference"] or claim["outcome"]
             here = f" (this run: {claim['standing']})" if claim["standing"] else ""
             out += _wrapped(f"{outcome + ':':<18} {claim['says']}{here}", " " * 21)
-        out.append(f"  {kinds.count('table')} tables, {kinds.count('figure')} figures")
+        counts = {kind: kinds.count(kind) for kind in FORMATS}
+        out.append("  " + ", ".join(f"{count} {kind}{'s' * (count != 1)}" for kind, count in counts.items()))
         out += [part for line in study["stamp"] for part in _wrapped(line)]
         if study["results"]["lines"]:
-            out += _wrapped(f"published results: {comparison_table.tally_in_words(study['results'])}")
+            out += _wrapped(f"Published results: {comparison_table.tally_in_words(study['results'])}")
         if study["settings"]["lines"]:
-            out += _wrapped(f"published settings: {comparison_table.tally_in_words(study['settings'])}")
+            out += _wrapped(f"Published settings: {comparison_table.tally_in_words(study['settings'])}")
         if study["reference"] and study["reference"]["summary"]:
-            out += _wrapped(f"Against the reference. {' '.join(study['reference']['summary'])}")
+            out += _wrapped(f"Compared with the reference: {' '.join(study['reference']['summary'])}")
     out.append(f"Report: {where}")
     return "\n".join(out)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import nearest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -49,7 +50,7 @@ _recipes: dict[Declared, Recipe] = {}
 def artefact(caption: str, name: str = "", **arguments: Any) -> Callable[[Function], Function]:
     """Register the decorated function, called with ``arguments``, as the recipe of an artefact.
 
-    The artefact has the function's name by default. Raises ValueError if the study does not list it.
+    The artefact has the function's name by default. Raises InvalidInput if the study does not list it.
     """
 
     def register(function: Function) -> Function:
@@ -57,7 +58,8 @@ def artefact(caption: str, name: str = "", **arguments: Any) -> Callable[[Functi
         study = own.module.split(".")[-2]
         if own not in declared(study):
             module = own.module.rpartition(".")[2]
-            raise ValueError(f"add {own.name!r} of {module!r} to ARTEFACTS in pipeline/report/{study}/__init__.py")
+            problem = f"add {own.name!r} of {module!r} to ARTEFACTS in pipeline/report/{study}/__init__.py"
+            raise InvalidInput(problem, source=study, option=own.name)
         _recipes[own] = Recipe(caption, functools.partial(function, **arguments))
         return function
 
@@ -67,28 +69,32 @@ def artefact(caption: str, name: str = "", **arguments: Any) -> Callable[[Functi
 def declared(study: str) -> tuple[Declared, ...]:
     """Return every artefact of a study, in the order of the page.
 
-    Raises ValueError if the study lists no artefacts or lists a name twice.
+    Raises InvalidInput if the study lists no artefacts or lists a name twice.
     """
     package = f"pipeline.report.{study}"
     listed = getattr(importlib.import_module(package), "ARTEFACTS", ())
     found = [Declared(name, f"{package}.{module}") for module, names in listed for name in names.split()]
     names = [one.name for one in found]
     if not found:
-        raise ValueError(f"study {study!r} has no artefacts: list them as ARTEFACTS in pipeline/report/{study}/")
+        remedy = f"List them as ARTEFACTS in pipeline/report/{study}/"
+        raise InvalidInput(f"study {study!r} has no artefacts", source=study, option="ARTEFACTS", remedy=remedy)
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"study {study!r} lists {', '.join(twice)} more than once: rename one of them")
+        problem = f"study {study!r} lists {', '.join(twice)} more than once"
+        raise InvalidInput(problem, source=study, option=twice[0], remedy="Rename one of them")
     return tuple(found)
 
 
 def find(study: str, name: str) -> Recipe:
-    """Return the recipe of an artefact. Raises ValueError, with the nearest name, if the study has no such artefact."""
+    """Return the recipe of an artefact. Raises InvalidInput, with the nearest name, if the study does not have it."""
     known = {each.name: each for each in declared(study)}
     if name not in known:
         near = nearest(name, known)
-        raise ValueError(f"study {study!r} has no artefact {name!r}{near}. There are: {', '.join(sorted(known))}")
+        problem, remedy = f"study {study!r} has no artefact {name!r}{near}", f"There are: {', '.join(sorted(known))}"
+        raise InvalidInput(problem, source=study, option=name, remedy=remedy)
     importlib.import_module(known[name].module)
     if known[name] not in _recipes:
-        raise ValueError(f"{known[name].module} does not make {name}: decorate a function there with artefact()")
+        problem, remedy = f"{known[name].module} does not make {name}", "Decorate a function there with artefact()"
+        raise InvalidInput(problem, source=known[name].module, option=name, remedy=remedy)
     return _recipes[known[name]]
 
 

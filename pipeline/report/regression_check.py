@@ -60,16 +60,15 @@ def summary(lines: pd.DataFrame) -> list[str]:
         numbers, equal = int(same["numbers"].sum()), int(same["equal"].sum())
         text = f"Same settings: {equal:,} of {numbers:,} numbers are equal"
         if equal < numbers:
-            text += f"; the largest difference, relative, is {same['largest'].max():.2g}"
-            text += f", and of {_tested(same)}"
+            text += f"; the largest relative difference is {same['largest'].max():.2g}; {_tested(same)}"
         texts.append(f"{text}.")
     if len(other):
-        texts.append(f"Other settings, so that a difference is to be expected: of {_tested(other)}.")
+        texts.append(f"Other settings, where differences are expected: {_tested(other)}.")
     return texts
 
 
 def _tested(lines: pd.DataFrame) -> str:
-    return f"{lines['tested'].sum():,} means over repetitions {lines['differ'].sum():,} differ"
+    return f"{lines['differ'].sum():,} of {lines['tested'].sum():,} means over repetitions differ"
 
 
 def _point_columns(rows: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.results.formats import parameter
 
 Setting = Mapping[str, "str | float"]
@@ -16,17 +17,18 @@ Setting = Mapping[str, "str | float"]
 def parse_setting(text: Any) -> dict[str, str | float]:
     """Parse a setting: ``"block=audit; dataset=adult; steps=500"`` gives the keys block, dataset and steps (500.0).
 
-    A value that is not text, such as an empty field, gives an empty setting. Raises ValueError for a part without ``=``
-    and for a repeated key.
+    A value that is not text, such as an empty field, gives an empty setting. Raises InvalidInput for a part without
+    ``=`` and for a repeated key.
     """
     setting: dict[str, str | float] = {}
     pieces = text.split(";") if isinstance(text, str) else []
     for part in filter(None, (piece.strip() for piece in pieces)):
         key, separator, value = (piece.strip() for piece in part.partition("="))
         if not separator or not key or not value:
-            raise ValueError(f"cannot read the setting {part!r} in {text!r}: write key=value; key=value")
+            problem = f"cannot read the setting {part!r} in {text!r}"
+            raise InvalidInput(problem, option=key, remedy="Write key=value; key=value")
         if key in setting:
-            raise ValueError(f"the setting {text!r} gives {key!r} twice")
+            raise InvalidInput(f"the setting {text!r} gives {key!r} twice", option=key)
         setting[key] = _typed(value)
     return setting
 
@@ -34,12 +36,13 @@ def parse_setting(text: Any) -> dict[str, str | float]:
 def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Select the rows that agree with every part of ``setting``.
 
-    Raises ValueError for a key that is not a column.
+    Raises InvalidInput for a key that is not a column.
     """
     keep = np.ones(len(rows), dtype=bool)
     for key, wanted in setting.items():
         if key not in rows:
-            raise ValueError(f"there is no setting {key!r}: the rows have {sorted(map(str, rows.columns))}")
+            remedy = f"The rows have {sorted(map(str, rows.columns))}"
+            raise InvalidInput(f"there is no setting {key!r}", option=key, remedy=remedy)
         keep &= _equal(rows[key], wanted)
     return rows[keep]
 
@@ -74,11 +77,12 @@ def text_of(found: Any) -> str:
 
 
 def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
-    """Return one value per repetition. Raises ValueError for several, and names the columns in which they differ."""
+    """Return one value per repetition. Raises InvalidInput for several, and names the columns in which they differ."""
     if rows["repetition"].duplicated().any():
         again = rows[rows.duplicated("repetition", keep=False)]
         varying = [c for c in rows.columns if c not in ("value", "repetition") and again[c].nunique(dropna=False) > 1]
-        raise ValueError(f"{of}several values for a repetition: give {', '.join(varying)} too")
+        problem = f"{of}several values for a repetition: give {', '.join(varying)} too"
+        raise InvalidInput(problem, column=varying[0] if varying else None)
     return rows.set_index("repetition")["value"].sort_index()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.results.formats import parameter
 from fairness_audits.results.table import Cell, Column, Row
 from pipeline.report import labels as w
@@ -31,7 +32,7 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> S
     """Tabulate every configured value that affects numbers and that still exists in ``conf/``.
 
     If a setting has several values, each value has a line with its locations. Values that vary within a location share
-    a line. Raises ValueError if nothing is configured.
+    a line. Raises InvalidInput if nothing is configured.
     """
     found: dict[tuple[int, str, str], dict[Cell, list[Location]]] = {}
     for point in inputs.points:
@@ -42,10 +43,11 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> S
                 setting = list(HEADS).index(group), _part(group, point), name or key
                 found.setdefault(setting, {}).setdefault(_cell(value), []).append(place)
     if not found:
-        raise ValueError(f"study {inputs.study!r} has no configured points: is the grid empty?")
+        problem = f"study {inputs.study!r} has no configured points"
+        raise InvalidInput(problem, source=inputs.study, option="grid", remedy="Check that its grid is not empty")
     rows = [row for setting in sorted(found) for row in _rows(setting[1:], found[setting])]
     columns = (*labels("Part", "Setting"), Column("value", "parameter"), Column("where", "text"))
-    said = ("As configured for this run.", *notes)
+    said = ("Values in the configuration of this run.", *notes)
     return StampedTable(columns, tuple(rows), title="Settings of the study.", notes=said, stamp=stamp)
 
 

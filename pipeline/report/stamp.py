@@ -62,13 +62,13 @@ class Stamp:
         lines = [sentence(" \u00b7 ".join(filter(None, parts)))]
         if self.twins:
             names = w.datasets_named(self.twins)
-            lines.append(f"Synthetic twin of {names}, not the official data: no number here is evidence about it")
+            lines.append(f"Synthetic twin of {names}, not the official data: these numbers are not evidence about it")
         return tuple(lines)
 
     def departing(self) -> str:
-        """Return ``14 settings not as published``, or an empty text. The page lists the settings once per study."""
+        """Return ``14 settings differ from the paper``, or an empty text. The page lists them once per study."""
         count = len({reduction.key for reduction in self.reductions})
-        return f"{count:,} setting{'s' * (count != 1)} not as published" if count else ""
+        return f"{count:,} setting{' differs' if count == 1 else 's differ'} from the paper" if count else ""
 
     def _repetitions(self) -> str:
         if not self.repetitions:

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import enumerated, nearest
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import parameter
@@ -30,21 +31,21 @@ LIGHTEST = 0.82
 def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     """Select the rows of the figure, one per setting, statistic and repetition.
 
-    Raises ValueError for an unknown column, statistic or filter value, and if the filters leave no row of a statistic.
-    Also raises ValueError if rows of one setting differ in a column that the figure does not name, because their mean
-    would mix different quantities.
+    Raises InvalidInput for an unknown column, statistic or filter value, if the filters leave no row of a statistic,
+    and if rows of one setting differ in a column that the figure does not name, because their mean would mix different
+    quantities.
     """
     columns = sorted(map(str, rows.columns))
     for name in [*figure.axes.values(), *map(column, figure.along), *figure.where]:
         if name not in rows:
-            raise ValueError(f"the sweep's rows have no column {name!r}{nearest(name, columns)}: they have {columns}")
+            problem = f"the sweep's rows have no column {name!r}{nearest(name, columns)}: they have {columns}"
+            raise InvalidInput(problem, column=name)
     statistics = sorted(rows["statistic"].unique())
     shown = [*figure.statistic, *filter(None, [figure.against])]
     for name in shown:
         if name not in statistics:
-            raise ValueError(
-                f"the sweep's rows have no statistic {name!r}{nearest(name, statistics)}: they have {statistics}"
-            )
+            problem = f"the sweep's rows have no statistic {name!r}{nearest(name, statistics)}: they have {statistics}"
+            raise InvalidInput(problem, option="figure.statistic")
     selected = of_shown = rows[rows["statistic"].isin(shown)]
     x = figure.axes["x"]
     for name in map(column, figure.along):
@@ -54,12 +55,12 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
         for value in values:
             if not of_shown[name].isin([value]).any():
                 there = sorted(of_shown[name].dropna().unique())
-                raise ValueError(
-                    f"figure.where: no row has {name} {value!r}{nearest(str(value), map(str, there))}: {there}"
-                )
+                problem = f"figure.where: no row has {name} {value!r}{nearest(str(value), map(str, there))}: {there}"
+                raise InvalidInput(problem, option="figure.where", column=name)
         selected = selected[selected[name].isin(values) | selected[name].isna()]
     if lost := [name for name in shown if name not in set(selected["statistic"])]:
-        raise ValueError(f"figure.where leaves no row of {enumerated(lost)}: change it, or do not ask for {lost[0]!r}")
+        problem = f"figure.where leaves no row of {enumerated(lost)}: change it, or do not ask for {lost[0]!r}"
+        raise InvalidInput(problem, option="figure.where")
     if figure.against:
         # Several audits of a model may report this statistic.
         identity = ["statistic", "repetition", "value", *figure.axes.values()]
@@ -69,9 +70,11 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
         different = (
             selected.drop(columns="value").groupby(setting, dropna=False, observed=True).nunique(dropna=False).max() > 1
         )
-        raise ValueError(
-            f"the figure would average rows that differ in {different.index[different].tolist()}: name them in "
-            "figure.lines, rows or columns, or keep one value of each by figure.where"
+        names = different.index[different].tolist()
+        raise InvalidInput(
+            f"the figure would average rows that differ in {names}: name them in figure.lines, rows or columns, or "
+            "keep one value of each by figure.where",
+            column=names[0] if names else None,
         )
     return selected
 

@@ -12,8 +12,8 @@ from pipeline.report.stamp import Stamp
 
 DIFFERS, UNTESTED = "\u2020", "\u2021"
 IN_BRACKETS = (
-    f"In brackets: what the paper prints, marked {DIFFERS} where ours differs by the stated test, {UNTESTED} where "
-    "setting or data are not the paper's, so that the two are not compared."
+    f"In brackets: the published number. {DIFFERS}: ours differs by the test in the comparison. {UNTESTED}: not "
+    "compared, because settings or data differ from the paper."
 )
 
 

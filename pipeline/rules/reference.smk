@@ -71,7 +71,7 @@ rule verdicts:
 
 rule figures:
     message:
-        "report of the references"
+        "report of the reference results"
     input:
         index=expand("results/reference/tables/{study}/index.json", study=run.referenced),
     output:

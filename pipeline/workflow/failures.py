@@ -101,7 +101,7 @@ def _reported(content: Mapping[str, Any]) -> bool:
 
 def _reason(because: Sequence[str]) -> str:
     if not because:
-        return "the run ended first"
+        return "the run ended before this step"
     rest = f" and {len(because) - NAMED} more" if len(because) > NAMED else ""
     return f"needs {', '.join(because[:NAMED])}{rest}"
 

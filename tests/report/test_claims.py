@@ -20,6 +20,7 @@ from pipeline.report.claims import (
     check,
     decide,
 )
+from tests.errors import invalid
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "published" / "claims"
 RNG = np.random.default_rng(3)
@@ -129,7 +130,8 @@ def test_a_claim_means_something_only_where_its_conditions_hold() -> None:
     void = claim({**of("low"), "below": 1.5}, provided=[held, broken])
     first, second = decide([shown, void], MEASURED)
     assert (first.outcome, len(first.parts)) == (CONFIRMED, 1)
-    assert (second.outcome, second.why) == (NOT_TESTABLE, "share of trials that count: 0.000")
+    assert second.outcome == NOT_TESTABLE
+    assert second.why.endswith("share of trials that count: 0.000")
 
 
 # Each way to make a number of rows, with rows on which a claim must be confirmed, refuted and left open.
@@ -227,8 +229,8 @@ def test_a_claim_about_a_method_covers_its_value_although_splits_overlap() -> No
 
 def test_a_claim_with_our_settings_says_so_and_what_it_is_about() -> None:
     (decision,) = decide([claim({**of("low"), "below": 1.5}, settings="the sizes are lost")], MEASURED)
-    assert (decision.settings, decision.about) == ("with our settings: the sizes are lost", ABOUT["draws"])
-    with pytest.raises(ValueError, match="about 'people'"):
+    assert (decision.settings, decision.about) == ("some settings are ours: the sizes are lost", ABOUT["draws"])
+    with invalid(option="about"):
         check([claim({**of("low"), "below": 1.5}, about="people")])
 
 
@@ -258,20 +260,21 @@ def test_shares_of_few_groups_that_happen_to_be_alike_are_no_surer_than_their_gr
 
 
 @pytest.mark.parametrize(
-    ("spoilt", "match"),
+    ("spoilt", "option"),
     [
-        (claim({**of("low")}), "give one of less_than"),
-        (claim({**of("low"), "abov": 1}), "no key 'abov'"),
-        ({"says": "q is low", "parts": []}, "claim 1 lacks source, artefact, about"),
+        (claim({**of("low")}), None),
+        (claim({**of("low"), "above": 0, "below": 1}), "below"),
+        (claim({**of("low"), "abov": 1}), "abov"),
+        ({"says": "q is low", "parts": []}, "source"),
     ],
 )
-def test_a_claim_that_cannot_be_read_says_why(spoilt: dict[str, Any], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
+def test_a_claim_that_cannot_be_read_says_why(spoilt: dict[str, Any], option: str | None) -> None:
+    with invalid(option=option):
         check([spoilt])
 
 
 def test_several_values_for_a_repetition_are_an_error_that_names_the_column() -> None:
-    with pytest.raises(ValueError, match="part 'q': several values for a repetition: give sample too"):
+    with invalid(column="sample"):
         decide([claim({**of("several"), "below": 1.5})], MEASURED)
 
 

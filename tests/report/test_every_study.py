@@ -23,6 +23,7 @@ from pipeline.report.selection import explain_absence, parse_setting, select, te
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable
 from pipeline.workflow.config import Workflow
+from tests.errors import invalid
 from tests.report import studies
 from tests.report.studies import PUBLISHED_SIZE, REFERENCES
 
@@ -77,13 +78,13 @@ def test_every_number_said_to_be_reproduced_has_a_value_of_ours_and_a_verdict(st
     lines = studies.compared(study)
     reproduced = lines[lines["status"] == "reproduced"]
     assert reproduced["ours"].notna().all(), reproduced.loc[reproduced["ours"].isna(), "why"].tolist()
-    excused = reproduced["why"].str.endswith(": no outcome could differ") | reproduced["why"].str.contains(
+    excused = reproduced["why"].str.endswith("to detect a difference") | reproduced["why"].str.contains(
         "repetitions 100 (published", regex=False
     )
     without = reproduced[(reproduced["verdict"] == "not comparable") & ~excused]
-    assert set(without["reading"]) <= {"as assumed"}, without["why"].unique().tolist()
+    assert set(without["reading"]) <= {"assumed setting"}, without["why"].unique().tolist()
     assert without["why"].str.startswith("the paper does not state").all()
-    assert (reproduced.loc[reproduced["reading"] == "as assumed", "verdict"] == "not comparable").all()
+    assert (reproduced.loc[reproduced["reading"] == "assumed setting", "verdict"] == "not comparable").all()
 
 
 @pytest.mark.parametrize(("study", "name"), PUBLISHED)
@@ -97,7 +98,7 @@ def test_every_number_of_a_published_table_is_found_by_its_setting_in_ours(study
             value = cell.value if isinstance(cell, Estimate) else cell
             if column.kind != "label":
                 shown[": ".join(filter(None, table.labels(row))), column.key] = value
-    ours = lines[(lines["artefact"] == name) & (lines["reading"] != "as likely made")]
+    ours = lines[(lines["artefact"] == name) & (lines["reading"] != "likely setting")]
     found = {(line["row"], line["column"]): line["ours"] for line in ours.to_dict("records")}
     assert {place: shown[place] for place in found} == pytest.approx(found)
     assert len(found) == len(shown) or study != "individual_fairness"
@@ -138,16 +139,16 @@ def test_a_setting_is_read_with_its_types_selects_the_rows_that_agree_and_absenc
     assert list(select(ROWS, {"method": "a", "steps": 500.0}).index) == [1]
     assert list(select(ROWS, {"intercept": "zero"}).index) == [0, 2]
     assert select(ROWS, {"steps": 300.0}).empty
-    with pytest.raises(ValueError, match="no setting 'stepz'"):
+    with invalid(option="stepz"):
         select(ROWS, {"stepz": 1.0})
     assert explain_absence(ROWS, {"method": "a", "steps": 1000.0}) == "steps 1,000 (there are 200, 500)"
     assert explain_absence(ROWS, {"method": "c", "steps": 1000.0}) == "method c (there are a, b)"
     assert explain_absence(ROWS, {"method": "a"}) == ""
 
 
-@pytest.mark.parametrize(("text", "message"), [("method", "write key=value"), ("a=1; a=2", "gives 'a' twice")])
-def test_a_setting_that_cannot_be_read_is_refused(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("text", "option"), [("method", "method"), ("a=1; a=2", "a")])
+def test_a_setting_that_cannot_be_read_is_refused(text: str, option: str) -> None:
+    with invalid(option=option):
         parse_setting(text)
 
 
@@ -233,23 +234,23 @@ def test_a_listed_function_adds_a_figure(study: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("listed", "said"),
+    ("listed", "option"),
     [
-        ("", "study 'added' has no artefacts: list them as ARTEFACTS"),
-        (LISTED.replace("figure_7", "figure_2"), "lists figure_2 more than once"),
-        (LISTED.replace("figure_late", ""), "add 'figure_late' of 'artefacts' to ARTEFACTS"),
-        (LISTED.replace("figure_late", "figure_late figure_8"), "added.artefacts does not make figure_8"),
+        ("", "ARTEFACTS"),
+        (LISTED.replace("figure_7", "figure_2"), "figure_2"),
+        (LISTED.replace("figure_late", ""), "figure_late"),
+        (LISTED.replace("figure_late", "figure_late figure_8"), "figure_8"),
     ],
 )
-def test_a_list_that_does_not_fit_its_modules_is_refused(listed: str, said: str, study: Path) -> None:
+def test_a_list_that_does_not_fit_its_modules_is_refused(listed: str, option: str, study: Path) -> None:
     (study / "__init__.py").write_text(listed)
     (study / "artefacts.py").write_text(MODULE)
-    with pytest.raises(ValueError, match=said):
+    with invalid(option=option):
         registry.find("added", "figure_8" if "figure_8" in listed else "figure_2")
 
 
 def test_an_unknown_artefact_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ValueError, match=r"no artefact 'tabel_1' \(did you mean 'table_1'\?\)"):
+    with invalid(source="individual_fairness", option="tabel_1"):
         registry.find("individual_fairness", "tabel_1")
 
 

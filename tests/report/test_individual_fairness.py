@@ -14,20 +14,21 @@ from pipeline.report.individual_fairness.facts import accepted_ranges, boundary,
 from pipeline.report.individual_fairness.figures import axis_places, heatmap, rejection_curve
 from pipeline.report.inputs import Inputs
 from pipeline.report.selection import select
+from tests.errors import invalid
 from tests.report.studies import build, inputs_of
 
 
 def test_settings_that_leave_several_values_are_refused(inputs: Inputs) -> None:
-    with pytest.raises(ValueError, match="several values for a repetition: give steps, metric_split too"):
+    with invalid(column="steps"):
         inputs.values(block="audit", dataset="adult", method="sensr", statistic="T_n")
 
 
 def test_a_run_that_stops_early_shows_its_last_step_and_says_so() -> None:
     short = inputs_of("individual_fairness", scale="smoke", repetitions=2, steps=(5, 50))
     table = build("table_1", short)
-    assert any("50 for Adult (the paper: 500, which this run did not record)" in note for note in table.notes)
-    (note,) = [note for note in build("table_4", short).notes if "Steps of the attack" in note]
-    assert "50 for COMPAS (the paper states no number" in note
+    assert any("50 for Adult (in the paper: 500, which this run did not record)" in note for note in table.notes)
+    (note,) = [note for note in build("table_4", short).notes if "Attack steps" in note]
+    assert "50 for COMPAS (not stated in the paper" in note
     setting = q.T_N.setting("adult", "sensr", 50)
     assert table.cell("T_n", "SenSR").value == pytest.approx(short.values(**setting).mean())
 
@@ -84,11 +85,11 @@ def test_facts_are_the_configuration_and_the_data(inputs: Inputs) -> None:
 def test_totals_are_counted_over_the_repetitions(inputs: Inputs) -> None:
     table = build("table_counts", inputs)
     assert table.cell("audited points", "Adult", "Baseline") == 100 * 9045
-    assert any("3,620 rows dropped on purpose" in note for note in table.notes)
+    assert any("3,620 rows excluded" in note for note in table.notes)
 
 
 def test_the_simulation_of_validity_names_its_classifier_and_its_truth(inputs: Inputs) -> None:
-    (note,) = [note for note in build("table_validity", inputs).notes if "nothing of it was published" in note]
+    (note,) = [note for note in build("table_validity", inputs).notes if "not in the paper" in note]
     assert "theta_2 = 1.2" in note
     truths = [inputs.values(block="validity", test=t, statistic="truth").mean() for t in ("loss", "error")]
     assert "loss ratio {:.3f}, error-rate ratio {:.3f}".format(*truths) in note

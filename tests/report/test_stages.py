@@ -208,7 +208,7 @@ def test_a_twin_stands_on_top_of_the_page(published: pd.DataFrame, facts: dict[s
     index = html.describe(twin, {"table_1": build("table_1", twin)}, compared(twin, published))
     text = html.page([index], {}, facts)
     findings = text[text.index('<section id="findings">') : text.index('<section id="individual_fairness">')]
-    assert "Synthetic twin of Adult and COMPAS: no number from it is evidence." in findings
+    assert "Synthetic twin of Adult and COMPAS: its numbers are not evidence." in findings
     assert index["results"]["verdicts"]["no difference shown"] == 0
 
 
@@ -227,13 +227,13 @@ def test_a_missing_picture_is_an_error_but_of_what_is_not_drawn_or_no_study(
 
 def test_the_summary_says_what_was_made_and_how_much_agrees(study: dict[str, Any]) -> None:
     text = " ".join(html.summary([study], "results/report.html").split())
-    assert "3 tables, 1 figures" in text
+    assert "3 tables, 1 figure " in text
     assert "official data" in text
     counts = study["results"]
     found = counts["verdicts"]
     compared = sum(found[name] for name in ("agrees", "consistent", "no difference shown", "differs"))
     assert f"{counts['numbers']} numbers in {counts['lines']} places" in text
-    assert f"{found['no difference shown']} of {compared} show no difference" in text
+    assert f"{compared} compared: {found['agrees']} agree" in text
     assert f"{found['differs']} differ" in text
     assert text.endswith("results/report.html")
 
@@ -316,7 +316,7 @@ def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
     index = html.describe(inputs, {"table_1": build("table_1", inputs)}, compared(inputs, published), told)
     page = Page(html.page([index], {}, facts))
     first = page.text[: page.text.index("Table 1.", page.text.index("A finding."))]
-    for words in ("not confirmed", "A finding.", "q of two: 2.5 [2.0, 3.0], n = 10 (does not hold)", "q of one: 1.250"):
+    for words in ("not confirmed", "A finding.", "q of two: 2.5 [2.0, 3.0], n = 10 (contradicted)", "q of one: 1.250"):
         assert words in first
     assert "#individual_fairness-table_1" in page.links
     assert "not confirmed:     A finding." in html.summary([index], "report.html")

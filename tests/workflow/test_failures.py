@@ -107,7 +107,7 @@ def test_a_job_whose_turn_did_not_come_is_laid_to_nobody(tmp_path: Path) -> None
     account = account_of(tmp_path)
     assert [job["title"] for job in account["failed"]] == ["train sensr on adult"]
     assert {job["title"]: job["because"] for job in account["not_run"]}["second"] == []
-    assert "figures of second (the run ended first)" in failures.terminal(account)
+    assert "figures of second (the run ended before this step)" in failures.terminal(account)
 
 
 TRAIN = {"title": "train sensr on adult", "rule": "train", "outputs": ["m.npz"], "why": "", "logs": []}

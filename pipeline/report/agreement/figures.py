@@ -8,7 +8,7 @@ from matplotlib.colors import ListedColormap, NoNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from fairness_audits.results.formats import number, sentence
+from fairness_audits.results.formats import MINUS, number, sentence
 from fairness_audits.results.style import INK, finish, new_panels
 from pipeline.report import labels as w
 from pipeline.report.agreement import measures as m
@@ -24,7 +24,7 @@ COLORS = {
     HIGHER: "fails: higher for the first group",
     LOWER: "fails: lower for the first group",
     UNFAIR: "fails: no direction",
-    PASSES: "passes, or no test",
+    PASSES: "passes or has no test",
     NOTHING: "does not apply",
 }
 """Colours of the cells. Their lightness is similar, so no failure looks weak; text is dark on all of them."""
@@ -70,8 +70,8 @@ def _cells(axes: Axes, shown: Sequence[Sequence[m.Verdict]], rows: Sequence[str]
 
 
 @artefact(
-    "Every model (rows) under every audit (columns). A model fails where the cell is coloured, bold and has a *. If an "
-    "audit has a direction, the colour says for which group it is higher.",
+    "Models are rows, audits are columns. A model fails if the cell is coloured and bold with a star. If an audit has "
+    "a direction, the colour shows which group has the higher value.",
 )
 def figure_agreement(inputs: Inputs) -> Picture:
     verdicts = {place: m.verdicts(inputs, *place) for place in m.attributes(inputs)}
@@ -86,11 +86,11 @@ def figure_agreement(inputs: Inputs) -> Picture:
     grey = " ".join(f"{sentence(word)}: {why}." for word, why in m.WHY.items() if word in {v.word for v in every})
     return Picture(
         figure,
-        "Every mitigation under every audit.",
+        "Each model under each audit.",
         inputs.stamp(),
-        f"Tables with a row for each model and a column for each audit, one for each data set and attribute: "
-        f"{sum(v.rejected for v in every)} of {sum(not v.untested for v in every)} cells are failures.",
-        notes=(*read_as(inputs), f"Grey: does not apply. {grey}"),
+        f"For each data set and attribute, a table with a row for each model and a column for each audit. "
+        f"{sum(v.rejected for v in every)} of {sum(not v.untested for v in every)} cells with a test are failures.",
+        notes=(*read_as(inputs), f"Grey: the audit does not apply. {grey}"),
     )
 
 
@@ -101,7 +101,7 @@ def _panels(inputs: Inputs) -> tuple[Figure, dict[m.Pair, Axes]]:
     figure, grid = new_panels(PANEL * down + 0.3, down, 2)
     for axes in grid.flat[len(places) :]:
         axes.set_visible(False)
-    titles = [f"{w.dataset_label(d)}: {' less '.join(reversed(inputs.datasets[d].levels[a]))}" for d, a in places]
+    titles = [f"{w.dataset_label(d)}: {f' {MINUS} '.join(reversed(inputs.datasets[d].levels[a]))}" for d, a in places]
     handles = [Patch(facecolor=color, edgecolor=INK, linewidth=0.3, label=word) for color, word in COLORS.items()]
     finish(figure, grid, columns=3, titles=titles, handles=handles)
     return figure, dict(zip(places, grid.flat, strict=False))

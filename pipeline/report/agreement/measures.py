@@ -80,14 +80,14 @@ METHODS = (
 )
 LABELS = {"parity_constrained": "Parity constraint", "threshold_optimizer": "Thresholds", "logistic": "Logistic"}
 """Short names of methods with another name elsewhere."""
-DRAWN, NO_GRADIENT, NO_METRIC, NO_MODEL = "drawn", "no gradient", "no metric", "no model"
+DRAWN, NO_GRADIENT, NO_METRIC, NO_MODEL = "random", "no gradient", "no metric", "no model"
 NOT_RUN, UNDEFINED = "not run", "undefined"
 WHY = {
-    DRAWN: "a coin decides, so that there is no boundary",
-    NO_GRADIENT: "the decision is a step function of the features",
-    NO_METRIC: "protected attributes are inputs, and their directions and axes span them all",
-    NO_MODEL: "no causal model of these data is known",
-    NOT_RUN: "left out at this scale",
+    DRAWN: "the decision is random, so there is no decision boundary",
+    NO_GRADIENT: "the decision is a step function of the features, so the attack has no gradient",
+    NO_METRIC: "protected attributes are inputs, and the sensitive directions span all features",
+    NO_MODEL: "there is no causal model of these data",
+    NOT_RUN: "not run at this scale",
     UNDEFINED: "no repetition has a test",
 }
 Pair = tuple[str, str]

@@ -17,6 +17,7 @@ FAILS = "*"
 BOTH = "both"
 """Attribute of audits that concern all attributes together."""
 PERFORMANCE = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy"}
+OF_DATASET = "Effect of each audit for each model. A star marks a model that fails the audit."
 Line = tuple[str, str]
 """An attribute (or ``BOTH``) and a measure."""
 
@@ -26,9 +27,9 @@ def label(method: str) -> str:
     return m.LABELS.get(method, method_style(method).label)
 
 
-@artefact("Every model of Adult under every audit.", "table_adult", dataset=w.ADULT)
-@artefact("Every model of COMPAS under every audit.", "table_compas", dataset=w.COMPAS)
-@artefact("Every model of the law-school data under every audit.", "table_law", dataset=w.LAW)
+@artefact(OF_DATASET, "table_adult", dataset=w.ADULT)
+@artefact(OF_DATASET, "table_compas", dataset=w.COMPAS)
+@artefact(OF_DATASET, "table_law", dataset=w.LAW)
 def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
     """Tabulate effects and decisions: a row per audit and attribute, a column per model."""
     pairs = [attribute for d, attribute in m.attributes(inputs) if d == dataset]
@@ -71,43 +72,45 @@ def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
     said = {**PERFORMANCE, **m.MEASURES}
     rows = [((w.ATTRIBUTES[a], said[name]), (a, name)) for a, name in lines]
     words = {verdict.word for each in found.values() for verdict in each.values()}
-    explained = "; ".join(f"{word}: {why}" for word, why in m.WHY.items() if word in words)
-    notes = (*read_as(inputs, dataset), sentence(f"{explained or 'every audit applies to every model'}."))
+    explained = " ".join(f"{sentence(word)}: {why}." for word, why in m.WHY.items() if word in words)
+    notes = (*read_as(inputs, dataset), explained or "Every audit applies to every model.")
     return tabulated(_title(dataset), ("Attribute", "Audit"), columns, rows, inputs.stamp(blocks, dataset), notes)
 
 
 def _title(dataset: str) -> str:
-    return f"{w.dataset_label(dataset)}: every model under every audit."
+    return f"{w.dataset_label(dataset)}: each model under each audit."
 
 
 def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
     """Return the notes on the meaning of effects and on when a model fails."""
     differences = {
-        f"{w.ATTRIBUTES[a]}: {' less '.join(reversed(inputs.datasets[d].levels[a]))}"
+        f"{w.ATTRIBUTES[a]}: {' minus '.join(reversed(inputs.datasets[d].levels[a]))}"
         for d, a in m.attributes(inputs)
         if dataset in ("", d)
     }
     taken = [f"{count:,.0f}" for count in sorted(set(m.steps(m.plain(inputs))))] or [f"{m.STEPS}"]
-    of_differences = f" ({'; '.join(sorted(differences))})" if dataset else ", the group coded 1 less the other"
+    of_differences = f" ({'; '.join(sorted(differences))})" if dataset else " (first minus second group in the title)"
     return (
-        "Mean over the repetitions; the files of the tables have its 95 % interval of Student's t. Loss ratio and "
-        f"error-rate ratio: median T_n over the repetitions after {enumerated(taken)} steps, of both attributes "
-        "together, with the interval of the sign test. Recall to calibration (mean of label less score): "
-        f"differences{of_differences}.",
-        "FlipTest: share of people decided otherwise than their counterpart, beyond the mean share between random "
-        "halves of a group (at most 500 people a side, so rather too large), mean of both directions. Counterfactual: "
-        "the same by the causal model of Kusner et al., without a test. Distance: mean Euclidean distance to the "
-        "decision boundary of the same group over that of the other, less 1: of networks an upper bound by FMN.",
-        f"{FAILS} fails at level {m.LEVEL:g}: twice the lower median of p over the repetitions, then Holm's correction "
-        "over the audits of a model on an attribute. The ratios are held against 1.25, FlipTest against the flips that "
-        "one more random deal goes beyond with probability .05, the others against no difference. Drawn decisions "
-        "stand for their probability, thresholded at 1/2.",
+        f"Mean over the repetitions. {FAILS}: fails at level {m.LEVEL:g}.",
+        "The CSV also has Student's 95 % interval of each mean.",
+        f"Loss ratio and error-rate ratio: median T_n over the repetitions after {enumerated(taken)} steps, for both "
+        "attributes together, with the interval of the sign test. Recall, FPR, precision, selection rate, AUC and "
+        f"calibration (mean of label minus score): differences{of_differences}.",
+        "FlipTest: share of people whose decision differs from that of their counterpart, minus the mean share between "
+        "random halves of a group, as the mean of both directions. The halves have at most 500 people, so their share "
+        "is slightly too large. Counterfactual: the same by the causal model of Kusner et al., without a test.",
+        "Distance: mean Euclidean distance to the decision boundary of the first group divided by that of the second, "
+        "minus 1. For networks, distances are upper bounds by FMN.",
+        "Tests: twice the lower median of p over the repetitions, then Holm's correction over the audits of a model on "
+        "an attribute. A ratio may be at most 1.25. FlipTest may flip at most the share that a random split exceeds "
+        "with probability 0.05. The other audits test for no difference. We replace a random decision by its "
+        "probability, thresholded at 1/2.",
     )
 
 
 @artefact(
-    "Kendall's W: 1 where every audit ranks the models alike, and 1 / m on average where m audits have nothing in "
-    "common.",
+    "Kendall's W is 1 if all audits rank the models in the same order. It is 1 / m on average if the rankings of m "
+    "audits are unrelated.",
 )
 def table_concordance(inputs: Inputs) -> StampedTable:
     rows = m.facts(inputs)
@@ -119,26 +122,26 @@ def table_concordance(inputs: Inputs) -> StampedTable:
 
     shown: Kind = "value and interval"
     return tabulated(
-        "Agreement of the audits.",
+        "Agreement of all audits.",
         ("Dataset", "Attribute"),
         (
             Column("W", shown, name="Kendall's W", cell=lambda pair: mean(pair, "W")),
             Column("W by chance", name="by chance", cell=lambda pair: 1 / mean(pair, "measures").value),
             Column("audits", decimals=0, cell=lambda pair: mean(pair, "measures").value),
             Column("models", decimals=0, cell=lambda pair: mean(pair, "models").value),
-            Column("tau", shown, name="mean tau of two audits", cell=lambda pair: mean(pair, "tau")),
+            Column("tau", shown, name="mean tau over pairs", cell=lambda pair: mean(pair, "tau")),
         ),
         [((w.dataset_label(d), w.ATTRIBUTES[a]), (d, a)) for d, a in m.attributes(inputs)],
         inputs.stamp(),
         (
-            "Means over the repetitions with 95 % intervals of Student's t; repetitions are splits of the same people. "
-            "W is of the models to which every audit applies, and of the repetitions that all audits were made of; tau "
-            "is the mean over all pairs of audits, of the models that both apply to.",
+            "Means over the repetitions with Student's 95 % intervals. Repetitions are splits of the same people.",
+            "W uses the models to which every audit applies, and the repetitions that have all audits. Tau is the mean "
+            "over all pairs of audits, for the models to which both apply.",
         ),
     )
 
 
-@artefact("Kendall's tau of two audits over the models, by data set and attribute.")
+@artefact("Kendall's tau of the rankings of the models by two audits, for each data set and attribute.")
 def table_pairs(inputs: Inputs) -> StampedTable:
     rows = m.facts(inputs)
     taus = rows[rows["statistic"] == "tau"]
@@ -159,21 +162,21 @@ def table_pairs(inputs: Inputs) -> StampedTable:
     ]  # fmt: skip
     order = list(m.MEASURES)
     return tabulated(
-        "Agreement of two audits.",
+        "Agreement of pairs of audits.",
         ("Audit", "Other"),
         columns,
         [((m.MEASURES[a], m.MEASURES[b]), (a, b)) for a, b in sorted(pairs, key=lambda x: tuple(map(order.index, x)))],
         inputs.stamp(),
         (
-            "Means over the repetitions; the file of the table has their 95 % intervals of Student's t. A dash: fewer "
-            "than three models have both.",
+            "Means over the repetitions. A dash: fewer than three models have both audits.",
+            "The CSV also has Student's 95 % intervals.",
         ),
     )
 
 
 @artefact(
-    "Whether FlipTest and the loss ratio single out the same people: how many members of flipsets are in the tenth "
-    "with the largest loss ratios, and how many would be by chance.",
+    "Do FlipTest and the loss ratio find the same people? Number of flipset members who are also in the tenth of "
+    "people with the largest loss ratios, and the number expected by chance.",
 )
 def table_flipsets(inputs: Inputs) -> StampedTable:
     places = [(d, a, x) for d, a in m.attributes(inputs) for x in m.methods(inputs, d)]
@@ -183,19 +186,19 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
         return found[place].members * found[place].unfair / found[place].people
 
     return tabulated(
-        "The people of two audits.",
+        "People found by two audits.",
         ("Dataset", "Attribute", "Method"),
         (
             Column("people", decimals=0, cell=lambda place: found[place].people),
             Column("members", decimals=0, name="in flipsets", cell=lambda place: found[place].members),
-            Column("both", decimals=0, name="of them most unfairly treated", cell=lambda place: found[place].both),
-            Column("by chance", decimals=1, cell=by_chance),
+            Column("both", decimals=0, name="also in the tenth", cell=lambda place: found[place].both),
+            Column("by chance", decimals=1, name="expected by chance", cell=by_chance),
         ),
         [((w.dataset_label(d), w.ATTRIBUTES[a], label(x)), (d, a, x)) for d, a, x in found],
         inputs.stamp({"audit", "fliptest"}),
         (
-            "First repetition; people whom both audits look at. In flipsets: decided otherwise than the counterpart, "
-            "in either direction. Most unfairly treated: the tenth of these people with the largest ratio of the loss "
-            "after the attack to that before it.",
+            "People in both audits, first repetition.",
+            "In flipsets: the decision differs from that of the counterpart, in either direction. Tenth: the 10 % of "
+            "these people with the largest ratio of the losses after and before the attack.",
         ),
     )

@@ -11,23 +11,23 @@ from pipeline.report.table import StampedTable
 
 
 @artefact(
-    "Each number that the paper prints beside ours, with a verdict where the settings match. Most are of one map, "
-    "printed without a spread, and are held against the spread of our trials.",
+    "Each published number beside ours. Numbers with matching settings have a verdict. Most published numbers are from "
+    "one map and have no spread. We compare them with the spread of our trials.",
 )
 def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     return as_table(
         found,
         inputs.stamp(),
         notes=(
-            "The paper's flipsets, distances and shifts come from one map each; ours from as many maps as there are "
-            "trials. A map's flipset sizes change with the moment at which its training is stopped, so single sizes "
-            "can agree only as far as that spread allows.",
-            "The hiring data, the arrests and the identical distributions are drawn anew in every repetition: those "
-            "trials are independent.",
+            "The paper's flipsets, distances and shifts are from one map each. Ours are from one map per trial. The "
+            "size of a flipset depends on when the training of the map stops, so single sizes can agree only within "
+            "this spread.",
+            "The hiring data, the arrests and the identical distributions are drawn again in every repetition, so "
+            "these trials are independent.",
         ),
     )
 
 
-@artefact("As this run used them. What the paper leaves out, or says in appendices that are lost, is assumed here.")
+@artefact("We assume the settings that the paper does not state, or that were in its lost appendices.")
 def table_settings(inputs: Inputs) -> StampedTable:
     return settings_table(inputs, inputs.stamp())

@@ -31,8 +31,8 @@ def hiring(inputs: Inputs, direction: str = w.FORWARD) -> AuditedMap:
 
 
 @artefact(
-    "Left, the map from women to men, approximated by a GAN. Right, the women whose outcome differs from that of "
-    "their counterpart: hired with a counterpart who is not (F+), and the reverse (F−).",
+    "Left: the map from women to men, approximated by a GAN. Right: the women whose decision differs from that of "
+    "their counterpart. Women in F+ are hired and their counterparts are not. F− is the reverse.",
 )
 def figure_1(inputs: Inputs) -> Picture:
     place, first = hiring(inputs), hiring(inputs).first
@@ -67,12 +67,12 @@ def figure_1(inputs: Inputs) -> Picture:
         axes.legend(loc="upper right", markerscale=4, handlelength=1.6, frameon=True, edgecolor="none", framealpha=0.85)
     return Picture(
         figure,
-        "The map from women to men in the hiring data, and the flipsets of the group-fair model.",
+        "Map from women to men in the hiring data, and flipsets of the group-fair model.",
         inputs.stamp(w.HIRING, maps=[place.transport]),
-        "Arrows from women to their counterparts among men, over both groups as points; beside it the arrows of the "
-        "members of both flipsets, across the model's decision boundary.",
+        "Left: points of both groups, and arrows from women to their counterparts among men. Right: arrows of the "
+        "members of both flipsets, which cross the decision boundary.",
         notes=(
-            f"Arrows: from a person to the counterpart, for {ARROWS} people and for up to {FLIPSET_ARROWS} of each "
+            f"Arrows point from a person to the counterpart, for {ARROWS} people and up to {FLIPSET_ARROWS} of each "
             f"flipset. Boundary: {number(weights[0], 2)} {FEATURES[0]} + {number(weights[1], 2)} {FEATURES[1]} = "
             f"{number(threshold, 2)}.",
             *flipset_panels.shown(place, BOTH),
@@ -81,18 +81,18 @@ def figure_1(inputs: Inputs) -> Picture:
 
 
 @artefact(
-    "Women who are hired though their counterparts among men are not (F+), and the reverse (F−), beside all women: "
-    "the model treats the two genders about alike, and people with short hair otherwise than people with long hair."
-    " Below, how the members differ from their counterparts, in standard deviations.",
+    "Women in F+ are hired and their counterparts among men are not. F− is the reverse. The model hires both genders "
+    "at about the same rate, but treats people with short and long hair differently. Bottom: how flipset members "
+    "differ from their counterparts, in standard deviations.",
 )
 def figure_5(inputs: Inputs) -> Picture:
-    title = "Women in the hiring data, and the two flipsets."
+    title = "Women in the hiring data and both flipsets."
     return flipset_panels.drawn(hiring(inputs), BOTH, title, _features(inputs))
 
 
-@artefact("The map from men to women, of appendix D, with the transparency reports of both its flipsets.")
+@artefact("The map from men to women (appendix D), with the transparency reports of both flipsets.")
 def figure_5_opposite(inputs: Inputs) -> Picture:
-    title = "Men in the hiring data, and the flipsets of the opposite map."
+    title = "Men in the hiring data and the flipsets of the opposite map."
     return flipset_panels.drawn(hiring(inputs, w.REVERSE), BOTH, title, _features(inputs))
 
 
@@ -114,28 +114,28 @@ OF_NEGATIVES = (*SELECTED, "trend in activity")
 
 
 @artefact(
-    "Black people called high risk whose white counterparts are called low risk, beside all black people, in three "
-    "features: age, narcotic arrests, which the model was biased towards, and gang affiliation, which it does not "
-    "use.",
+    "Black people with a high-risk decision whose white counterparts have a low-risk decision, compared with all black "
+    "people in three features: age, narcotic arrests (on which the model was made to depend) and gang affiliation "
+    "(which the model does not use).",
     "figure_3",
     condition=w.EVERYONE,
     labels=SELECTED,
 )
 @artefact(
-    "As Figure 3, with the map between the people of either group whose score is below the threshold.",
+    "As Figure 3, for the map between people of both groups whose score is below the threshold.",
     "figure_4",
     condition=w.NEGATIVES,
     labels=OF_NEGATIVES,
 )
 @artefact(
-    "All eight features of the flipset of Figure 3 and its transparency report: how its members differ from their "
-    "counterparts, ranked by the mean shift and by the mean sign. Hatched bars are noise, full ones stand out.",
+    "All eight features of the flipset of Figure 3, with its transparency report. The report ranks how members differ "
+    "from their counterparts, by the mean shift and by the mean sign. Hatched bars are noise. Filled bars stand out.",
     "figure_8",
     condition=w.EVERYONE,
 )
-@artefact("As Figure 8, with the map between ground-truth negatives.", "figure_10", condition=w.NEGATIVES)
+@artefact("As Figure 8, for the map between ground-truth negatives.", "figure_10", condition=w.NEGATIVES)
 @artefact(
-    "As Figure 8, with the map between ground-truth positives, for both flipsets.",
+    "As Figure 8, for the map between ground-truth positives and both flipsets.",
     "figure_11",
     condition=w.POSITIVES,
     flipsets=(w.POSITIVE, w.NEGATIVE),
@@ -152,15 +152,15 @@ def flipsets_of(
     return flipset_panels.drawn(where, flipsets, title, features, reports=not labels, shares=True)
 
 
-@artefact("As Figure 8, for a model that does not lean on one feature but on several that go together with race.")
+@artefact("As Figure 8, for a model that depends on several features that are correlated with race.")
 def figure_9(inputs: Inputs) -> Picture:
     return flipset_panels.drawn(
         trials.only(inputs, block="ssl_proxy", transport=w.WGAN),
         (w.POSITIVE,),
-        "A model that discriminates by a proxy of several correlated features.",
+        "A model that discriminates through several correlated features.",
         notes=(
-            "The model of appendix F is lost with the supplement. This one is the project's own: it stands for the "
-            "kind of model that the appendix describes, not for its numbers.",
+            "The model of appendix F is lost with the supplement. We made a model of the kind that the appendix "
+            "describes, so the numbers cannot be compared.",
         ),
         shares=True,
     )

@@ -27,14 +27,14 @@ from pipeline.report.fliptest.trials import AuditedMap
 from pipeline.report.stamp import Picture
 
 MIXED = "mean of $x - G(x)$, standard deviations or shares"
-CATEGORIES = "Numbers are in standard deviations, 0/1 columns as they are: a difference of shares."
+CATEGORIES = "Numeric features are in standard deviations. 0/1 features are differences of shares."
 ACROSS = 4
 MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1.9, 0.17, 0.75, 0.17
 """Heights in inches: a row of several histograms, a single row, a line of a report, the space around a report, and a
 line of a legend."""
 OF_BARS = (
-    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one. A shift that "
-    "stands out may be the whole group's."
+    "Bars are means over the trials. Noise: the interval covers 0, or there are too few members for an interval. A "
+    "shift that stands out may be a shift of the whole group."
 )
 
 
@@ -71,8 +71,8 @@ def drawn(
         figure,
         title,
         place.inputs.stamp(place.block, place.dataset, [place.transport]),
-        "Histograms of each feature, of the whole group and of its flipsets"
-        + (", and bars of their mean shifts and mean signs." if listed else "."),
+        "Histograms of each feature for the whole group and its flipsets"
+        + (", and bars of mean shifts and mean signs." if listed else "."),
         notes=(*notes, *shown(place, flipsets, reports)),
     )
 
@@ -83,7 +83,7 @@ def shown(place: AuditedMap, flipsets: Sequence[str], reports: bool = False) -> 
     several = counted.n > 1
     sizes = enumerated(_size(place, flipset) for flipset in flipsets)
     restricted = f", {w.CONDITIONS[place.given]} only" if w.CONDITIONS[place.given] else ""
-    first = f"Histograms: the first of {counted.n} trials. " if several else ""
+    first = f"Histograms: first of {counted.n} trials. " if several else ""
     note = (
         f"{first}{number(counted.value, 0)} {place.groups[0]}{restricted}; map: {place.style.label}. "
         f"{'Mean sizes over the trials' if several else 'Sizes'}: {sizes}."
@@ -106,12 +106,12 @@ def health(places: Sequence[AuditedMap]) -> tuple[str, ...]:
     for place in places:
         reached = place.healthy
         if place.transport != w.COUNTERFACTUAL and not reached.all():
-            first = ", the first among them" if not reached.iloc[0] else ""
+            first = ", including the first" if not reached.iloc[0] else ""
             missed.append(f"{place.style.label} {int((~reached).sum())} of {len(reached)}{first}")
     if not missed:
         return ()
     return (
-        f"Maps that miss the other group, by the rule of Table 1 (KS above {WORST_HEALTHY_KS:g} in some feature): "
+        f"Maps that are not valid (a feature has a KS distance above {WORST_HEALTHY_KS:g}, see Table 1): "
         f"{'; '.join(dict.fromkeys(missed))}.",
     )
 

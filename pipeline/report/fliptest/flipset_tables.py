@@ -24,8 +24,8 @@ SEARCH = "FairTest's search"
 SHOWN = 7
 """Number of contexts shown, by size of the effect. Reported contexts are always shown."""
 IN_BRACKETS = (
-    "Mean \u00b1 standard deviation over the trials, each with its own map. The file of the table has the interval of "
-    "one trial, for other people (Clopper and Pearson's of a count, Tango's of the net size); means of the ends."
+    "Mean \u00b1 standard deviation over the trials. Each trial has its own map. The CSV also has the interval of one "
+    "trial for new people (Clopper-Pearson for a count, Tango for the net size), as means over the trials."
 )
 
 
@@ -52,19 +52,19 @@ def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
     """Return the note on the chance columns. The rows of these blocks have the size of the halves."""
     rows = inputs.rows[(inputs.rows["statistic"] == "noise_people") & inputs.rows["block"].isin(set(blocks))]
     if rows.empty:
-        return "By chance: no halves of a group were dealt."
+        return "By chance: not computed in this run."
     sides = sorted({int(value) for value in rows["value"]})
     people = number(sides[0], 0) if len(sides) == 1 else f"{number(sides[0], 0)} to {number(sides[-1], 0)}"
     return (
-        "By chance: under exact transport between two halves of the group that is mapped, dealt at random, "
-        f"{people} people on a side: the mean, and the size that one more deal goes beyond with probability at most "
-        "\u03b1. First trial; a dash where the map is learned."
+        f"By chance: size of the flipset between two random halves of the source group ({people} people each) under "
+        "exact transport, in the first trial. The number is the mean. In brackets: the size that a random split "
+        "exceeds with probability of at most \u03b1. A dash: the map is learned."
     )
 
 
 @artefact(
-    "How large flipsets are where nothing can be discriminated: the paper's benchmark of section 5.1, made from two"
-    " groups with the same distribution of all that the model sees.",
+    "The two groups have the same distribution of all features that the model uses, so the model cannot discriminate. "
+    "The table shows how large flipsets are without discrimination (benchmark of section 5.1).",
 )
 def table_null(inputs: Inputs) -> StampedTable:
     return tabulated(
@@ -80,21 +80,20 @@ def table_null(inputs: Inputs) -> StampedTable:
                 )
                 for f in BOTH
             ),
-            Column("healthy", "text", name="healthy maps", cell=flipset_panels.sound),
+            Column("healthy", "text", name="valid maps", cell=flipset_panels.sound),
         ),
         rows=[((place.style.label,), place) for place in trials.places(inputs, dataset=w.IDENTICAL)],
         stamp=inputs.stamp("identical"),
         notes=(
-            "The model is a support vector machine with a Gaussian kernel, fitted to random labels: flips are noise.",
+            "The model is a support vector machine with a Gaussian kernel, fitted to random labels.",
             IN_BRACKETS,
         ),
     )  # fmt: skip
 
 
 @artefact(
-    "Who is decided differently from their counterpart in the other group, in every experiment and in both "
-    "directions, with how far each size depends on the people and on the map, and how large it is by chance where "
-    "the map is exact.",
+    "Number of people whose decision differs from that of their counterpart in the other group, for every experiment "
+    "and both directions. For exact maps, the table also shows the size by chance.",
 )
 def table_flipsets(inputs: Inputs) -> StampedTable:
     listed = [place for place in trials.places(inputs) if place.block != "methods"]
@@ -118,12 +117,13 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
             Column("people", decimals=0, cell=lambda place: place.people),
             *size_columns(),
             *chance_columns(),
-            Column("healthy", "text", name="healthy maps", cell=flipset_panels.sound),
+            Column("healthy", "text", name="valid maps", cell=flipset_panels.sound),
         ),
         rows=[(labels(place), place) for place in found],
         stamp=inputs.stamp({place.block for place in listed}),
         notes=(
-            "F+: people decided for whose counterparts in the other group are not; F\u2212: the other way round.",
+            "F+: people with a positive decision whose counterparts have a negative one. F\u2212: the reverse. "
+            "Net: F+ minus F\u2212.",
             IN_BRACKETS,
             by_chance(inputs, {place.block for place in listed}),
         ),
@@ -131,8 +131,8 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
 
 
 @artefact(
-    "A search for subgroups compares people of like features, so a feature that is itself unequal between the "
-    "groups explains a difference away. Flipsets compare people with their counterparts, and show it.",
+    "A search for subgroups compares people with similar features. If a feature itself is biased, it explains the "
+    "difference between the groups away. Flipsets compare people with their counterparts and show the difference.",
 )
 def table_subgroups(inputs: Inputs) -> StampedTable:
     rows: list[tuple[tuple[str, ...], Mapping[str, Cell]]] = []
@@ -163,26 +163,29 @@ def table_subgroups(inputs: Inputs) -> StampedTable:
         return Column(key, kind, lambda line: line.get(key, ""), decimals=decimals, name=name)
 
     return tabulated(
-        title="A search for subgroups beside flipsets.",
-        stub=("Data", "Test", "Subgroup, or map"),
+        title="Search for subgroups compared with flipsets.",
+        stub=("Data", "Test", "Subgroup or map"),
         columns=(
             column("people", kind="number", decimals=0),
             column("r", "r of decision and group", "value and interval"),
-            column("p", "p, adjusted"),
+            column("p", "adjusted p"),
             column("reported"),
             *(column(f, w.FLIPSETS[f]) for f in BOTH),
-            column("shift", f"Most shifted in {w.FLIPSETS[w.POSITIVE]}"),
+            column("shift", f"largest shift in {w.FLIPSETS[w.POSITIVE]}"),
         ),
         rows=rows,
         stamp=inputs.stamp({*inputs.select(audit=AUDIT)["block"], *(place.block for place in every)}, datasets),
         notes=(
-            "Search: a tree of subgroups grown on half of the rows towards the largest correlation r of decision and "
-            f"group ({'; '.join(codes)}); r, Fisher's interval and p, adjusted for the number of subgroups, are of the "
-            f"other half, first trial. Shown: {enumerated(searched)} contexts. Reported: the whole where its interval "
-            "excludes 0, a subgroup where its interval lies above those of all the contexts around it.",
-            f"Over the trials the interval of all rows is {'; '.join(ends_of_all)}.",
-            "FlipTest: mean \u00b1 standard deviation over the trials, and the feature with the largest mean shift of "
-            "those that stand out, else of all, as noise.",
+            "FairTest's search grows a tree of subgroups on half of the rows, towards the largest correlation r of "
+            "decision and group. The other half gives r with Fisher's interval, and p adjusted for the number of "
+            "subgroups.",
+            f"Groups are coded as {'; '.join(codes)}. The table shows the first trial: {enumerated(searched)} "
+            "subgroups.",
+            "Reported: FairTest reports all rows if their interval excludes 0, and a subgroup if its interval lies "
+            "above those of all larger subgroups that contain it.",
+            f"Mean interval of all rows over the trials: {'; '.join(ends_of_all)}.",
+            "FlipTest: mean \u00b1 standard deviation over the trials. Largest shift: the feature with the largest "
+            "mean shift among those that stand out; if none stands out, among all features, marked as noise.",
             *flipset_panels.health(every),
         ),
     )

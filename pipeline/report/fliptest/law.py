@@ -7,7 +7,7 @@ import numpy as np
 
 from fairness_audits.audits.fliptest import bars
 from fairness_audits.audits.fliptest.bars import Group
-from fairness_audits.results.formats import parameter
+from fairness_audits.results.formats import number, parameter
 from fairness_audits.results.style import INK, finish, new_panels
 from pipeline.report import labels as w
 from pipeline.report.fliptest import flipset_panels, trials
@@ -29,8 +29,8 @@ def places(inputs: Inputs, method: str) -> list[AuditedMap]:
 
 
 @artefact(
-    "Predicted first-year averages of black applicants and of their counterparts, made by the causal model of "
-    "Kusner et al. and by transport. Equal distributions before and after would be counterfactual fairness.",
+    "Predicted first-year averages of black applicants and of their counterparts by the causal model of Kusner et al. "
+    "and by transport. Under counterfactual fairness, both distributions would be equal.",
 )
 def figure_6(inputs: Inputs) -> Picture:
     found = _published(places(inputs, REGRESSION))
@@ -47,24 +47,23 @@ def figure_6(inputs: Inputs) -> Picture:
             axes.hist(values, bins=edges, color=color, alpha=0.55, linewidth=0, label=f"{label} ({len(values):,})")
         heights, _ = np.histogram(first.target_score, bins=edges)
         scale = len(first.score) / len(first.target_score)
-        axes.stairs(heights * scale, edges, color=INK, linewidth=0.9, label=f"{target}, scaled to as many")
+        axes.stairs(heights * scale, edges, color=INK, linewidth=0.9, label=f"{target}, rescaled")
         axes.legend(loc="upper left", handlelength=1.3)
     titles = [place.style.label for place in found]
     finish(figure, panels, "predicted first-year average", "people", titles=titles)
     panels[0].set_ylim(top=panels[0].get_ylim()[1] * 1.35)
     return Picture(
         figure,
-        "Predictions of the regression before and after the race of black applicants is changed.",
+        "Predictions for black applicants before and after a change of race.",
         _stamp(found),
-        "Two pairs of histograms: predictions for black applicants and for their counterparts, by each of the two "
-        "maps.",
+        "For each map, histograms of the predictions for black applicants and for their counterparts.",
         notes=tuple(map(_moved, found)),
     )
 
 
 @artefact(
-    "Black applicants who are predicted below the median and whose counterparts are predicted above it, by both "
-    "ways of making counterparts.",
+    "Black applicants with a prediction below the median whose counterparts have a prediction above it, for both kinds "
+    "of counterparts.",
 )
 def figure_7(inputs: Inputs) -> Picture:
     found = _published(places(inputs, CLASSIFIER))
@@ -82,16 +81,16 @@ def figure_7(inputs: Inputs) -> Picture:
     finish(figure, panels, y="people", columns=3, handles=bars.marginal_handles(groups))
     return Picture(
         figure,
-        "Who is in the negative flipset of the law-school classifier.",
+        "Members of the negative flipset of the law-school classifier.",
         _stamp(found),
-        "Histograms of GPA and LSAT, of all black applicants and of the members of each map's flipset.",
+        "Histograms of GPA and LSAT for all black applicants and for the members of each map's flipset.",
         notes=(empty(found[0]), *(note for place in found for note in flipset_panels.shown(place, (w.NEGATIVE,)))),
     )
 
 
 @artefact(
-    "How the members of the negative flipset differ from their counterparts, under the causal model and under "
-    "transport. Hatched bars are noise, full ones stand out.",
+    "How members of the negative flipset differ from their counterparts, by the causal model and by transport. Hatched "
+    "bars are noise. Filled bars stand out.",
 )
 def figure_12(inputs: Inputs) -> Picture:
     found = places(inputs, CLASSIFIER)
@@ -110,11 +109,11 @@ def figure_12(inputs: Inputs) -> Picture:
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return Picture(
         figure,
-        "Transparency reports of the negative flipsets of the law-school classifier.",
+        "Transparency reports of the negative flipset of the law-school classifier.",
         _stamp(found),
         "Bars of mean shifts and mean signs of LSAT, GPA and gender in the negative flipset, one row for each map.",
         notes=(
-            "Race is left out: by definition of the maps it changes for everyone.",
+            "Race is left out, because the maps change it for everyone.",
             flipset_panels.CATEGORIES,
             flipset_panels.OF_BARS,
             *flipset_panels.health(found),
@@ -126,8 +125,8 @@ def empty(place: AuditedMap) -> str:
     """Return the note on why an empty positive flipset is no finding: few people could be in it."""
     return (
         f"The model predicts {parameter(round(place.estimate('positives_source').value, 1))} of "
-        f"{parameter(place.people)} {place.groups[0]} above the median (means over the trials). Nobody "
-        "else can be in the positive flipset, so that it is empty says nothing about the map."
+        f"{parameter(place.people)} {place.groups[0]} above the median (mean over the trials). Only these people "
+        "can be in the positive flipset, so an empty one says nothing about the map."
     )
 
 
@@ -147,6 +146,6 @@ def _moved(place: AuditedMap) -> str:
     first, label = place.first, place.style.label
     before, after, target = map(np.nanmean, (first.score, first.score_image, first.target_score))
     return (
-        f"{label[0].upper()}{label[1:]}: mean prediction {before:.2f} before and {after:.2f} after; "
-        f"{place.groups[1]} have {target:.2f}."
+        f"{label[0].upper()}{label[1:]}: mean prediction {number(float(before), 2)} before and "
+        f"{number(float(after), 2)} after; {place.groups[1]} have {number(float(target), 2)}."
     )

@@ -40,8 +40,8 @@ def audited(inputs: Inputs) -> dict[tuple[str, str], list[AuditedMap]]:
 
 
 @artefact(
-    "The features in which flipset members differ most from their counterparts, before and after each mitigation. "
-    "Open marks are noise, full ones stand out.",
+    "Features in which flipset members differ most from their counterparts, for each method. Open markers are noise. "
+    "Filled markers stand out.",
 )
 def figure_methods(inputs: Inputs) -> Picture:
     panels = audited(inputs)
@@ -73,13 +73,13 @@ def figure_methods(inputs: Inputs) -> Picture:
     finish(figure, grid, flipset_panels.MIXED, columns=len(styles) + 1, titles=titles, handles=handles)
     return Picture(
         figure,
-        "What each method does to the transparency reports.",
+        "Transparency reports by method.",
         inputs.stamp(BLOCK),
         "Points with intervals: mean shifts of features in the positive and negative flipsets of each method.",
         notes=(
-            f"The {FEATURES} features that shift most in any of the reports of a data set and attribute; means over "
-            "the trials, with intervals over maps and people, which may go on beyond the axes. "
-            f"{flipset_panels.CATEGORIES} Open: noise, as the interval covers 0.",
+            f"The {FEATURES} features with the largest shift in any report of a data set and attribute, as means over "
+            "the trials. Intervals include the variation of maps and people, and may extend beyond the axes. "
+            f"{flipset_panels.CATEGORIES} Open: noise, because the interval covers 0.",
             *([f"Empty flipsets: {'; '.join(empty)}."] if empty else []),
         ),
     )
@@ -120,9 +120,8 @@ def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence
 
 
 @artefact(
-    "What each mitigation of the audit of individual fairness does to flipsets, beside how large they are by "
-    "chance. A method may equalise the numbers of positive decisions and still decide differently about many people"
-    " and their counterparts.",
+    "Flipsets of the methods of the individual-fairness study. A method may equalise the number of positive decisions "
+    "and still decide differently about many people and their counterparts.",
 )
 def table_methods(inputs: Inputs) -> StampedTable:
     panels = audited(inputs)
@@ -135,7 +134,7 @@ def table_methods(inputs: Inputs) -> StampedTable:
         return w.dataset_label(place.dataset), pair, method_style(place.method).label
 
     return tabulated(
-        title="Flipsets of every method of the first study.",
+        title="Flipsets by method.",
         stub=("Dataset", "From and to", "Method"),
         columns=(
             Column("people", decimals=0, cell=lambda place: place.people),
@@ -154,11 +153,12 @@ def table_methods(inputs: Inputs) -> StampedTable:
         stamp=inputs.stamp(BLOCK),
         split=("Largest mean shift",),
         notes=(
-            f"F+: people decided positive ({positive}) whose counterparts in the other group are not; F\u2212: the "
-            "other way round. Exact transport between the test rows.",
+            "F+: people with a positive decision whose counterparts have a negative one. F\u2212: the reverse. "
+            "Net: F+ minus F\u2212.",
+            f"Positive decision: {positive}. The map is exact transport between the test rows.",
             IN_BRACKETS,
             by_chance(inputs, [BLOCK]),
-            "Largest mean shift: of the lines of a report that stand out; where none does, of all, as noise. "
-            f"{flipset_panels.CATEGORIES}",
+            "Largest mean shift: the feature with the largest mean shift among those that stand out; if none stands "
+            f"out, among all features, marked as noise. {flipset_panels.CATEGORIES}",
         ),
     )

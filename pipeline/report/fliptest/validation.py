@@ -41,8 +41,8 @@ PRINTED = {
     "GPA": "GPA",
 }
 HEALTHY = (
-    f"A map is healthy where no feature of the counterparts is further than KS {WORST_HEALTHY_KS:g} from the target "
-    "group; a map that is not has failed to be fitted."
+    f"A map is valid if every feature of the counterparts has a KS distance of at most {WORST_HEALTHY_KS:g} from the "
+    "target group. Otherwise its training failed."
 )
 NO_ERROR = 1e-12
 """Errors on real people below this value are rounding errors."""
@@ -119,9 +119,8 @@ def validated(inputs: Inputs) -> list[Validated]:
 
 
 @artefact(
-    "How well the GAN's maps reach the group that they map to, and how far they move people for it, beside exact "
-    "transport. The published table has the columns of all trials; a trial whose training failed counts there like "
-    "any other.",
+    "How well the GAN's maps reach the target group, and how far they move people, compared with exact transport. The "
+    "published table has the columns for all trials. They include trials whose training failed.",
 )
 def table_1(inputs: Inputs) -> StampedTable:
     maps = [one for one in validated(inputs) if one.transport == w.WGAN and (one.dataset, one.given) in TABLE_1]
@@ -141,7 +140,7 @@ def table_1(inputs: Inputs) -> StampedTable:
         first = printed == TABLE_1[one.dataset, one.given][0]
         return Estimate.mean(one.overall(statistic).to_numpy(float)) if first else ""
 
-    group = "Healthy trials"
+    group = "Trials with a valid map"
     return tabulated(
         title="Validation of the WGAN's maps.",
         stub=("Experiment", "Features"),
@@ -161,13 +160,15 @@ def table_1(inputs: Inputs) -> StampedTable:
         rows=[((one.label, name), (one, name)) for one in maps for name in TABLE_1[one.dataset, one.given]],
         stamp=inputs.stamp({block for one in maps for block in one.rows("ks")["block"]}, maps=[w.WGAN]),
         notes=(
-            "Mean \u00b1 standard deviation over the trials, each with its own split and map. KS: Kolmogorov-Smirnov "
-            "distance of a feature between the target group and the counterparts, each value taken for the nearest "
-            "that somebody in the target group has (as they are: in the CSV). MSE Diff: how much worse a regression of "
-            "the feature on the others, fitted on real people, predicts counterparts than other real people.",
+            "Mean \u00b1 standard deviation over the trials. Each trial has its own split and map.",
+            "KS: Kolmogorov-Smirnov distance of a feature between the target group and the counterparts. Each value of "
+            "a counterpart is rounded to the nearest value in the target group. The CSV also has the distance without "
+            "rounding.",
+            "MSE Diff: a regression of the feature on the other features is fitted on real people. The difference is "
+            "its error on counterparts minus its error on other real people.",
             HEALTHY,
-            "Distances are plain L1 over every column: Table 1 calls them squared, but its numbers are not (squared "
-            "ones: in the CSV). A change of race is 2 of the law school's distance.",
+            "Distances are L1 distances over all columns. Table 1 calls them squared, but its numbers are not squared. "
+            "The CSV also has squared distances. On the law-school data, the change of race adds 2 to the distance.",
         ),
     )  # fmt: skip
 

@@ -89,10 +89,10 @@ def log_variance(images: Array) -> float:
 
 
 @artefact(
-    "The image of a person with every feature at zero, under maps between two groups with the same distribution, as "
-    "in the paper: the less it varies with the draw of everyone else, the more stable the map. A map that mirrors a "
-    "feature leaves this person in place as well, and looks stable. Below, the same for a person with every feature at "
-    "one, whom such a map moves.",
+    "Top: counterparts of a person whose features are all 0, under maps between two groups with the same distribution, "
+    "as in the paper. The less the counterpart varies when all other people are drawn again, the more stable the map. "
+    "A map that mirrors a feature does not move this person and looks stable. Bottom: the same for a person whose "
+    "features are all 1, whom such a map moves.",
 )
 def figure_2(inputs: Inputs) -> Picture:
     rows = stability_rows(inputs)
@@ -109,21 +109,21 @@ def figure_2(inputs: Inputs) -> Picture:
         row[0].set_ylabel(f"variance of the image of ${value}$")
     return Picture(
         figure,
-        "How stable each map is: the variance of one person's counterpart over draws of the others.",
+        "Stability of each map: variance of a person's counterpart over draws of all other people.",
         inputs.stamp(set(rows["block"])),
-        "Points on a logarithmic scale: variances of each map by the number of features, one panel for each "
-        "correlation and person.",
+        "Variances of each map by number of features on a logarithmic scale, one panel for each correlation and "
+        "person.",
         notes=(
-            f"Small points: features. Large: their mean, with its {100 * LEVEL:g} % interval (jackknife over draws, on "
-            f"the logarithmic scale). Maps stand beside each other at each number of features. Variances over "
-            f"{_draws(rows)} draws with everyone else drawn anew.",
+            f"Small points: single features. Large points: their mean with a {100 * LEVEL:g} % interval (jackknife "
+            f"over draws, on the logarithmic scale). Variances are over {_draws(rows)} draws. At each number of "
+            "features, the maps are drawn side by side.",
         ),
     )
 
 
 @artefact(
-    "Where a person with every feature at one is sent. A map between equal distributions should leave the person "
-    "there; the exact map pulls towards the mean, the more the more features there are.",
+    "A map between equal distributions should not move this person. "
+    "The exact map pulls the person towards the mean, more so with more features.",
 )
 def figure_2_mean(inputs: Inputs) -> Picture:
     rows = stability_rows(inputs)
@@ -143,15 +143,13 @@ def figure_2_mean(inputs: Inputs) -> Picture:
     grid[0, 0].set_ylabel("image of $1$")
     return Picture(
         figure,
-        "Where each map sends a person with every feature at one.",
+        "Counterpart of a person whose features are all 1, by map.",
         inputs.stamp(set(rows["block"])),
-        "Points: the images under each map by the number of features, and their medians, one panel for each "
-        "correlation.",
+        "Images under each map by number of features, with their medians, one panel for each correlation.",
         notes=(
-            "Both groups have the same distribution, so a map that moves nobody would stay on the dashed line. A point "
-            f"is one feature in one of {_draws(rows)} draws; black: the median. Maps stand beside each other at each "
-            "number of features. Mirror: the number of draws whose map turns some feature round, so that its image of "
-            "one is not above its image of zero.",
+            "Dashed: a map that moves nobody. Each point is one feature in one draw. Black: the median.",
+            f"There are {_draws(rows)} draws. At each number of features, the maps are drawn side by side. Mirror: "
+            "number of draws in which the map reverses a feature, that is, its image of 1 is not above its image of 0.",
         ),
     )
 
@@ -224,9 +222,9 @@ def of_draws(inputs: Inputs) -> Iterator[tuple[Labels, dict[str, Cell]]]:
 
 
 @artefact(
-    "The paper uses the GAN because it found it more stable than the exact map and the method of Seguy et al. Here "
-    "every kind of map is held against the others: on the validation of Table 1, and on its stability where the "
-    "true map is known.",
+    "The paper uses the GAN because it found the GAN more stable than the exact map and the map of Seguy et al. The "
+    "first part compares all kinds of maps by the validation of Table 1. The second part compares their stability "
+    "where the true map is known.",
 )
 def table_maps(inputs: Inputs) -> StampedTable:
 
@@ -235,10 +233,10 @@ def table_maps(inputs: Inputs) -> StampedTable:
 
     reach, known, rows = "Validation", "T(x) = x", inputs.rows
     return tabulated(
-        title="Which map: fidelity, distance and stability of every kind.",
+        title="Fidelity, distance and stability of each kind of map.",
         stub=("Experiment", "Map"),
         columns=(
-            column("healthy", "", "text"),
+            column("healthy", "", "text", name="valid maps"),
             column("largest KS", reach, "spread"),
             column("MSE difference", reach, "spread", name="|MSE diff| / MSE"),
             column("distance", reach, "spread", 2, "L1 distance"),
@@ -252,11 +250,11 @@ def table_maps(inputs: Inputs) -> StampedTable:
         stamp=inputs.stamp(rows.loc[rows["audit"].isin([trials.QUALITY, trials.STABILITY]), "block"].unique()),
         notes=(
             HEALTHY,
-            "|MSE diff| / MSE: mean over features of the absolute difference over the error on real people. Cost over "
-            "exact: the map's mean squared L1 distance over that of exact transport between as many members of both "
-            "groups; below 1 a map does not go all the way.",
-            "T(x) = x: a normal distribution mapped to itself, where the map is known. Mean at 1 and variance at 0: of "
-            "the images of the people with all features at 1 and at 0, over draws of everybody else, means over "
-            "features.",
+            "|MSE diff| / MSE: absolute difference divided by the error on real people, mean over features. Cost over "
+            "exact: mean squared L1 distance of the map divided by that of exact transport between equally many people "
+            "of both groups. A map with a ratio below 1 stops short of the target.",
+            "T(x) = x: a normal distribution is mapped to itself, so the true map is known. Mean at 1 and variance at "
+            "0: mean image of a person whose features are all 1, and variance of the image of a person whose features "
+            "are all 0, over draws of all other people, means over features.",
         ),
     )

@@ -10,16 +10,16 @@ from pipeline.report.settings_table import settings_table
 from pipeline.report.table import StampedTable
 
 
-@artefact("Each number that the paper prints beside ours, with a verdict where the settings match.")
+@artefact("Each published number beside ours. Numbers with matching settings have a verdict.")
 def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     return as_table(found, inputs.stamp(("audit", "heatmaps")))
 
 
 @artefact(
-    "As this run used them. The paper states them for Adult and the simulation; for COMPAS it states features, "
-    "tolerance, level, repetitions, networks and violation tolerance. Penalty and step size for COMPAS are those of"
-    " the released code. The tables show the statistics after the number of steps stated for Adult; the attack goes"
-    " on for figure 2.",
+    "The paper states all settings for Adult and the simulation. For COMPAS, it states features, tolerance, level, "
+    "repetitions, networks and violation tolerance, and we take penalty and step size from the released code. The "
+    "tables show the statistics after the number of steps that the paper states for Adult. The attack continues for "
+    "figure 2.",
 )
 def table_settings(inputs: Inputs) -> StampedTable:
     return settings_table(inputs, inputs.stamp())

@@ -100,10 +100,10 @@ def steps_note(inputs: Inputs, *datasets: str) -> str:
     texts = []
     for dataset in datasets:
         steps = shown_steps(inputs, dataset)
-        other = "the paper states no number; for Adult" if dataset == w.COMPAS else "the paper:"
+        other = "not stated in the paper; for Adult" if dataset == w.COMPAS else "in the paper:"
         missing = "" if steps == STATED_STEPS else ", which this run did not record"
         texts.append(f"{steps:,} for {w.dataset_label(dataset)} ({other} {STATED_STEPS:,}{missing})")
-    return f"Steps of the attack before T_n and T~_n are taken: {'; '.join(texts)}."
+    return f"Attack steps for T_n and T~_n: {'; '.join(texts)}."
 
 
 def odds_note(inputs: Inputs, *datasets: str) -> str:
@@ -111,10 +111,11 @@ def odds_note(inputs: Inputs, *datasets: str) -> str:
     texts = []
     for dataset in datasets:
         levels = inputs.datasets[dataset].levels
-        texts.append(f"{w.dataset_label(dataset)}: " + ", ".join(f"{zero} less {one}" for zero, one in levels.values()))
+        pairs = ", ".join(f"{zero} minus {one}" for zero, one in levels.values())
+        texts.append(f"{w.dataset_label(dataset)}: {pairs}")
     return (
-        f"Average odds differences (AOD): the group coded 0 less the group coded 1 ({'; '.join(texts)}), which has the "
-        "sign of the published values; the formula printed in appendix F.5 has the other sign."
+        f"AOD: average odds difference ({'; '.join(texts)}). The published values have this sign. The formula in "
+        "appendix F.5 has the opposite sign."
     )
 
 

@@ -43,7 +43,7 @@ STABILITY = 2.0
 """Bound of stability: the iteration x <- x - 2 lambda eta (x - x0) contracts if 2 lambda eta < 2, diverges above 2."""
 
 
-@artefact("The attack grows stronger with the number of its steps; the paper takes 500.")
+@artefact("The attack grows stronger with the number of steps. The paper takes 500 steps.")
 def figure_2(inputs: Inputs) -> Picture:
     datasets = inputs.names("dataset", block="audit")
     figure, panels = new_panels(2.7, 1, len(datasets))
@@ -69,14 +69,14 @@ def figure_2(inputs: Inputs) -> Picture:
     finish(figure, panels, "number of steps $T$", "test statistic $T_n$", titles=[*map(w.dataset_label, datasets)])
     return Picture(
         figure,
-        "The test statistic as a function of the stopping time.",
+        "The test statistic as a function of the number of attack steps.",
         inputs.stamp("audit"),
         "Curves of T_n against the number of steps, one for each method, with the tolerance as a horizontal line.",
         notes=(f"Lines: mean over the repetitions. Bands: from the {BAND[0]} % to the {BAND[1]} % quantile.",),
     )
 
 
-@artefact("Two groups that differ in the first coordinate; the fair metric ignores that coordinate.")
+@artefact("The two groups differ in the first coordinate, which the fair metric ignores.")
 def figure_3(inputs: Inputs) -> Picture:
     name = next((n for n in sorted(inputs.datasets) if n.startswith(f"{w.SIMULATED}@labels=centred")), "")
     if not name:
@@ -101,7 +101,7 @@ def figure_3(inputs: Inputs) -> Picture:
         "Simulated data.",
         inputs.stamp("heatmaps"),
         "Scatter plot of two clusters that differ in the first coordinate; the smaller one is the minority.",
-        notes=("In brackets: number of points. Labels are decided relative to each group's mean.",),
+        notes=("In brackets: number of points. The labels depend on the position relative to the mean of the group.",),
     )
 
 
@@ -126,11 +126,11 @@ HEAT_MAPS = {
 
 
 @artefact(
-    "A classifier with θ₁ = 0 is individually fair whatever θ₂ is. Blue is accepted, red is rejected. Top: the "
-    "authors' generator (labels centred), the intercept fitted to the data as stated. Middle: an intercept of zero,"
-    " which comes near the published picture. Bottom: labels as equation E.1 is printed, which makes every label 1,"
-    " so that no intercept can be fitted. From left to right the metric discounts the true direction and directions"
-    " 5° and 10° off.",
+    "A classifier with θ₁ = 0 is individually fair for every θ₂. The test accepts blue classifiers and rejects red "
+    "ones. Top: the authors' generator (labels centred) and a fitted intercept, as stated. Middle: an intercept of "
+    "zero, which comes close to the published figure. Bottom: labels as printed in equation E.1. They are all 1, so no "
+    "intercept can be fitted. Left: the metric ignores the true direction. Centre and right: it ignores a direction "
+    "that is off by 5° and 10°.",
 )
 def figure_1(inputs: Inputs) -> Picture:
     rows = [(name, select(inputs.rows, {**setting, "statistic": "T_n"})) for name, setting in HEAT_MAPS.items()]
@@ -156,9 +156,9 @@ def figure_1(inputs: Inputs) -> Picture:
         inputs.stamp(["heatmaps", "heatmaps_printed"]),
         "Heat maps over two coefficients, blue where the test accepts, red where it rejects, the boundary in black.",
         notes=(
-            f"Black: the boundary of rejection, T_n = {delta:g}. Each row of panels has a colour scale of its own.",
-            "Data: equation E.1, with labels centred on the mean of each group, as the authors' generator has them; in "
-            "the last row the labels are as the equation is printed.",
+            f"Black line: the boundary of rejection, T_n = {delta:g}. Each row has its own colour scale.",
+            "Data: equation E.1. In the top rows, labels are centred on the mean of each group, as in the authors' "
+            "generator. In the last row, they are as printed.",
         ),
     )
 
@@ -186,7 +186,7 @@ def _color_bar(figure: Figure, axes: Any, norm: TwoSlopeNorm, of: Callable[[floa
     return bar
 
 
-@artefact("A conclusion that hangs on one value of the tolerance shows as a curve that falls there.")
+@artefact("A steep fall of a curve at a tolerance shows that the conclusion depends on this value.")
 def figure_tolerance(inputs: Inputs) -> Picture:
     datasets = inputs.names("dataset", block="audit")
     tests = ((q.T_N, "loss ratio"), (q.ERROR_T_N, "error-rate ratio"))
@@ -208,20 +208,20 @@ def figure_tolerance(inputs: Inputs) -> Picture:
     finish(figure, grid, r"tolerance $\delta$", "share rejected", columns=len(names))
     return Picture(
         figure,
-        "How often each method is rejected, by the tolerance.",
+        "Share of rejected repetitions by tolerance.",
         inputs.stamp("audit"),
         "Falling step curves of the share of rejected repetitions against the tolerance, one for each method.",
         notes=(
             "Dashed: the tolerance of the published tables, the four-fifths rule. Bands: Wilson's "
-            f"{100 * LEVEL:g} % interval of each share over the splits, one tolerance at a time.",
+            f"pointwise {100 * LEVEL:g} % interval of the share over the splits.",
             q.steps_note(inputs, *datasets),
         ),
     )
 
 
 @artefact(
-    "The penalty λ holds the attack back outside the sensitive subspace; the step size η, times the number of "
-    "steps, is the length of the flow.",
+    "The penalty λ restricts the attack outside the sensitive subspace. The length of the attack is the step size η "
+    "times the number of steps.",
 )
 def figure_sensitivity(inputs: Inputs) -> Picture:
     rows = inputs.select(block="sensitivity", statistic="T_n")
@@ -249,14 +249,13 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
     _color_bar(figure, grid.flat, norm, np.exp, aspect=30).set_label("mean $T_n$")
     return Picture(
         figure,
-        "The test statistic over the penalty and the step size.",
+        "The test statistic by penalty and step size.",
         inputs.stamp("sensitivity"),
         "Tables of mean T_n coloured blue where it is accepted and red where it is rejected, with a stability line.",
         notes=(
-            f"Mean T_n after {steps} steps. Black line: 2\u03bb\u03b7 = {STABILITY:g}; above it the iteration is "
-            "unstable and not run (white, hatched). On it (hatched) it is only just not: outside the sensitive "
-            "subspace each step turns the displacement round, so that T_n depends on whether their number is even or "
-            "odd.",
+            f"Mean T_n after {steps} steps. Black line: 2\u03bb\u03b7 = {STABILITY:g}. Above the line, the iteration "
+            "is unstable and not run (white, hatched). On the line (hatched), each step reverses the displacement "
+            "outside the sensitive subspace, and T_n depends on whether the number of steps is even or odd.",
         ),
     )
 

@@ -17,7 +17,7 @@ from pipeline.report.table import StampedTable, labels, tabulated
 
 DatasetMethod = tuple[str, str]
 """A data set and a method."""
-SPREADS = "Mean \u00b1 sample standard deviation over the repetitions."
+SPREADS = "Mean \u00b1 standard deviation over the repetitions."
 DEFINITIONS = {
     "bal-acc": "balanced_accuracy",
     "accuracy": "accuracy",
@@ -30,8 +30,8 @@ DEFINITIONS = {
 }
 COUNTED = {
     "audited points": "n",
-    "ratios held at a bound": "clipped",
-    "ratios not finite": "non_finite",
+    "clipped ratios": "clipped",
+    "infinite or undefined ratios": "non_finite",
     "ratios below 1": "below_one",
 }
 """Counts of an audit: the printed name, and the name in the rows."""
@@ -64,8 +64,8 @@ def _of_quantities(
 
 @artefact(
     "Balanced accuracy, average odds differences for gender and race, and both tests of individual fairness: the "
-    "loss ratio (Tₙ) and the error-rate ratio (T̃ₙ), each with the share of repetitions in which fairness is "
-    "rejected.",
+    "loss ratio (Tₙ) and the error-rate ratio (T̃ₙ). The rejection proportion is the share of repetitions in which "
+    "the test rejects fairness.",
 )
 def table_1(inputs: Inputs) -> StampedTable:
     columns = [x.column(inputs, "number") for x in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO)]
@@ -73,7 +73,7 @@ def table_1(inputs: Inputs) -> StampedTable:
     return _of_methods(inputs, "Results on Adult data.", w.ADULT, columns, notes)
 
 
-@artefact("The paper states one choice for both methods and both data sets.")
+@artefact("The paper states the same hyperparameters for both methods and both data sets.")
 def table_2(inputs: Inputs) -> StampedTable:
     settings = {"learning_rate": "learning_rate", "batch_size": "batch_size", "num_steps": "steps"}
     rows = [
@@ -86,7 +86,7 @@ def table_2(inputs: Inputs) -> StampedTable:
         for name, key in settings.items()
     ]
     title = "Choice of hyperparameters for Baseline and Project."
-    notes = ("As configured for this run.",)
+    notes = ("Values in the configuration of this run.",)
     return tabulated(title, ("Dataset", "Method"), columns, rows, inputs.stamp("audit"), notes)
 
 
@@ -108,8 +108,7 @@ def table_4(inputs: Inputs) -> StampedTable:
 
 
 @artefact(
-    "The paper states 500 steps of the attack for Adult; the audits that its authors released used 200 for most "
-    "methods.",
+    "The paper states 500 attack steps for Adult. The authors' released audits took 200 steps for most methods.",
 )
 def table_1_steps(inputs: Inputs) -> StampedTable:
     quantities = ((w.ADULT, q.T_N), (w.ADULT, q.ERROR_T_N), (w.COMPAS, q.T_N))
@@ -127,7 +126,7 @@ def table_1_steps(inputs: Inputs) -> StampedTable:
     return tabulated(title, ("Statistic", "Method"), columns, rows, inputs.stamp("audit"), (SPREADS,))
 
 
-@artefact("How sure the means of Tables 1 and 4 are.")
+@artefact("95 % confidence intervals of the means in Tables 1 and 4.")
 def table_confidence(inputs: Inputs) -> StampedTable:
     datasets = inputs.names("dataset", block="audit")
     rows: list[tuple[Sequence[str], Callable[..., Any], int | None]] = []
@@ -135,9 +134,9 @@ def table_confidence(inputs: Inputs) -> StampedTable:
         of = partial(x.measure, inputs, d)
         rows.append(((w.dataset_label(d), x.key), lambda m, of=of: of(m).with_t_interval(), None))
     notes = (
-        "Mean over the repetitions with its 95 % interval of Student's t. Repetitions are random splits of one "
-        "data set, whose rows overlap: the intervals take them for independent, and speak of new splits of these "
-        "data, not of new data.",
+        "Mean over the repetitions with Student's 95 % interval. Repetitions are random splits of one data set and "
+        "share rows, but the intervals treat them as independent. They hold for new splits of these data, not for "
+        "new data.",
         q.steps_note(inputs, *datasets),
         q.odds_note(inputs, *datasets),
     )
@@ -145,17 +144,17 @@ def table_confidence(inputs: Inputs) -> StampedTable:
     return _of_quantities(inputs, "Confidence intervals.", stub, "value and interval", "", rows, notes)
 
 
-@artefact("The paper reports this test for Adult alone.")
+@artefact("The paper reports this test for Adult only.")
 def table_error_ratio_compas(inputs: Inputs) -> StampedTable:
     ratio = Quantity("S~_n", "error_S_n", q.ZERO_ONE, attacked=True)
     undefined = Quantity("undefined", "undefined_errors", q.ZERO_ONE, "average")
     columns = [x.column(inputs) for x in (ratio, *q.ERROR_RATIO, undefined)]
-    undefined_note = "Undefined: repetitions without any error before the attack, on average."
+    undefined_note = "Undefined: share of repetitions without an error before the attack."
     notes = (SPREADS, q.steps_note(inputs, w.COMPAS), undefined_note)
     return _of_methods(inputs, "The error-rate-ratio test on COMPAS data.", w.COMPAS, columns, notes)
 
 
-@artefact("A method can look even-handed by one definition and not by another.")
+@artefact("A method can look fair by one definition and unfair by another.")
 def table_group_metrics(inputs: Inputs) -> StampedTable:
     datasets = inputs.names("dataset", block="audit")
     rows = [
@@ -164,8 +163,8 @@ def table_group_metrics(inputs: Inputs) -> StampedTable:
     ]
     notes = (
         SPREADS,
-        "Differences between the groups: average odds (AOD), positive rate (parity), true positive rate (equal "
-        "opportunity); 0 is even treatment. Parity and equal opportunity have the same sign as AOD.",
+        "Differences between the groups: average odds (AOD), positive rate (parity) and true positive rate (equal "
+        "opportunity). A difference of 0 is equal treatment. All differences have the same sign convention.",
         q.odds_note(inputs, *datasets),
     )
     title = "Group fairness by several definitions."
@@ -173,8 +172,8 @@ def table_group_metrics(inputs: Inputs) -> StampedTable:
 
 
 @artefact(
-    "The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. A projection onto the "
-    "complement of one subspace protects against the other only as far as the two agree.",
+    "The audit learns its metric on test rows. Project and SenSR learn theirs on training rows. A method is protected "
+    "against the audit only as far as the two sensitive subspaces agree.",
 )
 def table_angles(inputs: Inputs) -> StampedTable:
     datasets = inputs.names("dataset", block="audit")
@@ -193,20 +192,20 @@ def table_angles(inputs: Inputs) -> StampedTable:
     ]
     notes = (
         SPREADS,
-        "The angles depend on the data alone and stand beside the first method of each data set.",
+        "The angles depend only on the data. They are shown once for each data set, in the row of its first method.",
         q.steps_note(inputs, *datasets),
     )
-    return _of_methods(inputs, "The sensitive subspaces of train and test rows.", "", columns, notes)
+    return _of_methods(inputs, "Sensitive subspaces of training and test rows.", "", columns, notes)
 
 
 @artefact(
-    "Loss ratios that were held at a bound of floating-point numbers, ratios that do not exist, and ratios below 1:"
-    " the attack helped.",
+    "Loss ratios that were clipped to the range of floating-point numbers, ratios that are infinite or undefined, and "
+    "ratios below 1, where the attack reduced the loss.",
 )
 def table_counts(inputs: Inputs) -> StampedTable:
     columns = [Quantity(k, s, kind="total", attacked=True).column(inputs) for k, s in COUNTED.items()]
     dropped = [
-        f"{w.dataset_label(name)}: {sum(d.dropped.values()):,} rows dropped on purpose ("
+        f"{w.dataset_label(name)}: {sum(d.dropped.values()):,} rows excluded ("
         + "; ".join(f"{reason}: {count:,}" for reason, count in d.dropped.items())
         + f"), {d.rows:,} kept."
         for name, d in inputs.datasets.items()
@@ -217,4 +216,4 @@ def table_counts(inputs: Inputs) -> StampedTable:
         q.steps_note(inputs, *inputs.names("dataset", block="audit")),
         *dropped,
     )
-    return _of_methods(inputs, "What was counted rather than dropped in silence.", "", columns, notes)
+    return _of_methods(inputs, "Counts of special cases.", "", columns, notes)

@@ -21,8 +21,8 @@ NEAR, MONTE_CARLO = 0.95, 0.95
 
 
 @artefact(
-    "Samples are drawn from a population of simulated points whose true ratio is known, which is what the theorems "
-    "on coverage and level speak about.",
+    "Samples are drawn from a population of simulated points whose true ratio is known. The simulation checks the "
+    "theorems on coverage and level.",
 )
 def table_validity(inputs: Inputs) -> StampedTable:
     rows = inputs.select(block=BLOCK, statistic="rejection_rate")
@@ -43,11 +43,11 @@ def table_validity(inputs: Inputs) -> StampedTable:
             column("two-sided coverage", "coverage_two_sided"),
             column("one-sided coverage", "coverage_one_sided"),
             *(
-                column(f"delta = {m:g} truth", "rejection_rate", "Rejected, share of samples, at", delta_over_truth=m)
+                column(f"delta = {m:g} truth", "rejection_rate", "Share of samples rejected at", delta_over_truth=m)
                 for m in map(float, sorted(rows["delta_over_truth"].unique()))
             ),
             column("undefined samples", "undefined"),
-            column("distance to normal", "kolmogorov_distance"),
+            column("Kolmogorov distance to normal", "kolmogorov_distance"),
         ),
         rows=[
             ((label, f"{int(n):,}"), {"block": BLOCK, "test": test, "n_sample": float(n)})
@@ -57,11 +57,12 @@ def table_validity(inputs: Inputs) -> StampedTable:
         stamp=inputs.stamp(BLOCK),
         notes=(
             f"Shares of {draws:,} samples drawn with replacement from {population:,} simulated points, whose "
-            f"ratio is known. The simulation's own error of a share near {NEAR:g} is \u00b1{error:.3f}.",
+            f"ratio is known. The simulation error of a share near {NEAR:g} is \u00b1{error:.3f}.",
             _setting(inputs),
-            "At delta = truth the share rejected is the Type I error, nominally 0.05; below it is the power.",
-            "Undefined: samples in which nobody is misclassified, so that no error-rate ratio exists; they neither "
-            "cover nor reject.",
+            "If delta is the true ratio, the share rejected is the type I error, nominally 0.05. If delta is smaller, "
+            "it is the power.",
+            "Undefined: samples without a misclassified point have no error-rate ratio. They count as neither covered "
+            "nor rejected.",
         ),
     )
 
@@ -72,8 +73,8 @@ def _setting(inputs: Inputs) -> str:
     truths = inputs.select(block=BLOCK, statistic="truth").groupby("test")["value"].mean()
     theta = parameter(float(values["method.low"]))
     return (
-        "Our own simulation, nothing of it was published: data of equation E.1 (labels centred), one logistic "
-        f"classifier with theta_1 = theta_2 = {theta} (intercept: {values['method.intercept']}), attacked for "
+        "The simulation is ours and is not in the paper. It uses data of equation E.1 (labels centred) and one "
+        f"logistic classifier with theta_1 = theta_2 = {theta} (intercept: {values['method.intercept']}), attacked for "
         f"{int(values['audit.steps']):,} steps with lambda = {parameter(float(values['audit.regularization']))}. "
-        "Truth: " + ", ".join(f"{label} {number(float(truths[test]))}" for test, label in TESTS.items()) + "."
+        "True values: " + ", ".join(f"{label} {number(float(truths[test]))}" for test, label in TESTS.items()) + "."
     )

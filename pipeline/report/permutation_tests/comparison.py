@@ -33,13 +33,13 @@ def _percentile(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 @artefact(
-    "Each number that the paper prints beside ours, with a verdict where the settings match; many of its numbers "
-    "survive nowhere in its text.",
+    "Each published number beside ours. Numbers with matching settings have a verdict. Many numbers are lost from the "
+    "paper's text.",
 )
 def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     return as_table(found, inputs.stamp(("null_rejection", "p_values", "thresholds", "auc")))
 
 
-@artefact("Settings of every part. What the paper's text lost is proposed here.")
+@artefact("We chose the settings that are lost from the paper's text.")
 def table_settings(inputs: Inputs) -> StampedTable:
     return settings_table(inputs, inputs.stamp())

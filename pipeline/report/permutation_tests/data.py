@@ -25,9 +25,9 @@ Of = tuple[tuple[float, float], tuple[float, float]]
 RATES = ("tpr", "fpr")
 AT_THRESHOLD = 0.5
 DIFFERENCES = (0.01, 0.02, 0.05, 0.1)
-POWERS = {0.5: "Rows to detect, as published (power 0.5)", 0.8: "Rows to detect with power 0.8"}
+POWERS = {0.5: "Rows for power 0.5, as published", 0.8: "Rows for power 0.8"}
 
-SPREADS = "Mean \u00b1 sample standard deviation over random splits."
+SPREADS = "Mean \u00b1 standard deviation over random splits."
 STRIPS = (w.EXACT, w.STUDENTIZED)
 BAND = (10, 90)
 QUARTILES = (25, 75)
@@ -36,8 +36,8 @@ BOUND = MethodStyle("95th percentile", "#D55E00", "", (0, (4, 1.5)))
 
 
 @artefact(
-    "Logistic regression with an L2 penalty chosen on validation rows, without gender and race among the features. "
-    "The published values are lost.",
+    "Logistic regression with an L2 penalty that is chosen on validation rows. Gender and race are not features. The "
+    "published values are lost.",
 )
 def table_auc(inputs: Inputs) -> StampedTable:
 
@@ -59,13 +59,12 @@ def table_auc(inputs: Inputs) -> StampedTable:
             for group, part in _groups(inputs, dataset)
         ],
         stamp=inputs.stamp("auc"),
-        notes=(SPREADS, "Standard error: DeLong's, of one test set; mean over the splits."),
+        notes=(SPREADS, "Standard error: DeLong's standard error for one test set, mean over the splits."),
     )
 
 
 @artefact(
-    "The number of rows at which a difference of a given size stands just on the bound of the test, and at which it"
-    " is found four times out of five.",
+    "Number of rows at which the test detects a true difference of a given size with probability 0.5 and 0.8.",
 )
 def table_sample_size(inputs: Inputs) -> StampedTable:
     rows = inputs.select(block="thresholds")
@@ -102,10 +101,9 @@ def table_sample_size(inputs: Inputs) -> StampedTable:
         ],
         stamp=inputs.stamp("thresholds"),
         notes=(
-            f"Rows in all, of both groups and both labels in the proportions of the test rows, for which a two-sided "
-            f"test at level {alpha:g} detects a true difference of the size above. With power one half the difference "
-            "equals the critical value, which is the published formula; the rates are those at threshold "
-            f"{AT_THRESHOLD:g}, means over random splits.",
+            "Total number of rows, with groups and labels in the proportions of the test rows, for a two-sided test "
+            f"at level {alpha:g}. With power 0.5, the difference equals the critical value. This is the published "
+            f"formula. Rates are means over random splits at threshold {AT_THRESHOLD:g}.",
         ),
     )
 
@@ -164,10 +162,10 @@ def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
 
 
 @artefact(
-    "Left, the difference in recall; right, in the false positive rate. Where the difference exceeds the 95th "
-    "percentile of the permutations, the un-studentised permutation test rejects equal rates; the bars show what "
-    "the exact and the studentised test conclude. At extreme thresholds the studentised test, as published, may "
-    "reject for want of any variance in a group.",
+    "Left: difference in recall. Right: difference in the false positive rate. The un-studentised permutation test "
+    "rejects equal rates if the difference exceeds the 95th percentile of the permutations. The bars show where the "
+    "exact and the studentised test reject. At extreme thresholds, the studentised test may reject because a group has "
+    "no variance.",
     "figure_2",
     attribute="sex",
 )
@@ -202,11 +200,11 @@ def thresholds(inputs: Inputs, attribute: str) -> Picture:
         "Curves of the difference of rates between two groups against the threshold, with the 95th percentile of the "
         "permutation distribution and bars where exact and studentised tests reject.",
         notes=(
-            f"Absolute difference of the groups ({groups}); means over {splits} random splits, band from the "
-            f"{BAND[0]} % to the {BAND[1]} % quantile of the difference. Dashed: 95th percentile of the absolute "
-            f"difference over {count(rows, 'draws')} permutations of the groups.",
-            f"Bars: where a test rejects at level {float(rows['alpha'].iloc[0]):g}, darker for more of the splits. The "
-            "thresholds are tested one by one, without correction for their number.",
+            f"Solid: mean absolute difference over {splits} random splits, with a band from the {BAND[0]} % to the "
+            f"{BAND[1]} % quantile. Dashed: 95th percentile over {count(rows, 'draws')} permutations of the groups.",
+            f"Bars: a test rejects at level {float(rows['alpha'].iloc[0]):g}; darker if it rejects in more splits. "
+            "Each threshold is tested separately, without correction for their number.",
+            f"Groups: {groups}.",
         ),
     )
 
@@ -240,8 +238,8 @@ def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
 
 
 @artefact(
-    "The larger the sample, the smaller the differences that are told from chance. Taking the least over many "
-    "thresholds is a selection without correction, as published; the curve corrected by Holm's method pays for it.",
+    "The smallest difference over all thresholds that each test detects. It decreases with the sample size. As "
+    "published, it is not corrected for the selection over thresholds. One curve is corrected by Holm's method.",
     "figure_3",
     attribute="sex",
 )
@@ -255,22 +253,21 @@ def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
     for (dataset, metric), axes in zip(panels, grid.flat, strict=True):
         _detected(axes, inputs, {**place, "dataset": dataset, "metric": metric})
     titles = [f"{w.dataset_label(dataset)}, {w.METRICS[metric]}" for dataset, metric in panels]
-    finish(figure, grid, "rows sampled", "least difference detected", 4, titles)
+    finish(figure, grid, "rows sampled", "smallest detected difference", 4, titles)
     rows = inputs.select(**place, statistic="minimum_difference")
     samples = len(rows[["dataset", "repetition", "sample"]].drop_duplicates()) // len(datasets)
     return Picture(
         figure,
-        f"The least difference detected against the sample size, by {w.ATTRIBUTES[attribute]}.",
+        f"Smallest detected difference by sample size, for groups by {w.ATTRIBUTES[attribute]}.",
         inputs.stamp("sample_size"),
-        "Falling curves on logarithmic axes of the least difference that each test detects against the rows sampled.",
+        "Falling curves on logarithmic axes of the smallest difference that each test detects by number of rows.",
         notes=(
-            f"Medians over {samples:,} samples, bands from the {QUARTILES[0]} % to the {QUARTILES[1]} % quantile; a "
-            "sample in which nothing is detected counts as larger than any, so there is no point where at least half "
-            "of them detect nothing. Thresholds with fewer than "
-            f"{count(rows, 'smallest_cell')} rows in a cell are left out.",
-            "The least over all thresholds is a selected number: uncorrected, it is smaller than what a test at one "
-            "threshold would find. Holm: corrected for the number of thresholds. Formula: what section 5.1 says is "
-            "detected with probability one half at threshold 0.5.",
+            f"Medians over {samples:,} samples, with bands from the {QUARTILES[0]} % to the {QUARTILES[1]} % quantile.",
+            "A sample in which nothing is detected counts as larger than any number. If this holds for at least half "
+            f"of the samples, the point is missing. Thresholds with fewer than {count(rows, 'smallest_cell')} rows in "
+            "a cell are left out.",
+            "Holm: corrected for the number of thresholds. Formula: the difference that a test at threshold 0.5 "
+            "detects with probability 0.5, by section 5.1.",
         ),
     )
 

@@ -21,8 +21,8 @@ LABELS = {w.FOR_THE_PAPER: "Logistic regression"}
 
 
 @artefact(
-    "Whether each method's classifiers treat two groups alike, metric by metric. Rates, precision and NPV are "
-    "tested exactly, everything else by the studentised permutation test.",
+    "For each metric, a test whether the classifiers of a method treat two groups alike. Rates, precision and NPV have "
+    "an exact test, all other metrics the studentised permutation test.",
 )
 def table_methods(inputs: Inputs) -> StampedTable:
     blocks = [block for block in BLOCKS if (inputs.rows["block"] == block).any()]
@@ -108,13 +108,13 @@ def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
     )
     draws = int(rows.loc[rows["statistic"] == "draws", "value"].max())
     return (
-        f"Difference: mean over the splits of A \u2212 B ({'; '.join(dict.fromkeys(groups))}).",
-        "p: of equal metrics. In each split Holm's method corrects for all metrics and attributes of the method, where "
-        "rates that are equal together (TPR and FNR, FPR and TNR) count as one hypothesis; the splits, which share "
-        "rows, are then combined by twice the lower median (m/k times the k-th smallest of m, k = \u2308m/2\u2309), "
-        "which is valid however they depend on each other.",
-        f"Exact by enumeration: {', '.join(w.METRICS[m] for m in exact)}; the others are studentised, "
-        f"with p at least 1/{draws + 1:,} in a split before the correction.",
-        f"Share of splits rejected at {alpha:g}, standard deviations, and undefined tests: in the CSV. Logistic "
-        "regression is trained and tested on all rows, the other methods on those of the first study.",
+        "Difference: mean over the splits of A \u2212 B. p: the hypothesis is that both groups have the same metric.",
+        f"A \u2212 B: {'; '.join(dict.fromkeys(groups))}.",
+        "In each split, Holm's method corrects for all metrics and attributes of the method. TPR and FNR count as one "
+        "hypothesis, and so do FPR and TNR. We combine the splits by twice the lower median of p (m/k times the k-th "
+        "smallest of m, k = \u2308m/2\u2309), which is valid for dependent splits.",
+        f"Exact by enumeration: {', '.join(w.METRICS[m] for m in exact)}. The other metrics have studentised tests, "
+        f"with p of at least 1/{draws + 1:,} in a split before the correction.",
+        f"The CSV also has the share of splits rejected at {alpha:g}, standard deviations and undefined tests. "
+        "Logistic regression is trained and tested on all rows, the other methods on the rows of the first study.",
     )

@@ -21,16 +21,14 @@ from pipeline.report.table import StampedTable, tabulated
 
 CONFIDENCE = 0.95
 """Confidence level of the intervals for the simulation error."""
-SETTINGS = {"fnr_levels": "proposed for section 4.2", "few_positives": "fewer and fewer positives"}
+SETTINGS = {"fnr_levels": "our choice for section 4.2", "few_positives": "few positives"}
 """Blocks of tests of false negative rates. Tests of AUCs in groups of the same sizes are shown beside them."""
 AUCS, RARE = "auc_levels", "auc_few_positives"
 BLOCKS = (*SETTINGS, AUCS, RARE)
 AUC_TESTS = (w.UNSTUDENTIZED, w.STUDENTIZED)
 
-SMOOTHING = (
-    "Smoothed: one event and one other row are added to each group in the variance of the studentised statistic."
-)
-DELONG = "Studentised, of AUCs: by DeLong's variance."
+SMOOTHING = "Smoothed: the variance of the studentised statistic adds one event and one non-event to each group."
+DELONG = "For AUCs, the studentised test uses DeLong's variance."
 ACROSS = 3
 BESIDE = 1.12
 """Ratio of the places of two tests at the same number of rows on the logarithmic axis."""
@@ -41,9 +39,10 @@ PUBLISHED_PANELS = (w.UNSTUDENTIZED, w.STUDENTIZED, w.BOOTSTRAP)
 
 
 @artefact(
-    "The protected attribute and the model's error are uncorrelated, though not independent, in both rows: the "
-    "first row's attribute is uniform, the second's one plus an exponential. FairTest's rule rejects the true "
-    "hypothesis of no correlation far too often, and the false one of independence less often than its level.",
+    "In both rows, the protected attribute and the error of the model are uncorrelated but dependent. The attribute is "
+    "uniform in the first row, and one plus an exponential variable in the second. FairTest rejects the true "
+    "hypothesis of no correlation far too often. It rejects the false hypothesis of independence less often than its "
+    "level.",
 )
 def table_1(inputs: Inputs) -> StampedTable:
     rows = inputs.select(block="null_rejection", statistic="rejection_rate")
@@ -60,12 +59,12 @@ def table_1(inputs: Inputs) -> StampedTable:
         stamp=inputs.stamp("null_rejection"),
         notes=(
             f"Shares of {count(rows, 'simulations')} simulations of {count(rows, 'n')} pairs, {count(rows, 'draws')} "
-            f"permutations each; in brackets the {CONFIDENCE * 100:.0f} % Wilson interval.",
-            "Of Pearson's correlation. FairTest: both variables are pooled, shuffled and cut in halves, whose "
-            "correlation is compared with the observed one. Un-studentised: the usual permutation of the errors. "
-            "Algorithm 1: the same, with the correlation studentised.",
-            "Under \u201cIndependence\u201d attribute and error are dependent but uncorrelated: a rate below the "
-            "level is a loss of power.",
+            f"permutations each, with {CONFIDENCE * 100:.0f} % Wilson intervals.",
+            "All tests use Pearson's correlation. FairTest pools and shuffles both variables, cuts them in halves and "
+            "compares the correlation of the halves with the observed one. The un-studentised test permutes the "
+            "errors. Algorithm 1 does the same with the studentised correlation.",
+            "In the row \u201cIndependence\u201d, the hypothesis is false, so a rate below the level is a loss of "
+            "power.",
         ),
     )
 
@@ -93,9 +92,9 @@ def _ends(values: pd.Series) -> list[int]:
 
 
 @artefact(
-    "Both groups have the same false negative rate or, in the last columns, the same AUC. The upper rows are "
-    "settings as section 4.2 describes them, whose numbers are lost; in the lower ones the positives of group B get"
-    " fewer and fewer.",
+    "Both groups have the same false negative rate (first part) or the same AUC (second part). Section 4.2 describes "
+    "the first settings, but their numbers are lost, so we chose them. In the other settings, group B has few "
+    "positives.",
 )
 def table_levels(inputs: Inputs) -> StampedTable:
     rates = pd.concat([inputs.select(block=block, statistic="rejection_rate") for block in SETTINGS])
@@ -123,8 +122,8 @@ def table_levels(inputs: Inputs) -> StampedTable:
 
 
 @artefact(
-    "The true positive rate is a little higher in group A, and the variances of the groups are unequal. A test that "
-    "rejects names the group with the higher observed rate; here is how often it rejects and names B.",
+    "The true positive rate is slightly higher in group A, and the groups have unequal variances. A test that rejects "
+    "names the group with the higher observed rate. The table shows how often a test rejects and names B.",
 )
 def table_directions(inputs: Inputs) -> StampedTable:
     rows = inputs.select(block="directions", statistic="wrong_direction")
@@ -145,12 +144,13 @@ def table_directions(inputs: Inputs) -> StampedTable:
         stamp=inputs.stamp("directions"),
         notes=(
             f"Share of {count(rows, 'simulations')} simulations with p \u2264 {place['alpha']:g} and an observed "
-            f"difference of the wrong sign, {count(rows, 'draws')} permutations each; in brackets the "
-            f"{CONFIDENCE * 100:.0f} % Wilson interval. {count(rows, 'n_a')} rows of A, {share(rows, 'positives_a')} "
-            f"positive, and {count(rows, 'n_b')} of B, {share(rows, 'positives_b')} positive; true positive rate "
-            f"{place['rate']:g} in B and higher by the difference in A.",
-            f"Section 2.3: by the studentised test at most half the level, {place['alpha'] / 2:g}, in large samples. "
-            f"{SMOOTHING}",
+            f"difference of the wrong sign, {count(rows, 'draws')} permutations each, with "
+            f"{CONFIDENCE * 100:.0f} % Wilson intervals. Group A has {count(rows, 'n_a')} rows, "
+            f"{share(rows, 'positives_a')} positive. Group B has {count(rows, 'n_b')} rows, "
+            f"{share(rows, 'positives_b')} positive. The true positive rate is {place['rate']:g} in B, and higher by "
+            "the true difference in A.",
+            f"By section 2.3, the share is at most half the level, {place['alpha'] / 2:g}, for the studentised test in "
+            f"large samples. {SMOOTHING}",
         ),
     )
 
@@ -188,22 +188,24 @@ def _notes(rates: pd.DataFrame, aucs: pd.DataFrame, rare: pd.DataFrame) -> tuple
     alpha = float(rates["alpha"].iloc[0])
     both = pd.concat([aucs, rare])
     return (
-        f"Share of simulations with p \u2264 {alpha:g}, of {count(rates, 'simulations')} (false negative rates) and "
-        f"{count(both, 'simulations')} (AUCs), {count(pd.concat([rates, both]), 'draws')} permutations each; in "
-        f"brackets the {CONFIDENCE * 100:.0f} % Wilson interval. The metric is equal in both groups, so every "
-        "rejection is wrong and the share should be at most the level.",
-        f"{share(rates, 'positives_a')} of A are positive and, but for the last rows, {share(rates, 'positives_b')} of "
-        "B; positives of B: expected number. Undefined: share of samples in which a group has no positives or, for the "
-        "AUC, its variance is zero or does not exist; they do not reject.",
-        f"AUC {float(aucs['auc'].iloc[0]):g} in both groups: normal scores with one law given the label. {DELONG}",
-        "An exact test of counts rejects less often than its level, the more so the fewer the counts.",
+        f"Share of simulations with p \u2264 {alpha:g}, with {CONFIDENCE * 100:.0f} % Wilson intervals. The metric is "
+        "equal in both groups, so every rejection is an error and the share should be at most the level.",
+        f"{count(rates, 'simulations')} simulations of false negative rates and {count(both, 'simulations')} of AUCs, "
+        f"{count(pd.concat([rates, both]), 'draws')} permutations each.",
+        f"{share(rates, 'positives_a')} of A are positive and, except in the last rows, {share(rates, 'positives_b')} "
+        "of B. The column \u201cpositives of B\u201d has their expected number. Undefined: share of samples in which a "
+        "group has no positives or, for the AUC, in which its variance is zero or undefined. Undefined tests do not "
+        "reject.",
+        f"The AUC is {float(aucs['auc'].iloc[0]):g} in both groups. Scores are normal and have the same distribution "
+        f"in both groups given the label. {DELONG}",
+        "The exact test rejects less often than its level, especially with few positives.",
         SMOOTHING,
     )
 
 
 @artefact(
-    "Groups with the same false negative rate and different shares of positives. Without studentising, small "
-    "p-values are far too many. The settings are proposed here: those of the paper are lost.",
+    "The groups have the same false negative rate and different shares of positives. The un-studentised test has far "
+    "too many small p-values. The settings are ours, because those of the paper are lost.",
 )
 def figure_1(inputs: Inputs) -> Picture:
     rows = inputs.select(block="p_values", statistic="p_share")
@@ -233,23 +235,23 @@ def figure_1(inputs: Inputs) -> Picture:
         figure,
         "p-values of three tests of equal false negative rates.",
         inputs.stamp("p_values"),
-        "Three histograms: p-values crowd near 0 without studentising, and are nearly uniform with it.",
+        "Three histograms of p-values, with many small ones for the un-studentised test and nearly uniform otherwise.",
         notes=(
-            f"{simulations:,} simulations of {count(rows, 'n_a')} rows of A, {share(rows, 'positives_a')} positive, "
-            f"and {count(rows, 'n_b')} of B, {share(rows, 'positives_b')} positive; true positive rate "
-            f"{place['rate']:g} in both; {count(rows, 'draws')} permutations or resamples.",
-            f"Dashed: uniform p-values; dotted: {CONFIDENCE * 100:.0f} % of their bars would lie between. Dark: "
-            f"p \u2264 {alpha:g}, with the share of simulations in it.",
+            f"{simulations:,} simulations with {count(rows, 'draws')} permutations or resamples each. Group A has "
+            f"{count(rows, 'n_a')} rows, {share(rows, 'positives_a')} positive. Group B has {count(rows, 'n_b')} rows, "
+            f"{share(rows, 'positives_b')} positive. The true positive rate is {place['rate']:g} in both.",
+            f"Dashed: uniform p-values. Dotted: {CONFIDENCE * 100:.0f} % band of their bars. Dark: p \u2264 {alpha:g}, "
+            "with the share of simulations.",
         ),
     )
 
 
 @artefact(
-    "The study's own finding: the studentised test, LiFT's shortcut and the bootstrap rely on large numbers of "
-    "positives and reject equal false negative rates too often where they are few. Permuting within the positives "
-    "and enumerating all outcomes is exact, whatever their number. Of equal AUCs there is no exact test: the "
-    "studentised one keeps its level where a fifth of the group is positive, and rejects too often where a few "
-    "positives stand among many rows.",
+    "This result is not in the paper. The studentised test, LiFT's shortcut and the bootstrap rely on large numbers of "
+    "positives. With few positives, they reject equal false negative rates too often. The test that permutes within "
+    "the positives and enumerates all outcomes is exact for any number. There is no exact test of equal AUCs: the "
+    "studentised test keeps its level if a fifth of the group is positive, and rejects too often if few of many rows "
+    "are positive.",
 )
 def figure_levels(inputs: Inputs) -> Picture:
     rows = _with_positives(inputs.select(block="few_positives", statistic="rejection_rate"))
@@ -276,19 +278,19 @@ def figure_levels(inputs: Inputs) -> Picture:
     place = rows.iloc[0]
     return Picture(
         figure,
-        "The level of each test where positives are few.",
+        "Level of each test with few positives.",
         inputs.stamp(("few_positives", AUCS, RARE)),
-        "Curves of rejection rates: studentised, shortcut and bootstrap rise above the level as positives get fewer; "
-        "the exact test within outcome stays at or below it. The studentised test of AUCs rises where a few positives "
-        "stand among many rows.",
+        "Curves of rejection rates. With few positives, the studentised test, the shortcut and the bootstrap rise "
+        "above the level. The exact test stays at or below it. The studentised test of AUCs rises if few of many rows "
+        "are positive.",
         notes=(
-            f"Group A has {count(rows, 'n_a')} rows, {share(rows, 'positives_a')} positive; group B is "
-            f"{share(rows, 'positives_b')} positive (hollow markers: {share(rare, 'positives_b')}) and grows from left "
-            f"to right. (a, b): equal false negative rates, true positive rate {place['rate']:g}, "
+            f"Dashed: the level. Grey: {CONFIDENCE * 100:.0f} % band of a test with exactly this level. A test above "
+            "the band rejects too often.",
+            f"Group A has {count(rows, 'n_a')} rows, {share(rows, 'positives_a')} positive. Group B is "
+            f"{share(rows, 'positives_b')} positive (hollow markers: {share(rare, 'positives_b')}), and its size grows "
+            f"from left to right. (a, b): equal false negative rates, true positive rate {place['rate']:g}, "
             f"{count(rows, 'simulations')} simulations. (c): equal AUCs of {float(aucs['auc'].iloc[0]):g}, "
-            f"{count(pd.concat([aucs, rare]), 'simulations')} simulations. {count(rows, 'draws')} permutations.",
-            f"Dashed: the level. Grey: where {CONFIDENCE * 100:.0f} % of simulations of a test with exactly that level "
-            "would lie. Above it a test rejects too often.",
+            f"{count(pd.concat([aucs, rare]), 'simulations')} simulations. {count(rows, 'draws')} permutations each.",
             f"{SMOOTHING} {DELONG}",
         ),
     )
@@ -299,7 +301,7 @@ def _with_positives(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(positives=rows["n_b"].astype(float) * rows["positives_b"].astype(float))
 
 
-@artefact("How often each test finds a true difference, and how near the formula of section 5.1 comes.")
+@artefact("Power of each test, compared with the formula of section 5.1.")
 def figure_power(inputs: Inputs) -> Picture:
     rows = inputs.select(block="power", statistic="power")
     predicted = inputs.select(block="power", statistic="predicted_power")
@@ -345,24 +347,24 @@ def figure_power(inputs: Inputs) -> Picture:
     whole.set(ylim=(0, 1.03), ylabel="share rejected")
     whole.set_title("by true difference", fontsize=8.5)
     for axes in (panels[0], *grid[1:, 0]):
-        axes.set_ylabel("share less formula")
+        axes.set_ylabel("share \u2212 formula")
     for axes in [whole, *panels][max(0, len(differences) + 1 - ACROSS) : len(differences) + 1]:
         axes.set_xlabel("rows of both groups")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=ACROSS)
     place = rows.iloc[0]
     return Picture(
         figure,
-        f"The power to detect a difference in {w.METRICS[str(place['metric'])]}.",
+        f"Power to detect a difference in {w.METRICS[str(place['metric'])]}.",
         inputs.stamp("power"),
-        "Points on rising curves of a formula: the share rejected against the number of rows. Then, for each true "
-        "difference, the share less the formula, near 0.",
+        "Share rejected against the number of rows, as points on the rising curves of a formula. Then, for each true "
+        "difference, the share minus the formula, near 0.",
         notes=(
-            f"{count(rows, 'simulations')} simulations, groups of equal size; the rate in B is {place['rate']:g}; "
-            f"{share(rows, 'positives_a')} of A and {share(rows, 'positives_b')} of B are positive. (a): the share "
-            f"rejected; dashed: the level {alpha:g}; grey: the formula, the normal approximation behind the sample "
-            "sizes of section 5.1, above its true difference. Others: the share less the formula, or less the level "
-            f"if there is no difference. Bars: {CONFIDENCE * 100:.0f} % Wilson intervals. Tests stand beside each "
-            "other at each number of rows.",
+            f"(a) shows the share rejected, the other panels compare it with the formula. Dashed: the level {alpha:g}. "
+            "Grey: the formula, a normal approximation, labelled with the true difference. Other panels: the share "
+            f"minus the formula, or minus the level if there is no difference. Bars: {CONFIDENCE * 100:.0f} % Wilson "
+            "intervals. At each number of rows, the tests are drawn side by side.",
+            f"{count(rows, 'simulations')} simulations with groups of equal size. The rate in B is {place['rate']:g}. "
+            f"{share(rows, 'positives_a')} of A and {share(rows, 'positives_b')} of B are positive.",
         ),
     )
 

@@ -24,10 +24,11 @@ SIZES = ("dataset.train_points", "dataset.test_points", "dataset.train_fraction"
 NOTEBOOKS = "notebooks"
 """Artefact of the numbers that the notebooks in the authors' repository print."""
 NOTEBOOKS_NOTE = (
-    "Notebooks: sigma by smoothing of the classes of CIFAR-10, among correctly classified points, as the notebooks in "
-    "the authors' repository print it for six networks. Rank and sign: Spearman's correlation, and the share of equal "
-    "signs, of a network with the mean of the authors' other networks. Theirs say how well their own networks agree, "
-    "which is the most to be expected. These share networks, so their spread is rather too small."
+    "Notebooks: the notebooks in the authors' repository print sigma by smoothing of the classes of CIFAR-10, among "
+    "correctly classified points, for six networks. Rank and sign: Spearman's correlation, and the share of equal "
+    "signs, of a network with the mean of the authors' other networks. The published values show how well the authors' "
+    "own networks agree. We cannot expect a better agreement. These values share networks, so their spread is too "
+    "small."
 )
 
 
@@ -62,24 +63,23 @@ def beside_notebooks(measured: pd.DataFrame, published: pd.DataFrame) -> pd.Data
     return pd.concat([measured, pd.DataFrame(found)], ignore_index=True) if found else measured
 
 
-@artefact("Each number that the paper prints beside ours, with a verdict where the settings match.")
+@artefact("Each published number beside ours. Numbers with matching settings have a verdict.")
 def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     audited = study.audited(inputs)
     return as_table(
         found,
         stamps.stamp(inputs, sorted({one.block for one in audited})),
         notes=(
-            "A share of agreeing signs is of groups that share points, and an accuracy of one training is of test "
-            "images that both sides share; the predictive check treats them as independent and knows nothing of how "
-            "trainings differ. sigma differences: Welch's test over the groups. Medians of one training have no "
-            "spread.",
+            "The groups behind a share of agreeing signs share points, and both sides measure accuracy on the same "
+            "test images. The predictive check treats them as independent and ignores the variation between trainings. "
+            "Differences of sigma: Welch's test over the groups. Medians of one training have no spread.",
             NOTEBOOKS_NOTE,
             *study.not_run(audited),
         ),
     )
 
 
-@artefact("As this run used them. Most of them the paper leaves to the authors' program.")
+@artefact("The paper does not state most settings. We take them from the authors' program.")
 def table_settings(inputs: Inputs) -> StampedTable:
     return settings_table(inputs, stamps.stamp(inputs, stamps.blocks(inputs)), left_out(inputs))
 

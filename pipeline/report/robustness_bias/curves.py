@@ -39,7 +39,7 @@ ACCURACY, ACCURACIES = Normalize(0, 1), colormaps["viridis"]
 MEAN: Any = {"color": "#C0392B", "linestyle": (0, (4, 1.2))}
 ONE_OF_MANY = "#0072B2"
 ABSCISSA = rf"$\tau$ ({w.UNITS})"
-BANDS = f"Bands: Wilson's {100 * study.LEVEL:g} % interval of each share over the test images, one budget at a time."
+BANDS = f"Bands: Wilson's pointwise {100 * study.LEVEL:g} % interval of each share over the test images."
 Pair = tuple[str, str | None]
 """A data set and one of its partitions; None means the partition into classes."""
 
@@ -133,14 +133,14 @@ SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))
 
 
 @artefact(
-    "The share of each class whose exact distance to the boundary of a multinomial logistic regression exceeds a "
-    "budget, for each data set. One thin line is one class, the dashed line is their mean.",
+    "Share of each class whose exact distance to the boundary of a multinomial logistic regression exceeds a budget, "
+    "for each data set. Each thin line is a class. The dashed line is their mean.",
     "figure_4",
     pairs=EXACT,
-    title="Robustness of every class under logistic regression.",
+    title="Robustness of each class under logistic regression.",
 )
 @artefact(
-    "The same by sensitive attribute, for the data sets that have one.",
+    "As Figure 4, by sensitive attribute, for the data sets that have one.",
     "figure_5",
     pairs=SENSITIVE,
     title="Robustness by sensitive attribute under logistic regression.",
@@ -168,10 +168,10 @@ def exact(inputs: Inputs, pairs: Sequence[Pair], title: str) -> Picture:
         figure,
         title,
         stamps.stamp(inputs, study.LINEAR, [one.dataset for one in every]),
-        "For each data set and partition, one falling curve for each group: the share of its points that are further "
+        "For each data set and partition, a falling curve for each group: the share of its points that are further "
         "than a budget from the boundary.",
         notes=(
-            "Shares of all members of a group; axes end where nearly all distances do. Images of unknown gender or "
+            "Shares are over all members of a group. The axes cover nearly all distances. Images of unknown gender or "
             "race are left out.",
             *(() if pairs is EXACT else (BANDS,)),
             *study.not_run(every),
@@ -203,7 +203,7 @@ FEW = 10
 """Largest number of levels that are all named."""
 
 
-@artefact("How the test accuracy of each group comes about, epoch by epoch.")
+@artefact("Test accuracy of each group after each epoch.")
 def figure_training(inputs: Inputs) -> Picture:
     title = "Test accuracy by group during training."
     every = [one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]]
@@ -224,11 +224,12 @@ def figure_training(inputs: Inputs) -> Picture:
         figure,
         title,
         stamps.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown})),
-        "Heat maps of test accuracy, one for each data set and partition: a row for all test points and for each "
-        "group, a column for each epoch, brighter towards the end.",
+        "Heat maps of test accuracy, one for each data set and partition, with a row for all test points and for each "
+        "group, and a column for each epoch. Later epochs are brighter.",
         notes=(
-            f"After each epoch of each data set's own network ({text}). More than {FEW} classes are sorted by their "
-            "accuracy after the last epoch, and the first and the last are named. Numbers: after the last epoch.",
+            "Numbers: accuracy after the last epoch.",
+            f"Networks: {text}. If a data set has more than {FEW} classes, they are sorted by their accuracy after the "
+            "last epoch, and the figure names the first and the last.",
             *study.not_run(every),
         ),
     )
@@ -275,14 +276,14 @@ def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:
 
 
 @artefact(
-    "How robust the races in UTKFace are under each network, by each measure of the distance to the boundary.",
+    "Robustness by race in UTKFace, for each network and each kind of distance.",
     "figure_6",
     dataset=w.UTKFACE,
     partition=w.RACE,
     title="UTKFace partitioned by race.",
 )
 @artefact(
-    "What Figure 6 shows, for the handwritten digits by class.",
+    "As Figure 6, for the handwritten digits by class.",
     "figure_digits_curves",
     dataset=w.DIGITS,
     partition=None,
@@ -303,7 +304,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
                 axes.set_title(w.DISTANCES[attack].label)
             blind = one.blind.get(one.epochs[-1]) if attack == w.SMOOTHING else None
             if attack not in one.attacks or blind:
-                say(axes, fill(f"of the points {blind}", 22) if blind else "not measured")
+                say(axes, fill(blind, 22) if blind else "not measured")
                 continue
             levels = group(inputs, one, attack, partition)
             draw_levels(axes, levels, budgets([levels]))
@@ -318,11 +319,12 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
         figure,
         title,
         stamps.stamp(inputs, study.NETWORKS, [dataset]),
-        "One row for each network, one column for each distance; in each panel one falling curve for each group: the "
+        "One row for each network and one column for each distance. Each panel has a falling curve for each group: the "
         "share of its points that are further than a budget from the boundary.",
         notes=(
-            "Last epoch; shares of all members of a group. Attacks bound the distance from above, smoothing "
-            "bounds that of the smoothed network from below; each panel has its own axis.",
+            "Last epoch. Shares are over all members of a group.",
+            "Attacks give upper bounds of the distance. Smoothing gives lower bounds of the distance of the smoothed "
+            "network. Each panel has its own axis.",
             *study.incomplete(inputs, found, w.ESTIMATES),
             *study.not_run(found),
         ),

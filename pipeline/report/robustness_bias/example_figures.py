@@ -27,8 +27,9 @@ MESH = 300
 
 
 @artefact(
-    "A budget of perturbation around two boundaries that make no mistake. Left, most of the round points lie within"
-    " it; right, as few as of the crosses: less robustness bias at the same accuracy.",
+    "Two decision boundaries without errors, and a budget of perturbation. Left: most round points lie within the "
+    "budget. Right: as few round points as crosses lie within it. The accuracy is the same, but the robustness bias is "
+    "smaller.",
 )
 def figure_1(inputs: Inputs) -> Picture:
     world = illustrations.two_boundaries()
@@ -45,20 +46,21 @@ def figure_1(inputs: Inputs) -> Picture:
         figure,
         "Two boundaries of equal accuracy and unequal distances.",
         Stamp(inputs.scale, ("simulated",)),
-        "Forty points of two classes with a straight boundary and a band around it, twice: the first band holds most "
-        "of the round points, the second as few of them as of the crosses.",
+        "Two panels with forty points of two classes, a straight boundary and a band around it. The first band holds "
+        "most of the round points, the second as few round points as crosses.",
         notes=(
-            f"Accuracy {accuracies[0]} % and {accuracies[1]} %. Dotted: the budget of {number(world.budget, 2)} on "
-            "both sides of the boundary. Filled: attacked with that budget. Points, boundaries and budget are chosen "
-            "for the published shares; the shares are then counted.",
+            f"The accuracies are {accuracies[0]} % and {accuracies[1]} %. Dotted: the budget of "
+            f"{number(world.budget, 2)} on both sides of the boundary. Filled: points that an attack within the budget "
+            "can change. We chose points, boundaries and budget to match the published shares, and then counted the "
+            "shares.",
         ),
     )
 
 
 @artefact(
-    "Left, three classes and the regions of a multinomial logistic regression. Right, the share of each class that "
-    "is further than a budget from the boundary: the middle class has two neighbours and falls fastest, though all "
-    "are classified equally well.",
+    "Left: three classes and the regions of a multinomial logistic regression. Right: share of each class that is "
+    "further than a budget from the boundary. The middle class has two neighbours, so its share falls fastest, "
+    "although all classes have the same accuracy.",
 )
 def figure_2(inputs: Inputs) -> Picture:
     world = illustrations.three_classes()
@@ -80,8 +82,8 @@ def figure_2(inputs: Inputs) -> Picture:
         figure,
         "A multinomial logistic regression on three classes.",
         Stamp(inputs.scale, ("simulated",)),
-        "Points of three classes in the plane with the regions of the classifier; beside it the shares of each class "
-        "that are further than a budget from the boundary: those of the middle class fall fastest.",
+        "Left: points of three classes with the regions of the classifier. Right: share of each class that is further "
+        "than a budget from the boundary. The share of the middle class falls fastest.",
         notes=(f"Accuracies: {said}. Distances are exact.",),
     )
 
@@ -128,11 +130,11 @@ STRETCH = 0.5
 
 
 @artefact(
-    "Two inputs of different classes and one budget of change: a change within it takes the first to another class;"
-    " the second keeps its class when moved by all of it towards the attack's result.",
+    "Two inputs of different classes and the same budget. A change within the budget moves the first input to another "
+    "class. The second input keeps its class, even if it moves by the full budget in the direction of the attack.",
 )
 def figure_3(inputs: Inputs) -> Picture:
-    title = "Two inputs, the same budget."
+    title = "Two inputs and the same budget."
     found = study.audited(inputs, study.NETWORKS)
     of_things = [one for one in study.run(found) if one.dataset in w.OF_THINGS]
     having = [one for one in of_things if EXAMPLES in one.result.arrays]
@@ -160,16 +162,16 @@ def figure_3(inputs: Inputs) -> Picture:
         figure,
         title,
         stamps.stamp(inputs, study.NETWORKS, [one.dataset]),
-        "Two pictures above each other, each with a change within one budget and what it becomes: the network changes "
-        "its mind about the first and, with the whole budget spent, not about the second.",
+        "Two pictures, each with a change within the budget and the changed picture. The prediction changes for the "
+        "first picture, but not for the second.",
         notes=(
-            f"{w.dataset_label(one.dataset)}, {w.NETWORKS[one.network]}, last epoch. The budget is {budget} "
-            f"({w.UNITS}); by the attack the two are {lengths[0]} and {lengths[1]} from the boundary. The first is "
-            "moved as far as fools the network, the second by the whole budget towards the attack's result.",
-            "Chosen by rule: the two classes whose median distances differ most, among those with "
-            f"{ENOUGH} measured points or else the most, and of each the correctly classified test point that is "
-            "nearest to its median; the budget lies halfway between. The most extreme of all pairs is an illustration, "
-            "no finding. The paper shows two faces; here no person is shown.",
+            f"{w.dataset_label(one.dataset)}, {w.NETWORKS[one.network]}, last epoch.",
+            f"The budget is {budget} ({w.UNITS}). By the attack, the inputs are {lengths[0]} and {lengths[1]} from the "
+            "boundary.",
+            f"A rule selects the inputs: the two classes with at least {ENOUGH} measured points (or else the most "
+            "points) whose median distances differ most, and from each class the correctly classified test point "
+            "closest to the median. The budget is halfway between the two distances. This most extreme pair only "
+            "illustrates the idea. The paper shows two faces. We show no people.",
         ),
     )
 

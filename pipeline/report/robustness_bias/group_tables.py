@@ -60,8 +60,8 @@ def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -
 
 
 @artefact(
-    "Definition 1 as a test: for every group how much closer to the boundary it is than all others, and whether "
-    "that is significant.",
+    "Test of Definition 1: sigma is negative if the group is closer to the decision boundary than all other groups "
+    "together.",
 )
 def table_sigma(inputs: Inputs) -> StampedTable:
     found = study.audited(inputs)
@@ -71,7 +71,7 @@ def table_sigma(inputs: Inputs) -> StampedTable:
         Column("exact", group="Logistic regression, exact", decimals=2, name="sigma"),
         Column("exact correct", group="Logistic regression, exact", decimals=2, name="correct"),
         Column("interval", "text", group="Logistic regression, exact"),
-        Column("p adjusted", "text", group="Logistic regression, exact", name="p, adjusted"),
+        Column("p adjusted", "text", group="Logistic regression, exact", name="adjusted p"),
         *(
             Column(f"{attack} {key}", kind, group=f"Networks, {w.DISTANCES[attack].label}", decimals=2, name=name)
             for attack in w.ESTIMATES
@@ -90,23 +90,25 @@ def table_sigma(inputs: Inputs) -> StampedTable:
             else:
                 body.append(Row((*names, *cells)))
     return StampedTable(
-        title="Robustness of every group relative to the others.",
+        title="Robustness of each group relative to the others.",
         columns=(*labels("Data", "Partition", "Group"), *columns),
         rows=tuple(body) or (Row((NOT_RUN, "", "", *[None] * len(columns))),),
         stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         split=(f"Networks, {w.DISTANCES[w.FMN].label}",),
         notes=(
-            "sigma at the last epoch, shares of all members: misclassified ones have length 0, so accuracy has a part "
-            "in it. Less robust: networks with sigma below 0; a group that is so under all of them, or under none, "
-            "speaks for the data, one that varies for the network. Correct: sigma of the correctly classified members "
-            "alone, as Definition 1 has it; so have interval, p and closer / farther. Interval: 95 %, bootstrap over "
-            "points; none where a side has equal lengths alone. p: permutation test of sigma = 0, adjusted by Holm's "
-            "method over all groups of all partitions of a data set, for each network and distance apart. Closer / "
-            f"farther: networks in which sigma is below / above 0 with p below {LEVEL:g}, of those with correct "
-            "members.",
+            "sigma at the last epoch, over all members. Misclassified members have distance 0, so sigma also depends "
+            "on accuracy.",
+            "Less robust: number of networks with sigma below 0. A group with the same sign under all networks points "
+            "to the data. A group whose sign varies points to the network.",
+            "Correct: sigma of the correctly classified members only, as in Definition 1. The interval, p and closer / "
+            "farther are also for these members. Interval: 95 %, bootstrap over points; missing if all distances on "
+            "one side are equal.",
+            "p: permutation test of sigma = 0, adjusted by Holm's method over all groups and partitions of a data set, "
+            "separately for each network and distance. Closer / farther: numbers of networks in which sigma is below / "
+            f"above 0 with p below {LEVEL:g}, out of those with correct members.",
             *(
                 f"{label}: {count} groups have fewer than {study.TOO_FEW} correctly classified points under every "
-                "model, and no line."
+                "model and are left out."
                 for label, count in few.items()
             ),
             *study.not_run(found),
@@ -115,8 +117,8 @@ def table_sigma(inputs: Inputs) -> StampedTable:
 
 
 @artefact(
-    "What changes from training to training beside what differs between groups: one network, trained several times "
-    "with draws of its own.",
+    "Variation of sigma between trainings of one network, compared with its variation between groups. The trainings "
+    "have different random numbers.",
 )
 def table_trainings(inputs: Inputs) -> StampedTable:
     found = study.audited(inputs, study.TRAININGS)
@@ -145,17 +147,17 @@ def table_trainings(inputs: Inputs) -> StampedTable:
             *labels("Data", "Network"),
             Column("trainings", decimals=0),
             Column("accuracy", decimals=1, name="accuracy, %"),
-            Column("spread", decimals=1, name="its spread"),
-            Column("within", decimals=3, name="sigma, spread over trainings"),
-            Column("between", decimals=3, name="spread over groups"),
-            Column("signs", "text", name="one sign"),
+            Column("spread", decimals=1, name="SD of accuracy"),
+            Column("within", decimals=3, name="SD of sigma over trainings"),
+            Column("between", decimals=3, name="SD of sigma over groups"),
+            Column("signs", "text", name="same sign"),
         ),
         rows=tuple(body) or (Row((NOT_RUN, "", *[None] * 6)),),
         stamp=stamps.stamp(inputs, study.TRAININGS),
         notes=(
-            f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, shares of all members. Spreads are "
-            "standard deviations: of a group's sigma over the trainings (root of the mean variance), and of the mean "
-            "sigma over the groups. One sign: groups whose sigma has one sign in all trainings.",
+            f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, all members.",
+            "SD: standard deviation. Over trainings: of sigma of a group, as the root of the mean variance. Over "
+            "groups: of the mean sigma. Same sign: groups whose sigma has the same sign in all trainings.",
             *engines(inputs, shown),
             *study.not_run(found),
         ),
@@ -204,8 +206,7 @@ def _exact(one: Audited | None, group: tuple[str, str]) -> dict[str, Cell]:
 
 
 @artefact(
-    "Which groups are compared with the others, and of which images. Data that could not be had are listed with how"
-    " to get them.",
+    "Groups and images of each data set. For missing data, the table says where to get them.",
 )
 def table_partitions(inputs: Inputs) -> StampedTable:
     found = study.audited(inputs)
@@ -227,23 +228,24 @@ def table_partitions(inputs: Inputs) -> StampedTable:
         total = [sum(column) for column in zip(*whole, strict=True)]
         body.append(Row((study.together(sizes), *total, *[None] * 4, "", "")))
     return StampedTable(
-        title="The data and their partitions.",
+        title="Data sets and their partitions.",
         columns=(
             *labels("Data"),
             *(Column(key, decimals=0) for key in ("groups", "comparisons")),
             Column("images", decimals=0),
-            Column("train", decimals=0, name="to train"),
-            Column("test", decimals=0, name="to test"),
-            Column("odd", decimals=0, name="odd files"),
+            Column("train", decimals=0, name="training images"),
+            Column("test", decimals=0, name="test images"),
+            Column("odd", decimals=0, name="unreadable files"),
             Column("origin", "text"),
             Column("partitions", "text"),
         ),
         rows=tuple(body),
         stamp=stamps.stamp(inputs, stamps.blocks(inputs)),
         notes=(
-            "Comparisons: a partition into two counts once, as its groups are each other's complement. The paper "
-            "counts 151; 10 + 100 + 20 classes of CIFAR-10, CIFAR-100 and its superclasses, 8 and 2 groups of Adience, "
-            "5, 2 and 5 of UTKFace are 152 groups or 150 comparisons, and the counts behind Table 1 are those of 150.",
-            "Odd files: with a name or content that could not be read in full; they are named in the prepared data.",
+            "Comparisons: a partition into two groups counts once, because each group is the complement of the other.",
+            "The paper counts 151 groups. CIFAR-10, CIFAR-100 and its superclasses have 10 + 100 + 20 classes, Adience "
+            "has 8 + 2 groups, and UTKFace 5 + 2 + 5. Together, these are 152 groups or 150 comparisons. Table 1 of "
+            "the paper agrees with 150.",
+            "Unreadable files: their name or content could not be read completely. The prepared data list their names.",
         ),
     )

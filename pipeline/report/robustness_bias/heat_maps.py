@@ -111,14 +111,14 @@ def left_out(found: Sequence[Audited], attack: str, moment: str) -> str:
         if one.table(attack, moment).empty:
             blind = one.blind.get(one.epoch(moment) or 0) if attack == w.SMOOTHING else None
             early = not one.table(attack, moment, any_checkpoint=True).empty
-            why = f"of the points {blind}" if blind else UNLEARNED if early else "not measured"
+            why = blind or (UNLEARNED if early else "not measured")
             without.setdefault(why, []).append(w.NETWORKS[one.network])
     return "; ".join(f"{', '.join(names)}: {why}" for why, names in without.items())
 
 
 CAPTION = (
-    "Robustness of each group relative to all others, under every network that had learned by its first epoch, and "
-    "by its last. A star or a dot: not by chance. Light: too few points. Grey: not defined."
+    "Sigma of each group after the first and after the last epoch, for every network that had learned by then. A star "
+    "or a dot: sigma differs significantly from 0. Light: too few points. Grey: undefined."
 )
 
 
@@ -146,19 +146,19 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     figure = _drawn(made, parts)
     legible = len(groups) <= ANNOTATED
     mark = "Bold, with *" if legible else "Dots"
-    below = " Below it its 95 % interval; none where all points of the group have one distance, such as no radius."
+    below = " Below: the 95 % interval; missing if all points of the group have the same distance."
     return Picture(
         figure,
         title,
         stamps.stamp(inputs, study.NETWORKS, [dataset]),
-        "Heat maps with one row for each network and one column for each group, for the first and the last epoch: red "
-        "where a group is less robust than the others, blue where it is more robust.",
+        "Heat maps for the first and the last epoch, with a row for each network and a column for each group. Red: the "
+        "group is less robust than the others. Blue: it is more robust.",
         notes=(
             f"{mark}: sigma differs from 0 (permutation test, p below {LEVEL:g} after Holm's adjustment over the "
-            f"groups of the data set).{below if legible else ''} Colours show sigma / (2 + sigma): twice and half the "
-            "distance have equally strong colours, and no value lies beyond the scale. Light: fewer than "
-            f"{study.TOO_FEW} correctly classified points, too few. Grey: not defined, as nothing outside the group is "
-            "safe from any perturbation, or the group is empty. Shares of all members, so accuracy has a part in it.",
+            f"groups of the data set).{below if legible else ''}",
+            "Colours show sigma / (2 + sigma), so twice and half the distance have equally strong colours. Light: "
+            f"fewer than {study.TOO_FEW} correctly classified points. Grey: undefined, because the group is empty or "
+            "all points outside the group have distance 0. Sigma is over all members, so it also depends on accuracy.",
             *study.incomplete(inputs, found, attacks),
             *((EARLY,) if any(UNLEARNED in strip.left_out for strip in made) else ()),
             *study.not_run(found),

@@ -34,7 +34,7 @@ SHORT = {"Deep CNN (CIFAR100)": "Deep CNN"}
 FROM_SCRATCH, NOT_LEARNED = "*", "\u00a7"
 
 
-@artefact("How well the networks classify. Deep CNN and PyramidNet are others on CIFAR-10 than on CIFAR-100.")
+@artefact("Deep CNN and PyramidNet are different networks on CIFAR-10 and on CIFAR-100.")
 def table_2(inputs: Inputs) -> StampedTable:
     found = study.audited(inputs, study.NETWORKS)
     missing = study.absences(found)
@@ -52,7 +52,9 @@ def table_2(inputs: Inputs) -> StampedTable:
             text = f"{number(one.accuracy, 4)}{marks}" if marks else ""
             cells.append(Estimate(one.accuracy, text=text))
         body.append(Row((printed, *cells, NOT_RUN if dataset in missing else "")))
-    mark = f"{FROM_SCRATCH}: from random weights, as no ImageNet weights could be had; pretrained in the paper."
+    mark = (
+        f"{FROM_SCRATCH}: starts from random weights, because ImageNet weights were missing; pretrained in the paper."
+    )
     return StampedTable(
         title="Test accuracy of all networks.",
         columns=(
@@ -63,15 +65,14 @@ def table_2(inputs: Inputs) -> StampedTable:
         rows=tuple(body),
         stamp=stamps.stamp(inputs, study.NETWORKS),
         notes=(
-            "After the last epoch, on all test images that were prepared, in evaluation mode; the released code "
-            "measures accuracy in training mode. Its ResNet50 is a ResNet18; ours has 50 layers, as in the paper. Deep "
-            "CNN and PyramidNet are the networks of CIFAR-10 there and on the digits, those of CIFAR-100 on it and its "
-            "superclasses.",
+            "Accuracy after the last epoch, on all prepared test images, in evaluation mode.",
+            "The released code measures accuracy in training mode, and its ResNet50 is a ResNet18. Ours has 50 layers, "
+            "as in the paper.",
             *([mark] if scratch else []),
             *engines(inputs, found),
-            f"{NOT_LEARNED}: did not learn. A network has learned where the 95 % interval of its accuracy lies above "
-            f"the share of the largest class plus {study.MARGIN:g}, and not below the accuracy of the logistic "
-            f"regression on the same data less {study.MARGIN:g}.",
+            f"{NOT_LEARNED}: did not learn. A network has learned if the 95 % interval of its accuracy lies above the "
+            f"share of the largest class plus {study.MARGIN:g}, and not below the accuracy of logistic regression on "
+            f"the same data minus {study.MARGIN:g}.",
             *study.not_run(found),
         ),
     )
@@ -94,8 +95,8 @@ GIGA, TERA = 1e9, 1e12
 
 
 @artefact(
-    "What each network cost in multiply-adds, which are the same on every machine: its training, and the passes of "
-    "all attacks and of smoothing. Means over the trainings of one kind.",
+    "Cost of training and audit in multiply-adds, which do not depend on the machine. Means over trainings of the same "
+    "network.",
 )
 def table_costs(inputs: Inputs) -> StampedTable:
     found = [one for one in study.trained(study.audited(inputs)) if one.block != study.FOLDS]
@@ -113,12 +114,12 @@ def table_costs(inputs: Inputs) -> StampedTable:
         kinds.setdefault((w.dataset_label(one.dataset), network, study.penalty(one)), []).append(cells)
     body = [Row((*kind, len(cells), *np.mean(cells, axis=0).tolist())) for kind, cells in kinds.items()]
     return StampedTable(
-        title="What each network cost.",
+        title="Cost of each network.",
         columns=(
-            *labels("Data", "Network", "Trained"),
+            *labels("Data", "Network", "Training"),
             Column("trainings", decimals=0),
             Column("parameters", group="Size", decimals=2, name="parameters, 10\u2076"),
-            Column("pass", group="Size", decimals=3, name="multiply-adds an image, 10\u2079"),
+            Column("pass", group="Size", decimals=3, name="multiply-adds per image, 10\u2079"),
             Column("epochs", group="Training", decimals=0),
             Column("images", group="Training", decimals=0, name="images seen"),
             Column("training", group="Training", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
@@ -128,9 +129,9 @@ def table_costs(inputs: Inputs) -> StampedTable:
         rows=tuple(body) or (Row(("none", "", NOT_RUN, *[None] * 8)),),
         stamp=stamps.stamp(inputs, sorted({one.block for one in found})),
         notes=(
-            "Multiply-adds of convolutions and products. A step of training counts as three forward passes; those of "
-            "an audit are of all distances at the last epoch, without their gradients. Times by network stand in "
-            "docs/scale.md.",
+            "Multiply-adds of convolutions and matrix products. A training step counts as three forward passes.",
+            "The audit counts the forward passes of all attacks and of smoothing at the last epoch, without gradients. "
+            "docs/scale.md lists times by network.",
             *engines(inputs, found),
             *study.not_run(found),
         ),
@@ -138,8 +139,9 @@ def table_costs(inputs: Inputs) -> StampedTable:
 
 
 @artefact(
-    "How far a test point typically is from the boundary. Attacks bound the distance from above and smoothing from "
-    "below: how far they are from the best that is known, how often they fail, and how many passes they take.",
+    "Median distance of test points from the boundary by each method, how far it is from the best known distance, how "
+    "often the method fails, and how many forward passes it takes. Attacks give upper bounds, smoothing gives lower "
+    "bounds.",
 )
 def table_bounds(inputs: Inputs) -> StampedTable:
     found = study.audited(inputs)
@@ -169,31 +171,32 @@ def table_bounds(inputs: Inputs) -> StampedTable:
             names = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.DISTANCES[attack].label)
             body.append(Row((*names, *cells)))
     return StampedTable(
-        title="How tight each distance is, and what it costs.",
+        title="Tightness and cost of each distance.",
         columns=(
             *labels("Data", "Network", "Distance"),
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("points", decimals=0),
             Column("attacked", decimals=0),
             Column("failed", decimals=0),
-            Column("own median", group="Median", name="of its own points"),
-            Column("median", group="Median", name="of shared points"),
-            Column("above best", decimals=1, name="above the best, %"),
+            Column("own median", group="Median", name="own points"),
+            Column("median", group="Median", name="shared points"),
+            Column("above best", decimals=1, name="above best, %"),
             Column("rank correlation", decimals=3),
-            Column("forward passes", decimals=0, name="passes a point"),
+            Column("forward passes", decimals=0, name="passes per point"),
         ),
         rows=tuple(body) or (Row(("none", "", NOT_RUN, *[None] * 9)),),
         stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
-            f"Last epoch; medians in {w.UNITS}. Each distance has its own sample of the test points; accuracy is that "
-            "of these. Attacked: the correctly classified points. Failed: those of them for which an attack found "
-            "nothing; they are left out, and are probably far from the boundary: sigma is drawn towards 0. Of "
-            "smoothing: for which nothing could be certified. Shared points, also of excess and rank correlation "
-            "(Spearman's): those for which every attack found a distance, of smoothing those among them that it "
-            "certifies. The best: the smallest distance at each point; smoothing is a bound from below, and of another "
-            "classifier. The exact distance is as published, of all of space; attacks stay among the images, in the "
-            "box [0, 1]. The digits are enlarged: their distances are lengths in the enlarged image. Passes: images "
-            "put through the network for each point attacked.",
+            f"Last epoch. Medians are in {w.UNITS}.",
+            "Points: each distance has its own sample of test points, and the accuracy is for this sample. Attacked: "
+            "the correctly classified points. Failed: an attack found nothing, or smoothing could not certify a "
+            "radius. Failed points are left out. They are probably far from the boundary, so sigma is biased towards "
+            "0.",
+            "Shared points: every attack found a distance; for smoothing, those that it also certifies. The column "
+            "above best and Spearman's rank correlation are for shared points. Best: the smallest distance of each "
+            "point. Smoothing is a lower bound, and for the smoothed classifier.",
+            "The exact distance has no bounds on pixels, as published. Attacks stay in the box [0, 1]. Distances of "
+            "the digits are in the enlarged image. Passes: images that the network classified for each attacked point.",
             *study.not_run(found),
         ),
     )

@@ -60,17 +60,17 @@ def by_weight(found: Sequence[Audited], network: str) -> dict[tuple[str, str], l
 
 
 @artefact(
-    "Accuracy and robustness bias of the penalised group, for every weight, threshold and form of the distance in "
-    "the penalty.",
+    "Accuracy and sigma of the penalised group for each weight alpha, threshold tau and form of the distance in the "
+    "penalty.",
 )
 def table_regularizer(inputs: Inputs) -> StampedTable:
     found = penalised(inputs)
     units = " or ".join(sorted({UNITS[one.method["scale"]] for one in found}))
     return StampedTable(
-        title="What the penalty on robustness bias does to the group that it is for.",
+        title="Effect of the penalty on the penalised group.",
         columns=(
             *labels("Data", "Network", "Group", "Distance in the penalty"),
-            Column("tau", "parameter", name="tau, as set"),
+            Column("tau", "parameter", name="tau"),
             Column("alpha", "parameter"),
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("n", decimals=0),
@@ -81,11 +81,11 @@ def table_regularizer(inputs: Inputs) -> StampedTable:
         rows=tuple(_penalty_row(one, found) for one in found) or (Row((NOT_RUN, "", "", "", *[None] * 7)),),
         stamp=stamps.stamp(inputs, study.REGULARIZER),
         notes=(
-            f"By {study.upper_bounds(found)}, last epoch, correctly classified points, as (9) has them; n: those of "
-            "the group with a distance. p: permutation test of sigma = 0, over the points of this network, not "
-            "adjusted. Change: |sigma| less that of the same network trained alike with alpha = 0.",
-            f"Tau as set is {units or 'as configured'}. Read a smaller |sigma| beside accuracy. One training of each: "
-            "how much trainings differ is not in it.",
+            f"By {study.upper_bounds(found)}, last epoch, correctly classified points, as in equation 9.",
+            "n: points of the group with a distance. p: permutation test of sigma = 0 over the points of this network, "
+            "not adjusted. Change: |sigma| minus |sigma| of the same network with alpha = 0.",
+            f"Tau is {units or 'as configured'}. A smaller |sigma| may cost accuracy. Each network was trained once, "
+            "so the numbers do not show the variation between trainings.",
             *study.not_run(study.audited(inputs, study.REGULARIZER)),
         ),
     )
@@ -118,31 +118,31 @@ def sigma(one: Audited, group: tuple[str, str]) -> float:
 
 
 @artefact(
-    "Distances of a class and of all others for a Deep CNN on CIFAR-10, trained without the penalty on robustness "
-    "bias and with it. The published figure has such a pair for each of the ten classes; here for those that were "
-    "penalised in this run. It does not say which weight and threshold it has.",
+    "Distances of a class and of all other classes for a Deep CNN on CIFAR-10, trained without and with the penalty. "
+    "The published figure shows all ten classes and does not state weight and threshold. Here, we show the classes "
+    "that this run penalised.",
     "figure_17",
     dataset=w.CIFAR10,
     network="deep_cnn",
 )
-@artefact("The same for ResNet50.", "figure_18", dataset=w.CIFAR10, network="resnet50")
-@artefact("The same for VGG19.", "figure_19", dataset=w.CIFAR10, network="vgg19")
+@artefact("As Figure 17, for ResNet50.", "figure_18", dataset=w.CIFAR10, network="resnet50")
+@artefact("As Figure 17, for VGG19.", "figure_19", dataset=w.CIFAR10, network="vgg19")
 @artefact(
-    "What Figures 17 to 19 show, for the handwritten digits, with several weights of the penalty.",
+    "As Figure 17, for the handwritten digits, with several weights of the penalty.",
     "figure_digits_regularizer",
     dataset=w.DIGITS,
     network="utk_classifier",
 )
 @artefact(
-    "Distances by race in UTKFace for the UTK Classifier, trained without the penalty and with it, for one race. "
-    "The published figure does not say which races its penalty is for.",
+    "Distances by race in UTKFace for the UTK Classifier, trained without and with the penalty for one race. The "
+    "published figure does not state which races were penalised.",
     "figure_20",
     dataset=w.UTKFACE,
     network="utk_classifier",
     partition=w.RACE,
 )
-@artefact("The same for ResNet50.", "figure_21", dataset=w.UTKFACE, network="resnet50", partition=w.RACE)
-@artefact("The same for VGG19.", "figure_22", dataset=w.UTKFACE, network="vgg19", partition=w.RACE)
+@artefact("As Figure 20, for ResNet50.", "figure_21", dataset=w.UTKFACE, network="resnet50", partition=w.RACE)
+@artefact("As Figure 20, for VGG19.", "figure_22", dataset=w.UTKFACE, network="vgg19", partition=w.RACE)
 def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> Picture:
     """Draw a row per penalised group and a panel per weight: the group and all others, or all groups of a
     ``partition``.
@@ -172,14 +172,14 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
         figure,
         title,
         stamps.stamp(inputs, study.REGULARIZER, [dataset]),
-        f"Falling curves in each panel, {'one for each group' if partition else 'the penalised group and all others'}: "
+        f"Falling curves in each panel for {'each group' if partition else 'the penalised group and all others'}: "
         "the share of correctly classified points further than a budget from the boundary, without the penalty and "
         "with it.",
         notes=(
-            f"{study.upper_bounds([last])}; correctly classified points alone, as in (9); sigma is the "
-            f"penalised group's, with its 95 % interval. Penalty: threshold {parameter(last.tau)} "
-            f"{UNITS[last.method['scale']]}, distance by {last.form}. The network without a penalty is trained "
-            "likewise. One training of each: how much trainings differ is not in it.",
+            f"By {study.upper_bounds([last])}, over correctly classified points. sigma is that of the penalised group, "
+            f"with its 95 % interval. Penalty as in equation 9: threshold {parameter(last.tau)} "
+            f"{UNITS[last.method['scale']]}, distance by {last.form}. Each network was trained once, so the figure "
+            "does not show the variation between trainings.",
             curves.BANDS,
             *study.not_run(study.audited(inputs, study.REGULARIZER, dataset, network)),
         ),

@@ -33,14 +33,15 @@ OF_A_DIFFERENCE = (
     ("absolute", "mean absolute", 3),
 )
 ONCE = (
-    "A partition into two counts once: its groups always have opposite signs. sigma of 0 agrees with 0 alone. Left out "
-    f"are groups whose sigma is not defined on a side, or with fewer than {study.TOO_FEW} correctly classified points."
+    "A partition into two groups counts once, because its groups always have opposite signs. A sigma of 0 agrees only "
+    "with 0. Groups with an undefined sigma, or with fewer than "
+    f"{study.TOO_FEW} correctly classified points, are left out."
 )
 ACCURACY = (
-    "By all members both sides have 0 at the same misclassified points, so part of the agreement is that of accuracy; "
-    "by correct members it is not."
+    "Over all members, both distances are 0 at the same misclassified points, so part of the agreement is due to "
+    "accuracy. Over correct members, it is not."
 )
-DEPENDENT = "Groups share their points and networks their data, so the comparisons are not independent."
+DEPENDENT = "Groups share points, and networks share data, so the comparisons are not independent."
 
 Side = tuple[str, str]
 """A distance and a checkpoint of the training."""
@@ -183,8 +184,7 @@ def sample_note(
     if not sizes:
         return ()
     many = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
-    points = "Two distances are compared on the points that both were asked of and that neither failed on"
-    return (f"{points}, {many} of a network.",)
+    return (f"Two distances are compared on the points on which neither failed ({many} per network).",)
 
 
 def once(groups: Sequence[tuple[str, str]]) -> Array:
@@ -193,7 +193,7 @@ def once(groups: Sequence[tuple[str, str]]) -> Array:
     return np.array([names.count(name) != 2 or name in names[:place] for place, name in enumerate(names)], dtype=bool)
 
 
-@artefact("How often sigma by randomized smoothing has the sign of sigma by each attack.")
+@artefact("Share of groups in which sigma has the same sign by randomized smoothing and by each attack.")
 def table_1(inputs: Inputs) -> StampedTable:
     found = study.audited(inputs, study.NETWORKS)
     missing = study.absences(found)
@@ -220,9 +220,9 @@ def table_1(inputs: Inputs) -> StampedTable:
         rows=tuple(body),
         stamp=stamps.stamp(inputs, study.NETWORKS),
         notes=(
-            "Share of groups whose sigma has the same sign, over the five networks of torchvision and the data set's "
-            "own, at the last epoch. Correct: the same with shares of the correctly classified members, as in the "
-            f"authors' program. {ONCE}",
+            "Over torchvision's five networks and the network of the data set, at the last epoch.",
+            "Correct: the same for correctly classified members, as in the authors' program.",
+            ONCE,
             *sample_note(inputs, found, compared),
             ACCURACY,
             DEPENDENT,
@@ -232,8 +232,8 @@ def table_1(inputs: Inputs) -> StampedTable:
 
 
 @artefact(
-    "How often two distances, or two epochs, agree on who is less robust: exact distances against their estimates "
-    "on linear models, attacks against each other, earlier checkpoints against the last.",
+    "Number of groups in which sigma has the same sign by two distances or at two epochs. The table compares exact "
+    "distances with their estimates on linear models, attacks with each other, and earlier epochs with the last.",
 )
 def table_agreement(inputs: Inputs) -> StampedTable:
     found = study.audited(inputs)
@@ -250,7 +250,7 @@ def table_agreement(inputs: Inputs) -> StampedTable:
                 body.append(Row((words, networks, comparison.name, *cells)))
     compared = [(comparison, here) for comparison in COMPARISONS]
     return StampedTable(
-        title="Agreement in sign of different distances, and of different epochs.",
+        title="Sign agreement of distances and of epochs.",
         columns=(
             *labels("Shares of", "Networks", "Compared"),
             Column("paper", "text", name=study.together(here)),
@@ -259,11 +259,12 @@ def table_agreement(inputs: Inputs) -> StampedTable:
         rows=tuple(body),
         stamp=stamps.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
-            f"Groups whose sigma has the same sign on both sides. {ONCE}",
-            "Shares of all members: as the paper defines I_P; of correct members: as its program computes it. Linear: "
-            "logistic regression, of which the exact distance is known. Five: AlexNet, VGG19, ResNet50, DenseNet121, "
-            "SqueezeNet1_0. A dash: not measured, or of a checkpoint no better than the largest class or less than "
-            "half as accurate as the last; what was nowhere measured is left out.",
+            "Number of groups with the same sign, out of all compared groups.",
+            ONCE,
+            "All members: as the paper defines I_P. Correct members: as its program computes I_P. Linear: logistic "
+            "regression, whose exact distance is known. Five: AlexNet, VGG19, ResNet50, DenseNet121, SqueezeNet1_0.",
+            "A dash: not measured, or the checkpoint is no better than the largest class or less than half as accurate "
+            "as the last one. Comparisons without any measurement have no row.",
             *sample_note(inputs, found, compared),
             ACCURACY,
             DEPENDENT,
@@ -272,7 +273,7 @@ def table_agreement(inputs: Inputs) -> StampedTable:
     )
 
 
-@artefact("How far sigma by each estimate is from sigma by the exact distance, on linear models.")
+@artefact("Sigma by the exact distance minus sigma by each estimate, on linear models.")
 def table_sigma_differences(inputs: Inputs) -> StampedTable:
     found = study.audited(inputs, study.LINEAR)
     here = w.datasets_in(one.dataset for one in study.run(found))
@@ -300,9 +301,10 @@ def table_sigma_differences(inputs: Inputs) -> StampedTable:
         rows=tuple(body) or (Row(("none", NOT_RUN, *[None] * len(columns))),),
         stamp=stamps.stamp(inputs, study.LINEAR),
         notes=(
-            f"sigma by the exact distance less sigma by the estimate, over the groups. {ONCE}",
-            "The exact distance is that of the formula as published, without regard for the box [0, 1], in which the "
-            "attacks stay: part of the differences is the box's.",
+            "Mean, variance and mean absolute difference over the groups.",
+            ONCE,
+            "The published formula of the exact distance ignores the box [0, 1], but attacks stay in it. This explains "
+            "part of the differences.",
             *sample_note(inputs, found, compared),
             *study.not_run(found),
         ),

@@ -46,7 +46,7 @@ LEVEL = 0.95
 ENDS = 2 * 1.959964
 """Width of a 95 % interval in standard errors."""
 ABSENT = "absent"
-NOT_RUN = "not run: data"
+NOT_RUN = "not run: missing data"
 LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
 NOTHING = pd.DataFrame({"sigma": []}, index=pd.MultiIndex.from_arrays([[], []]))
 """Empty table for distances and checkpoints without measurements."""
@@ -182,9 +182,9 @@ class Audited:
             if not len(radii):
                 continue
             if np.median(radii) == 0:
-                found[epoch] = "most have no certified radius"
+                found[epoch] = "most correctly classified points have no certified radius"
             elif (radii < (1 - self.tolerance) * radii.max()).sum() < TOO_FEW:
-                found[epoch] = "nearly all have the largest radius that can be certified"
+                found[epoch] = "nearly all correctly classified points have the largest certifiable radius"
         return found
 
     @cached_property
@@ -329,7 +329,7 @@ def run(found: Iterable[Audited]) -> list[Audited]:
 
 def together(datasets: Iterable[str]) -> str:
     """Return the joint name of the paper's data sets, given the available ones."""
-    return "all of the paper" if set(w.PUBLISHED_IMAGES) <= set(datasets) else "of the paper, those here"
+    return "all of the paper" if set(w.PUBLISHED_IMAGES) <= set(datasets) else "of the paper, available here"
 
 
 def at_points(inputs: Inputs, one: Audited) -> Points:
@@ -365,15 +365,16 @@ def incomplete(inputs: Inputs, found: Iterable[Audited], attacks: Sequence[str])
                 asked & (part.codes == level) for part in points.partitions.values() for level in range(len(part))
             ]
             shares += [float(largest[own].mean()) for own in members if own.sum() >= TOO_FEW]
-    notes = [f"Left out, as no distance was found, which draws sigma towards 0: {'; '.join(failed)} points."] * bool(
-        failed
+    left_out = (
+        f"Left out, because the attack found no distance: {'; '.join(failed)} points. This biases sigma towards 0."
     )
+    notes = [left_out] * bool(failed)
     if shares:
         least, most = (number(100 * end, 0) for end in (min(shares), max(shares)))
         notes.append(
-            f"Radii end at the largest that can be certified: from {least} % to {most} % of a group's points are "
-            "nearly there (within the tolerance of early stopping). The distances of robust groups are cut off most, "
-            "which draws sigma towards 0."
+            f"A radius cannot exceed the largest certifiable radius. Depending on the group, {least} % to {most} % of "
+            "the points are close to it (within the tolerance of early stopping). Distances of robust groups are cut "
+            "off most, which biases sigma towards 0."
         )
     return tuple(notes)
 
@@ -401,7 +402,7 @@ def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
     """Return notes on unavailable data sets, on networks that did not learn, and on networks without smoothing."""
     missing, failed = absences(found), (one for one in trained(found) if not one.learned)
     texts = [f"{w.dataset_label(name)} ({missing[name]})" for name in w.datasets_in(missing)]
-    notes = [f"Not run: data. {'; '.join(texts)}."] if texts else []
+    notes = [f"Not run, because data are missing: {'; '.join(texts)}."] if texts else []
     failures: list[str] = []
     for one in failed:
         baselines = {"largest class": one.largest, "logistic regression": one.linear}
@@ -409,14 +410,14 @@ def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
         name = " ".join(filter(None, (w.NETWORKS[one.network], "on", w.dataset_label(one.dataset), penalty(one))))
         failures.append(f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})")
     if failures:
-        notes.append(f"Did not learn, and so in no number here: {'; '.join(dict.fromkeys(failures))}.")
+        notes.append(f"Left out, because the network did not learn: {'; '.join(dict.fromkeys(failures))}.")
     blind: dict[str, list[str]] = {}
     for one in run(found):
         if why := one.blind.get(one.epochs[-1]):
             blind.setdefault(why, []).append(f"{w.NETWORKS[one.network]} on {w.dataset_label(one.dataset)}")
     for why, names in blind.items():
         which = ", ".join(dict.fromkeys(names))
-        notes.append(f"Without σ by randomized smoothing: {which}. Of the points classified correctly {why}.")
+        notes.append(f"No sigma by randomized smoothing for {which}, because {why}.")
     return tuple(notes)
 
 

@@ -57,8 +57,8 @@ def test_a_cell_has_a_colour_if_it_fails_and_the_sign_has_one_if_the_audit_has_a
 
     assert of("loss_ratio", 3.0) == of("loss_ratio", 301.0) == of(measures.FLIPTEST, 0.1) == "fails: no direction"
     assert [of("tpr", 0.1), of("tpr", -0.1)] == [f"fails: {word} for the first group" for word in ("higher", "lower")]
-    assert of("tpr", 0.5, p=0.06) == of("tpr", 0.5, p=float("nan")) == "passes, or no test"
-    assert of("tpr", float("nan"), float("nan"), "drawn") == "does not apply"
+    assert of("tpr", 0.5, p=0.06) == of("tpr", 0.5, p=float("nan")) == "passes or has no test"
+    assert of("tpr", float("nan"), float("nan"), "random") == "does not apply"
 
 
 def test_audits_that_rank_alike_have_w_and_tau_of_one(inputs: Inputs) -> None:
@@ -150,8 +150,8 @@ def test_the_people_of_two_audits_are_counted_among_those_of_both(inputs: Inputs
     ("dataset", "method", "measure", "word"),
     [
         ("adult", "threshold_optimizer", "loss_ratio", "no gradient"),
-        ("adult", "threshold_optimizer", "robustness", "drawn"),
-        ("compas", "reductions", "robustness", "drawn"),
+        ("adult", "threshold_optimizer", "robustness", "random"),
+        ("compas", "reductions", "robustness", "random"),
         ("law", "baseline", "error_ratio", "no metric"),
     ],
 )
@@ -175,9 +175,9 @@ def test_claims_are_decided_by_rows_and_not_by_those_of_a_twin(
 ) -> None:
     by_name = {d.says: d.outcome for d in claims.decide(CLAIMS, artefacts.measurements(inputs))}
     outcomes = dict(zip((claim["says"] for claim in CLAIMS), by_name.values(), strict=True))
-    assert outcomes["The audits rank the mitigations alike."] == "confirmed"
-    assert outcomes["No model passes every audit on Adult."] == "not confirmed"
-    assert [o for says, o in outcomes.items() if says.startswith("Those in FlipTest's flipsets")] == ["confirmed"]
+    assert outcomes["The audits rank the mitigations in a similar order."] == "confirmed"
+    assert outcomes["On Adult, no model passes every audit."] == "not confirmed"
+    assert [o for says, o in outcomes.items() if says.startswith("Members of Baseline's flipsets")] == ["confirmed"]
     twin = study_with(origin="twin")
     assert {d.outcome for d in claims.decide(CLAIMS, artefacts.measurements(twin))} == {"not testable here"}
 
@@ -193,7 +193,7 @@ def test_the_tables_hold_effects_intervals_and_decisions(inputs: Inputs) -> None
     assert table.cell("Thresholds", "both", "loss ratio") == "no gradient"
     assert "no gradient" in table.notes[-1].lower()
     assert isinstance(table.cell("Baseline", "both", "accuracy"), Estimate)
-    assert "median T_n over the repetitions after 500 steps, of both attributes together" in table.notes[0]
+    assert any("median T_n over the repetitions after 500 steps" in note for note in table.notes)
     concordance = artefacts.build("table_concordance", inputs)
     assert isinstance(concordance, StampedTable)
     assert [concordance.labels(row) for row in concordance.rows][:2] == [("Adult", "gender"), ("Adult", "race")]

@@ -21,7 +21,7 @@ def test_nothing_that_rests_on_a_twin_is_compared(inputs: Inputs, published: pd.
     settings = rests["setting"].map(parse_setting).map(lambda setting: "." in str(setting["statistic"]))
     counted = rests["setting"].str.contains("statistic=features")
     assert set(rests.loc[~settings & ~counted, "verdict"]) == {"not comparable"}
-    assert rests.loc[~settings & ~counted, "why"].str.contains("made from twin data").any()
+    assert rests.loc[~settings & ~counted, "why"].str.contains("ours is from twin data").any()
     hiring = found[found["row"] == "Hiring"]
     assert "not comparable" not in set(hiring["verdict"])
 

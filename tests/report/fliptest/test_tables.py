@@ -88,7 +88,7 @@ def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs) -> None:
     stamp = build("table_null", shorter(inputs)).stamp
     said = "WGAN on Identical distributions: transport.steps 500 (published: 20,001)"
     assert departures(stamp.reductions) == [said]
-    assert "1 setting not as published" in stamp.lines()[0]
+    assert "1 setting differs from the paper" in stamp.lines()[0]
     assert build("table_null", inputs).stamp.reductions == ()
 
 
@@ -126,7 +126,7 @@ def test_sizes_by_chance_stand_beside_those_of_exact_maps(inputs: Inputs) -> Non
     assert (found["Baseline"].value, found["Baseline"].high) == (60.0, 90.0)
     assert found["Baseline"].text == "60 (≤ 90)"
     assert found["SenSR"] is None
-    assert "250 people on a side" in " ".join(made.notes)
+    assert "250 people each" in " ".join(made.notes)
 
 
 def test_the_ends_of_a_size_are_means_over_all_trials(inputs: Inputs) -> None:

@@ -99,7 +99,7 @@ def test_levels_of_equal_aucs_stand_beside_those_of_equal_rates_in_groups_of_the
     table = build("table_levels", inputs)
     assert len(table.rows) == 4 + 6 + 5
     place: dict[str, str | float] = {"block": "auc_levels", "n_a": 1000, "n_b": 25, "test": "studentized"}
-    few = ("fewer and fewer positives", "1,000", "25", "5", "0.8")
+    few = ("few positives", "1,000", "25", "5", "0.8")
     assert table.cell("AUC, studentised", *few).value == inputs.mean(**place, statistic="rejection_rate").value
     assert table.cell("AUC, undefined", *few) == inputs.mean(**place, statistic="undefined").value
     rates: dict[str, str | float] = {**place, "block": "few_positives"}
@@ -113,7 +113,7 @@ def test_levels_of_equal_aucs_stand_beside_those_of_equal_rates_in_groups_of_the
 def test_a_size_without_a_test_of_aucs_has_an_empty_cell(inputs: Inputs) -> None:
     rows = inputs.rows[~((inputs.rows["block"] == "auc_levels") & (inputs.rows["n_a"] == 10000))]
     table = build("table_levels", replace(inputs, rows=rows))
-    assert table.cell("AUC, studentised", "proposed for section 4.2", "10,000", "1,000", "200", "0.8") is None
+    assert table.cell("AUC, studentised", "our choice for section 4.2", "10,000", "1,000", "200", "0.8") is None
 
 
 def test_the_table_of_methods_says_where_a_metric_is_undefined_and_corrects_within_a_split(inputs: Inputs) -> None:
@@ -151,7 +151,7 @@ def test_a_reduced_run_says_so_on_every_artefact() -> None:
     for name, simulations in (("table_1", "10,000"), ("figure_levels", "4,000")):
         stamp = build(name, small).stamp
         assert stamp.lines()[0].startswith("Laptop scale")
-        assert stamp.lines()[0].endswith("1 setting not as published")
+        assert stamp.lines()[0].endswith("1 setting differs from the paper")
         text = " ".join(departures(stamp.reductions))
         assert f"simulations 500 (published: {simulations})" in text
         assert "None" not in text

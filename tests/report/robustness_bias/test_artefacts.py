@@ -18,8 +18,8 @@ from tests.report.studies import build
 LISTED = {one.name: one for one in registry.declared("robustness_bias")}
 OF_ABSENT_DATA = [f"figure_{n}" for n in range(5, 23)]
 SAID = {
-    **dict.fromkeys(OF_ABSENT_DATA, r"Not run: data\. .*from https://example\.org/.*"),
-    "figure_digits_smoothing": r"Without σ by randomized smoothing: UTK Classifier on Digits\. .*",
+    **dict.fromkeys(OF_ABSENT_DATA, r"Not run, because data are missing: .*from https://example\.org/.*"),
+    "figure_digits_smoothing": r"No sigma by randomized smoothing for UTK Classifier on Digits, because .*",
 }
 OF_NO_DATA = ["figure_1", "figure_2", "figure_3"]
 

@@ -95,7 +95,7 @@ def test_what_the_noise_leaves_no_radius_has_no_sigma_by_smoothing(inputs: Input
         assert lost == (one.epochs[-1] in one.blind) == one.table(w.SMOOTHING).empty
         assert lost == (f"{w.NETWORKS[one.network]} on UTKFace" in note)
         assert not one.table(w.DEEPFOOL).empty
-    assert note.startswith("Without σ by randomized smoothing: ")
+    assert note.startswith("No sigma by randomized smoothing for ")
     assert "VGG19 on UTKFace, " in note
 
 
@@ -112,7 +112,7 @@ def test_radii_of_which_nearly_all_are_the_largest_say_nothing(inputs: Inputs) -
     assert replace(one, result=replace(one.result, arrays=arrays)).blind == {}
     arrays[f"distance_{w.SMOOTHING}"] = np.where(radii < 0.3, radii, 1)
     assert replace(one, result=replace(one.result, arrays=arrays)).blind == dict.fromkeys(
-        one.epochs, "nearly all have the largest radius that can be certified"
+        one.epochs, "nearly all correctly classified points have the largest certifiable radius"
     )
 
 
@@ -129,7 +129,7 @@ def test_points_without_a_distance_and_radii_that_are_cut_off_are_counted(inputs
     made = replace(one, result=replace(one.result, rows=rows, arrays=arrays))
     failed, cut = study.incomplete(inputs, [made], w.ESTIMATES)
     assert "Carlini-Wagner under UTK Classifier, 7 of 80" in failed
-    assert "from 0 % to 50 % of a group's points" in cut
+    assert "0 % to 50 % of the points" in cut
     assert study.incomplete(inputs, [made], [w.DEEPFOOL, w.FMN]) == ()
 
 
@@ -189,7 +189,7 @@ def test_a_network_has_learned_beyond_the_largest_class_and_a_linear_model(
     assert study.trained([one]) == [one]
     if not learned:
         (note,) = study.not_run([one])
-        assert note.startswith("Did not learn, and so in no number here: AlexNet on Digits (accuracy")
+        assert note.startswith("Left out, because the network did not learn: AlexNet on Digits (accuracy")
         assert "largest class 10.0 %" in note
         # The linear model itself is held against the largest class alone.
         assert replace(one, block=study.LINEAR).learned == (linear == 0.3)
@@ -329,7 +329,7 @@ def test_the_note_says_of_how_many_points_two_distances_are_compared(inputs: Inp
     n = len(sign_agreement.shared(points, w.EXACT, w.CARLINI_WAGNER))
     both = [(between(w.EXACT, w.CARLINI_WAGNER), [w.DIGITS])]
     (note,) = sign_agreement.sample_note(inputs, [linear], both)
-    assert f"failed on, {n} of a network." in note
+    assert f"neither failed ({n} per network)." in note
     assert sign_agreement.sample_note(inputs, [linear], [(between(w.EXACT, w.CARLINI_WAGNER), [w.UTKFACE])]) == ()
 
 
