@@ -59,8 +59,8 @@ def test_csv_holds_every_number_at_full_precision_with_its_spread_and_count() ->
     assert rows[1]["Dataset"] == "Adult"
     assert rows[2]["T_n"] == ""
     assert {(row["origin"], row["scale"]) for row in rows} == {("official", "paper")}
-    row = Row(("A", np.int64(3), np.float64(0.1)))
-    numbers = replace(TABLE, columns=(*labels("Data"), Column("n"), Column("x")), rows=(row,))
+    cells: tuple[Any, ...] = ("A", np.int64(3), np.float64(0.1))
+    numbers = replace(TABLE, columns=(*labels("Data"), Column("n"), Column("x")), rows=(Row(cells),))
     assert csv(numbers.printed()).splitlines() == ["Data,n,x", "A,3,0.1"]
 
 

@@ -43,7 +43,7 @@ TOO_FEW = 20
 LEVEL = 0.95
 ABSENT = "absent"
 NOT_RUN = "not run: missing data"
-LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
+LEAST_OFFICIAL = ("re-encoded", "bundled", "simulated", "official")
 NOTHING = pd.DataFrame({"sigma": []}, index=pd.MultiIndex.from_arrays([[], []]))
 """Empty table for distances and checkpoints without measurements."""
 FORMS = {
