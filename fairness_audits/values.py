@@ -14,7 +14,7 @@ import numpy as np
 
 from fairness_audits.errors import InvalidInput
 
-Provenance = Literal["official", "bundled", "lossy", "simulated", "twin", "absent"]
+Provenance = Literal["official", "bundled", "re-encoded", "simulated", "twin", "absent"]
 Split = Literal["train", "test", "all"]
 """One side of each repetition's split, or both sides with the training rows first."""
 

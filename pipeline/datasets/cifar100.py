@@ -3,7 +3,7 @@
 Each image has one of 100 classes and one of 20 superclasses. ``rows`` selects which of the two is the label and the
 partition. Images are read from the official archive of pickled batches or from image files
 (:mod:`pipeline.raw_data.cifar`). No digest of the official training images is recorded, so image files always count as
-a re-encoded (``lossy``) copy.
+a ``re-encoded`` copy.
 
 Source: Krizhevsky (2009).
 """

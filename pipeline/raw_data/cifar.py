@@ -10,7 +10,7 @@ Images are ordered by their paths, ``train/<class>/<name>.png``, for one digest 
     sha256( path_1 pixels_1 path_2 pixels_2 ... )        with paths in UTF-8 and 32 x 32 x 3 bytes of RGB
 
 Image files with the digests of the published images are ``official``. Other files with the same number of images in
-every class are ``lossy``: re-encoded, so distances measured on them differ from those of the published images.
+every class are ``re-encoded``, so distances measured on them differ from those of the published images.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Published:
         if path.name != self.archive and not any(map(_place, image_files.names(path))):
             return None
         found = self.photographs(path).digests()
-        return "official" if path.name == self.archive or found == self.digests else "lossy", found
+        return "official" if path.name == self.archive or found == self.digests else "re-encoded", found
 
     def parse(self, folder: Path, filename: str | None = None) -> Labelled:
         """Return the images in ``filename``, an archive or a folder, by default the official archive."""

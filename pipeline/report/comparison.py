@@ -176,7 +176,7 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
     reproduced = entry["status"] == "reproduced"
     across = entry.get(ACROSS) == ACROSS_NETWORKS
     if across:
-        sides = replace(sides, reductions=(), origins=sides.origins | {"lossy"})
+        sides = replace(sides, reductions=(), origins=sides.origins | {"re-encoded"})
     # If the published number is lost, ours is still shown, without a comparison.
     if reproduced or (entry["status"] == "published value lost" and isinstance(setting, str)):
         ours, why, found = _outcome(entry, parse_setting(setting), sides)
@@ -235,9 +235,9 @@ def _outcome(
 def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> str:
     """Return why rows of this setting cannot be compared with a published number, or an empty text."""
     # Re-encoding does not change the number of images.
-    comparable = sides.origins | ({"lossy"} if setting.get("block") == DATA else set())
+    comparable = sides.origins | ({"re-encoded"} if setting.get("block") == DATA else set())
     if other := set(rows["origin"]) - comparable:
-        return f"ours is from {' and '.join(w.ORIGINS[origin] for origin in sorted(other))} data"
+        return f"ours is from {' and '.join(sorted(other))} data"
     statistic = str(setting.get("statistic", ""))
     found = []
     for reduction in sides.reductions:

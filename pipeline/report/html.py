@@ -65,7 +65,7 @@ def describe(
         "datasets": [
             {
                 "name": name,
-                "origin": w.ORIGINS[dataset.origin],
+                "origin": dataset.origin,
                 "rows": dataset.rows,
                 "dropped": dict(dataset.dropped),
                 "checksums": dict(dataset.checksums),

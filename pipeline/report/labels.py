@@ -62,8 +62,6 @@ IMAGES = (*PUBLISHED_IMAGES, DIGITS)
 OF_THINGS = (CIFAR10, DIGITS)
 """Data sets whose pictures show no person. Pictures of people are neither printed nor stored."""
 
-ORIGINS = Known({"lossy": "re-encoded"}, str)
-"""Printed names of data origins, if they differ from the names in the rows."""
 NO_METHOD = "none"
 """Method name of audits that draw their own populations and have no model."""
 METHODS = Known({

@@ -82,7 +82,7 @@ class Stamp:
         present = [origin for origin in self.origins if origin != "absent"]
         if not self.origins:
             return ""
-        return enumerated(words.get(origin, f"{w.ORIGINS[origin]} data") for origin in present or self.origins)
+        return enumerated(words.get(origin, f"{origin} data") for origin in present or self.origins)
 
 
 @dataclass(frozen=True)

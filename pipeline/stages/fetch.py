@@ -3,7 +3,7 @@
 The manifest is JSON with the keys
 
 - ``dataset``;
-- ``origin``: ``official``, ``lossy`` (re-encoded images), ``twin``, ``absent`` (no files and no twin),
+- ``origin``: ``official``, ``re-encoded`` (images), ``twin``, ``absent`` (no files and no twin),
   ``simulated`` or ``bundled`` (no files needed);
 - ``files``: ``path``, ``sha256``, ``size`` and ``place`` (the source) of each file;
 - ``reason``: why the official files are not used, or null;

@@ -20,7 +20,7 @@ RECORD = "manifest.json"
 MIRROR = "DATA_MIRROR"
 DATA_SOURCES = ("auto", "official", "twin")
 """Values of ``DATA_SOURCE``."""
-SUBSTITUTES = ("twin", "absent", "lossy")
+SUBSTITUTES = ("twin", "absent", "re-encoded")
 """Origins that are replaced as soon as published files are available."""
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 

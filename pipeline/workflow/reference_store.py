@@ -14,6 +14,7 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from pipeline.values import DatasetSummary
 SECTIONS = ("sections", "published")
 LIMIT = 1_000_000
 """Largest size of a file in bytes."""
+FORMER_ORIGINS = {"lossy": "re-encoded"}
+"""Origins in old references, with their present names."""
 DATE = (1980, 1, 1, 0, 0, 0)
 """Date of all members of an archive, so that the same values give the same bytes."""
 
@@ -62,10 +65,11 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
     manifest = load_json(folder / "manifest.json")
     config = json.loads(gzip.decompress((folder / "config.json.gz").read_bytes()))
     config |= {name: {path: _with_id(path, one) for path, one in config[name].items()} for name in SECTIONS}
+    rows = pd.concat([io.load_rows(path) for path in sorted((folder / "rows").glob("*.parquet"))], ignore_index=True)
     inputs = Inputs(
         study=manifest["study"],
         scale=config["scale"]["name"],
-        rows=pd.concat([io.load_rows(path) for path in sorted((folder / "rows").glob("*.parquet"))], ignore_index=True),
+        rows=rows.assign(origin=rows["origin"].replace(FORMER_ORIGINS)),
         config=config,
         datasets=_load_archives(folder / "datasets", lambda path: io.load(path, DatasetSummary)),
         classifiers=_load_archives(folder / "classifiers", lambda path: io.load(path, Classifier)),
@@ -137,7 +141,9 @@ def _load_archives(stem: Path, load: Callable[[Path], Any]) -> dict[str, Any]:
                 for name in archive.namelist():
                     extracted = Path(temporary, "value.npz")
                     extracted.write_bytes(archive.read(name))
-                    found[name.removesuffix(".npz")] = load(extracted)
+                    value = load(extracted)
+                    origin = FORMER_ORIGINS.get(value.origin, value.origin)
+                    found[name.removesuffix(".npz")] = replace(value, origin=origin)
     return found
 
 

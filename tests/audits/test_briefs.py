@@ -21,11 +21,11 @@ CASES: dict[str, tuple[Callable[[], Result], list[str]]] = {
     "equality, not rejected": (lambda: fa.permutation_test(prediction=FAIR, **RATE), ["no proof that the groups are"]),
     "a margin, shown": (
         lambda: fa.permutation_test(prediction=FAIR, margin=0.1, **RATE),
-        ["at most 0.1 between groups", "It is shown."],
+        ["at most 0.1 between groups", "is shown."],
     ),
     "a ratio, refuted": (
         lambda: fa.permutation_test(prediction=UNFAIR, ratio=True, **RATE),
-        ["at least 0.8", "It is refuted."],
+        ["at least 0.8", "is refuted."],
     ),
     "versions": (
         lambda: fa.compare(FAIR, UNFAIR, **RATE, draws=199),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 import pytest
@@ -15,6 +15,7 @@ import pipeline.report
 from fairness_audits.files import save_figure
 from fairness_audits.results import style, typeset
 from fairness_audits.results.estimate import Estimate
+from fairness_audits.values import Provenance
 from pipeline.io import load_published
 from pipeline.report import artefacts, registry
 from pipeline.report.comparison import check_published, compare
@@ -46,6 +47,13 @@ DRAWN_TWICE = {
 )
 def test_an_artefact_can_be_set_and_says_what_it_shows(study: str, name: str) -> None:
     studies.check(studies.made(study)[name])
+
+
+@pytest.mark.parametrize("study", REFERENCES)
+def test_every_origin_in_a_reference_has_its_present_name(study: str) -> None:
+    whole = studies.reference(study)
+    values = [one for part in (whole.datasets, whole.classifiers, whole.audits) for one in part.values()]
+    assert {*whole.rows["origin"], *(one.origin for one in values)} <= set(get_args(Provenance))
 
 
 def test_what_is_missing_is_named() -> None:

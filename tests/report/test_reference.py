@@ -76,7 +76,7 @@ def test_sorting_keeps_every_column_of_every_cell_and_no_row(seed: int) -> None:
 
 
 @pytest.mark.parametrize("audit", [*reference.COMMITTED, "permutation", "new"])
-@pytest.mark.parametrize("origin", ["official", "lossy", "bundled", "twin", "simulated"])
+@pytest.mark.parametrize("origin", ["official", "re-encoded", "bundled", "twin", "simulated"])
 def test_an_array_that_is_not_declared_is_an_error_that_names_it(audit: str, origin: str) -> None:
     rows = np.random.default_rng(0).normal(size=(30, 4))
     for array in (rows, rows[:, 0], np.arange(30)):

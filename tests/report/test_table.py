@@ -59,8 +59,9 @@ def test_csv_holds_every_number_at_full_precision_with_its_spread_and_count() ->
     assert rows[1]["Dataset"] == "Adult"
     assert rows[2]["T_n"] == ""
     assert {(row["origin"], row["scale"]) for row in rows} == {("official", "paper")}
-    numbers = replace(TABLE, columns=(*labels("Data"), Column("x")), rows=(Row(("A", np.float64(0.1))),))
-    assert csv(numbers.printed()).splitlines() == ["Data,x", "A,0.1"]
+    cells: tuple[Any, ...] = ("A", np.int64(3), np.float64(0.1))
+    numbers = replace(TABLE, columns=(*labels("Data"), Column("n"), Column("x")), rows=(Row(cells),))
+    assert csv(numbers.printed()).splitlines() == ["Data,n,x", "A,3,0.1"]
 
 
 def test_a_label_that_repeats_is_printed_once_a_new_group_opens_and_a_column_can_stand_in_the_csv_alone() -> None:

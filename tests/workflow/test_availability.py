@@ -59,7 +59,7 @@ def test_a_file_in_the_raw_folder_or_the_mirror_decides(tmp_path: Path, monkeypa
     assert status("utkface", "auto", raw) == "there"
 
 
-@pytest.mark.parametrize(("origin", "expected"), [("absent", "absent"), ("official", "there"), ("lossy", "there")])
+@pytest.mark.parametrize(("origin", "expected"), [("absent", "absent"), ("official", "there"), ("re-encoded", "there")])
 def test_what_was_fetched_decides(origin: str, expected: str, tmp_path: Path) -> None:
     save_json({"origin": origin}, tmp_path / "manifest.json")
     assert status("cifar10", "auto", tmp_path) == expected

@@ -13,8 +13,8 @@ EQUAL = (
     "A difference of this size can arise by chance. This is no proof that the groups are equal.",
 )
 BOUND = (
-    "It is refuted. If it were true, an audit like this would refute it in at most {} of cases.",
-    "It is shown. If it were false, an audit like this would show it in at most {} of cases.",
+    "The bound is refuted. If it held, an audit like this would refute it in at most {} of cases.",
+    "The bound is shown. If it did not hold, an audit like this would show it in at most {} of cases.",
 )
 """How sure a rejection is, and no rejection, of equality and of a bound."""
 

@@ -32,11 +32,11 @@ independent_rows: Rows count as independent. If several rows belong to one perso
 no_correction: Without a correction for {number} tests, the probability of any false rejection exceeds {alpha:g} (up to
   {chance:.2f} for independent tests).
 correction_by_metric: max-T corrects over the pairs of each metric, not over all {families} metrics and groupings.
-several_tests: Each interval is for its test alone. The adjusted p-values account for the number of tests.
+several_tests: Intervals are not corrected for the number of tests. The adjusted p-values are.
 bins: Scores are counted in bins, which changes a difference by at most {hidden:.1e}. The intervals and p-values account
   for this.
-all_shown: If each comparison is shown to be within the bound at {alpha:g}, the probability that any of them is not is
-  also at most {alpha:g}. Findings beyond the bound are corrected for the number of tests.
+all_shown: The conclusion that all comparisons are within the bound needs no correction: the probability that it is
+  wrong is at most {alpha:g}. Findings beyond the bound are corrected for the number of tests.
 one_hypothesis_twice: If two rates sum to 1 (tpr and fnr, fpr and tnr), both are equal or neither is, so the correction
   counts them as one hypothesis.
 method_to_compare_with: Method unstudentized rejects too often or too rarely if groups differ in size and in other ways

@@ -222,7 +222,7 @@ def table_partitions(inputs: Inputs) -> StampedTable:
         sizes[name] = (elements(data.levels), comparisons(data.levels))
         words = ", ".join(f"{w.PARTITIONS[key]} {len(levels)}" for key, levels in data.levels.items())
         cells = (*sizes[name], data.rows, data.train_rows, data.test_rows, data.unreadable)
-        body.append(Row((w.dataset_label(name), *cells, w.ORIGINS[data.origin], words)))
+        body.append(Row((w.dataset_label(name), *cells, data.origin, words)))
     whole = [sizes[name] for name in w.PUBLISHED_IMAGES if name in sizes]
     if whole:
         total = [sum(column) for column in zip(*whole, strict=True)]

@@ -47,7 +47,7 @@ ENDS = 2 * 1.959964
 """Width of a 95 % interval in standard errors."""
 ABSENT = "absent"
 NOT_RUN = "not run: missing data"
-LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
+LEAST_OFFICIAL = ("re-encoded", "bundled", "simulated", "official")
 NOTHING = pd.DataFrame({"sigma": []}, index=pd.MultiIndex.from_arrays([[], []]))
 """Empty table for distances and checkpoints without measurements."""
 FORMS = {
