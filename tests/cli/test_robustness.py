@@ -1,10 +1,13 @@
 """The robustness audit on networks whose distances to the boundary are known by their formula."""
 
+import contextlib
 import functools
 import json
 import re
 import shlex
+import shutil
 import unicodedata
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,9 +38,20 @@ def margin(images: np.ndarray) -> np.ndarray:
     return (images.reshape(len(images), -1) / 255) @ WEIGHT + BIAS
 
 
-def measured(*arguments: str) -> tuple[dict[str, Any], pd.DataFrame]:
+Audited = tuple[dict[str, Any], pd.DataFrame]
+"""The JSON of an audit, and its table of images."""
+
+
+def measured(*arguments: str) -> Audited:
     """The JSON of an audit that succeeds, and its table of images."""
     return undrawn("robustness", *arguments), pd.read_csv("out/distances.csv")
+
+
+@pytest.fixture(scope="module")
+def usual(built: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    """The usual audit, made once."""
+    with contextlib.chdir(shutil.copytree(built("robustness"), tmp_path_factory.mktemp("usual"), dirs_exist_ok=True)):
+        return measured()
 
 
 def level(document: dict[str, Any], partition: str, name: str, denominator: str = "correct") -> dict[str, Any]:
@@ -48,8 +62,8 @@ def level(document: dict[str, Any], partition: str, name: str, denominator: str 
     return dict(entry)
 
 
-def test_exact_distances_are_those_of_the_formula() -> None:
-    document, points = measured()
+def test_exact_distances_are_those_of_the_formula(usual: Audited) -> None:
+    document, points = usual
     right = (margin(IMAGES) > 0) == TABLE["smiles"]
     distance = np.abs(margin(IMAGES)) / np.linalg.norm(WEIGHT)
     assert points["audit_image"].tolist() == TABLE["file"].tolist()
@@ -60,8 +74,8 @@ def test_exact_distances_are_those_of_the_formula() -> None:
 
 
 @pytest.mark.parametrize("denominator", ["paper", "correct"])
-def test_any_partition_is_a_group_by_of_the_points(denominator: str) -> None:
-    document, points = measured()
+def test_any_partition_is_a_group_by_of_the_points(denominator: str, usual: Audited) -> None:
+    document, points = usual
     values = points["length_exact"] if denominator == "paper" else points["distance_exact"]
     for partition in ("sex", "place"):
         for name in points[partition].unique():
@@ -72,8 +86,8 @@ def test_any_partition_is_a_group_by_of_the_points(denominator: str) -> None:
             assert own["mean_distance"] == pytest.approx(values[inside].mean())
 
 
-def test_the_nearer_group_is_named_and_the_others_are_not() -> None:
-    document, _ = measured()
+def test_the_nearer_group_is_named_and_the_others_are_not(usual: Audited) -> None:
+    document, _ = usual
     verdict = document["verdict"]
     assert verdict["biased"] is True
     assert verdict["closer"] == [{"partition": "sex", "level": "female"}]
@@ -138,8 +152,8 @@ def test_the_ball_has_its_radius_for_a_boundary() -> None:
     assert (points["distance_fmn"] >= expected * (1 - 1e-4)).all()
 
 
-def test_normalisation_belongs_to_the_model_and_leaves_distances_in_pixels() -> None:
-    _, plain = measured()
+def test_normalisation_belongs_to_the_model_and_leaves_distances_in_pixels(usual: Audited) -> None:
+    _, plain = usual
     scripted(image_network(mean=0.4, std=0.2), "normalised.pt")
     _, same = measured("--model", "normalised.pt", "--mean", "0.4", "--std", "0.2")
     np.testing.assert_allclose(same["distance_exact"], plain["distance_exact"], rtol=1e-4)
@@ -170,8 +184,8 @@ def test_without_labels_the_prediction_stands_for_them() -> None:
     assert any("the model's own predictions are used as the true classes" in text for text in document["caveats"])
 
 
-def test_points_keep_the_shares_of_classes_and_groups_and_are_nested() -> None:
-    _, every = measured()
+def test_points_keep_the_shares_of_classes_and_groups_and_are_nested(usual: Audited) -> None:
+    _, every = usual
     _, some = measured("--points", "60", "--min-group", "5")
     _, more = measured("--points", "90", "--min-group", "5")
     assert len(some) == 60
@@ -200,8 +214,8 @@ def test_attacks_that_fail_are_counted_and_named() -> None:
     assert any(f"carlini_wagner failed on {failed.sum()} of" in text for text in document["caveats"])
 
 
-def test_colour_grey_and_resized_images() -> None:
-    _, plain = measured()
+def test_colour_grey_and_resized_images(usual: Audited) -> None:
+    _, plain = usual
     for file in sorted(Path("faces").rglob("*.png")):
         image = np.asarray(Image.open(file))
         Image.fromarray(np.stack([image] * 3, axis=2)).save(file)
@@ -211,8 +225,8 @@ def test_colour_grey_and_resized_images() -> None:
     assert document["options"]["resize"] == [SIDE, SIDE]
 
 
-def test_a_photograph_is_turned_as_its_exif_says() -> None:
-    _, plain = measured()
+def test_a_photograph_is_turned_as_its_exif_says(usual: Audited) -> None:
+    _, plain = usual
     back = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 5: Image.Transpose.TRANSPOSE}
     back |= {6: Image.Transpose.ROTATE_90, 8: Image.Transpose.ROTATE_270}
     files = sorted(Path("faces").rglob("*.png"))
@@ -498,8 +512,8 @@ def test_kept_distances_of_something_else_are_not_taken(arguments: tuple[str, ..
     assert err == "" if other is None else f"--checkpoint=kept.npz was made with other values of {other}." in err
 
 
-def test_nothing_is_left_out_in_silence() -> None:
-    _, plain = measured()
+def test_nothing_is_left_out_in_silence(usual: Audited) -> None:
+    _, plain = usual
     faces = Path("faces")
     (faces / "a" / "000.png").write_bytes((faces / "a" / "000.png").read_bytes()[:60])
     (faces / "b" / "001.png").write_text("no image")
