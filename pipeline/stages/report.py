@@ -7,8 +7,8 @@ from fairness_audits.files import load_json, save_text
 from pipeline.report import environment, html
 
 SEEDS = (
-    "each random stream is derived by SHA-256 from the names of what it is for (prepare, train or audit, the dataset, "
-    "the method, the audit) and the number of the repetition; no global seed"
+    "Each random stream has its own seed, the SHA-256 hash of its stage (prepare, train or audit), data set, method, "
+    "audit and number of repetition. There is no global seed."
 )
 
 

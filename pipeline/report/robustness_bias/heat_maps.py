@@ -117,8 +117,9 @@ def left_out(found: Sequence[Audited], attack: str, moment: str) -> str:
 
 
 CAPTION = (
-    "Sigma of each group after the first and after the last epoch, for every network that had learned by then. A star "
-    "or a dot: sigma differs significantly from 0. Light: too few points. Grey: undefined."
+    "Sigma, the robustness of each group relative to all others, after the first and after the last epoch, for every "
+    "network that had learned by then. A star or a dot: sigma differs significantly from 0. Light: too few points. "
+    "Grey: undefined."
 )
 
 
