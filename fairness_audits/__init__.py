@@ -61,12 +61,15 @@ __all__ = [
     "InvalidInput",
     "Result",
     "__version__",
+    "compare",
     "fliptest",
     "join",
     "loss_ratio",
     "metrics",
     "permutation_test",
+    "plan",
     "robustness_bias",
+    "worst_subgroups",
 ]
 
 

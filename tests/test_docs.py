@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import json
 import re
 import shlex
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 import torch
 
+import fairness_audits as fa
 from docs import findings
 from fairness_audits.cli.entry import main
 from pipeline import io
@@ -229,3 +231,9 @@ def test_the_make_commands_of_a_page_are_targets(page: str) -> None:
 def test_the_files_that_a_page_names_are_there(page: str) -> None:
     named = re.findall(r"`((?:tests|benchmarks|conf|pipeline|fairness_audits|\.github)/[\w./-]+)`", PAGES[page])
     assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_every_function_of_the_library_is_exported_and_has_its_page() -> None:
+    own = {name for name, value in vars(fa).items() if inspect.isfunction(value) and value.__module__ == fa.__name__}
+    assert own == {name for name in fa.__all__ if inspect.isfunction(getattr(fa, name))}
+    assert own == set(re.findall(r"^   (\w+)$", PAGES["docs/api.md"], re.MULTILINE))
