@@ -233,7 +233,7 @@ def found_by(data: Audited, search: Callable[[pd.DataFrame, np.ndarray], dict[st
 
 def ours_planted(data: Audited) -> str:
     def search(rows: pd.DataFrame, missed: np.ndarray) -> dict[str, str] | None:
-        found = fa.worst_subgroups(rows, prediction=missed, metric="selection_rate").facts["results"][0]
+        found = fa.worst_subgroups(rows, prediction=1 - missed, metric="selection_rate").facts["results"][0]
         return found["subgroup"] if found["rejected"] else None
 
     return found_by(data, search)

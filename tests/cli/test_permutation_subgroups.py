@@ -47,6 +47,20 @@ def test_the_command_finds_the_planted_group_and_is_the_call(tmp_path: Path, mon
     assert (row["n"], row["events"]) == (len(own), own["d"].sum())
 
 
+@pytest.mark.parametrize("metric", ["fnr", "tpr", "selection_rate", "fpr"])
+def test_those_worse_than_the_others_come_first_however_strong_the_evidence(metric: str) -> None:
+    """Two groups are worse than all others; the third is better, by the strongest evidence."""
+    sex = np.repeat(["f", "m", "x"], [300, 1000, 700])
+    positive = np.select([sex == "f", sex == "m"], [0.3, 0.4], 0.9)
+    decision = np.random.default_rng(0).random(2000) < (1 - positive if metric == "fpr" else positive)
+    y = np.tile([0, 1], 1000)
+    made = fa.worst_subgroups(pd.DataFrame({"sex": sex}), y, prediction=decision.astype(int), metric=metric, draws=199)
+    *worse, better = made.facts["results"]
+    assert better["subgroup"] == {"sex": "x"}
+    assert better["rejected"]
+    assert {one["difference"] > 0 for one in worse} == {metric in {"fnr", "fpr"}}
+
+
 def test_what_a_rate_needs_is_asked_for() -> None:
     for call in ({"metric": "tpr", "prediction": PEOPLE["d"]}, {"metric": "selection_rate"}):
         with pytest.raises(InvalidInput):

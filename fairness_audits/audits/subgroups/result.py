@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.permutation.metrics import RATES, WITHOUT_LABEL
+from fairness_audits.audits.permutation.metrics import HIGH_IS_WORSE, RATES, WITHOUT_LABEL
 from fairness_audits.audits.permutation.subgroups import (
     Coded,
     Subgroups,
@@ -60,7 +60,7 @@ def audited(settings: Settings, table: tables.Table) -> Result:
     )
     (rng,) = generators("audit", "subgroups", str(settings.seed), settings.metric, repetitions=1)
     tested = worst_subgroups(event[among], found, draws=settings.draws, alpha=settings.alpha, rng=rng)
-    entries = _entries(found, tested, settings.alpha)
+    entries = _entries(found, tested, settings)
     rejected = [entry for entry in entries if entry["rejected"]]
     facts = {
         **{"rows": table.size(), "rows_of_the_rate": int(among.sum()), "subgroups": len(entries)},
@@ -81,7 +81,7 @@ def audited(settings: Settings, table: tables.Table) -> Result:
         verdict=concluded,
         brief=brief(facts, settings, RATES[settings.metric].title, concluded),
         caveats=(*words.caveats(CAVEATS, of), *words.caveats(words.READING, table.notes)),
-        sections=(Section("Subgroups, strongest evidence first", (_table(entries, settings),)),),
+        sections=(Section("Subgroups, those worse than the others first", (_table(entries, settings),)),),
         facts=facts,
         tables={"subgroups": _frame(entries)},
         settings=settings,
@@ -129,9 +129,11 @@ def _coded(table: tables.Table, name: str, column: pd.Series, settings: Settings
     return Coded(codes, tuple(levels))
 
 
-def _entries(found: Subgroups, tested: Tested, alpha: float) -> list[dict[str, Any]]:
-    """Return an entry for each subgroup, the strongest evidence first."""
-    order = np.lexsort((-np.abs(tested.statistic), tested.p))
+def _entries(found: Subgroups, tested: Tested, settings: Settings) -> list[dict[str, Any]]:
+    """Return an entry for each subgroup: those worse than the others first, each kind by the strength of evidence."""
+    sign = 1 if settings.metric in HIGH_IS_WORSE else -1
+    worse = sign * (tested.rate - tested.rest) > 0
+    order = np.lexsort((-np.abs(tested.statistic), tested.p, ~worse))
     return [
         plain(
             {
@@ -143,7 +145,7 @@ def _entries(found: Subgroups, tested: Tested, alpha: float) -> list[dict[str, A
                 "difference": tested.rate[place] - tested.rest[place],
                 "interval": [tested.low[place], tested.high[place]],
                 "adjusted_p_value": tested.p[place],
-                "rejected": bool(tested.p[place] <= alpha),
+                "rejected": bool(tested.p[place] <= settings.alpha),
             }
         )
         for place in order.tolist()
@@ -156,7 +158,7 @@ def _name(entry: Mapping[str, Any]) -> str:
 
 
 def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) -> Verdict:
-    """Say how many subgroups differ, and name those with the strongest evidence."""
+    """Say how many subgroups differ, and name the first of them."""
     rejected = [entry for entry in entries if entry["rejected"]]
     lines = [
         f"{_name(entry)}: {decimal(entry['estimate'])} ({entry['events']:,} of {entry['n']:,}) against "
@@ -167,7 +169,7 @@ def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) ->
     title = RATES[settings.metric].title
     text = (
         f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs from that of all other rows "
-        f"(joint level {settings.alpha:g}). {'Strongest' if rejected else 'Nearest'}: {'; '.join(lines)}{more}."
+        f"(joint level {settings.alpha:g}). {'Worst first' if rejected else 'Nearest'}: {'; '.join(lines)}{more}."
     )
     facts = {"subgroups": len(entries), "different": len(rejected)}
     quantities = {"varied": int(varied)}
@@ -175,7 +177,7 @@ def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) ->
 
 
 def _table(entries: list[dict[str, Any]], settings: Settings) -> Table:
-    """Return a line for each of the subgroups with the strongest evidence."""
+    """Return a line for each of the first subgroups."""
     columns = (
         Column("", cell=_name),
         Column("rate", cell=under("estimate", decimal)),

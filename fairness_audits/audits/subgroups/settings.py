@@ -2,7 +2,7 @@
 
 Takes a file of predictions and compares the rate in each subgroup, such as "female, 25 to 34, part time", with the rate
 of all other rows. One joint permutation test accounts for the number of subgroups and their overlap. It prints the
-subgroups with the strongest evidence and their simultaneous intervals.
+subgroups, those worse than the others first, and their simultaneous intervals.
 """
 
 from collections.abc import Sequence
