@@ -1,5 +1,6 @@
 """Every page begins in plain words: the question, the data, the finding, its certainty and its limits."""
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -47,7 +48,9 @@ CASES: dict[str, tuple[Callable[[], Result], list[str]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_brief_answers_its_five_questions(name: str) -> None:
     call, words = CASES[name]
-    brief = call().brief
+    result = call()
+    brief = result.brief
+    assert not re.search(r"\.\d{7}", result.summary())
     assert brief is not None
     assert all(answer for _, answer in brief.lines)
     text = " ".join(answer for _, answer in brief.lines)

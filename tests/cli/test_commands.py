@@ -62,6 +62,7 @@ def test_an_audit_leaves_the_same_bytes_twice_and_what_it_names(working: Callabl
         assert text in " ".join(said.split())
         assert text.replace("S_n", "Sn") in shown
     assert max(map(len, said.splitlines())) <= 80
+    assert not re.search(r"\.\d{7}", said)
 
 
 def test_from_the_shell(working: Callable[[str], Path]) -> None:

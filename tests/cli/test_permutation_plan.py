@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import fairness_audits as fa
+from fairness_audits.results.result import Facts
 from tests.cli.places import json_of, run
 
 
@@ -17,3 +18,18 @@ def test_the_command_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert made["exact"]
     assert run("plan", *asked.split(), "--output", "out")[0] == 0
     assert "of both groups together" in Path("out/plan.html").read_text()
+
+
+def test_the_facts_are_printed_in_the_formats_of_the_sentence() -> None:
+    found = fa.plan(metric="tpr", value=0.75, gap=-0.05, shares=(0.3, 0.7), of_rows=0.2)
+    (facts,) = found.sections[0].parts
+    assert facts == Facts(
+        (
+            ("metric", "tpr"),
+            ("value", "0.7500"),
+            ("rows", "15,042"),
+            ("gap", "-0.0500"),
+            ("power", "80.0 %"),
+            ("test", "exact"),
+        )
+    )

@@ -1,6 +1,6 @@
 """Compute a plan and assemble its result."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -20,6 +20,18 @@ saw_tooth: The power of an exact test rises and falls slightly as rows are added
 normal: This number of rows uses the normal approximation, which holds for large groups.
 auc_formula: The variance of the AUC follows Hanley and McNeil (1982).
 """
+LINES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "metric": ("metric", str),
+    "value": ("value", decimal),
+    "rows": ("rows", "{:,}".format),
+    "gap": ("gap", decimal),
+    "gap_below": ("below", decimal),
+    "gap_above": ("above", decimal),
+    "power": ("power", percent),
+    "margin": ("margin", "{:g}".format),
+    "exact": ("test", lambda exact: "exact" if exact else "normal approximation"),
+}
+"""Name and format of each fact in the text; a fact without a value is not shown."""
 
 
 def from_files(settings: Settings) -> Result:
@@ -52,7 +64,7 @@ def planned(settings: Settings) -> Result:
         {"what": "rows of the metric", **dict(zip(("first", "second"), map(_count, units), strict=True))},
     ]
     table = Table(columns, rows_of(columns, shown), file="plan.csv")
-    lines = tuple((name, str(text)) for name, text in facts.items() if name not in ("units",))
+    lines = tuple((name, text(facts[key])) for key, (name, text) in LINES.items() if facts.get(key) is not None)
     return Result(
         audit="plan",
         title="Plan of a comparison",
