@@ -111,9 +111,12 @@ def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:
 
 
 def _written(conf: Path, scale: str, key: str) -> list[Any]:
-    """Return the entries of a scale, after those of the scale that it ``extends``."""
+    """Return the entries of a scale. If it ``extends`` another scale, it inherits the settings, which precede its own,
+    and the points left out, unless it lists its own.
+    """
     written = section(conf, "scale", scale)
-    base = _written(conf, written["extends"], key) if "extends" in written else []
+    inherits = "extends" in written and not (key == "left_out" and key in written)
+    base = _written(conf, written["extends"], key) if inherits else []
     return [*base, *(written.get(key) or [])]
 
 

@@ -149,7 +149,11 @@ def test_a_scale_that_extends_another_lays_its_settings_over_those() -> None:
     base, extended = of_scale(CONF, "workstation"), of_scale(CONF, "extended")
     assert extended[: len(base)] == base
     workflow = Workflow(scale="extended")
-    omitted = [workflow.artefacts("robustness_bias")["left_out"] for workflow in (workflow, Workflow("workstation"))]
+    scales = (workflow, Workflow("workstation"))
+    own, inherited = ([one["block"] for one in of.artefacts("robustness_bias")["left_out"]] for of in scales)
+    assert set(own) < set(inherited)
+    assert set(inherited) - set(own) == {"penalties_cifar10", "penalties_utkface", "pretrained"}
+    omitted = [of.artefacts("fliptest")["left_out"] for of in scales]
     assert omitted[0] == omitted[1]
     splits = {
         p.dataset: workflow.parameters("train", p.dataset, p.name("method")) for p in workflow.points("agreement")

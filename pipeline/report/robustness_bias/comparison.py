@@ -89,7 +89,7 @@ def left_out(inputs: Inputs) -> tuple[str, ...]:
     omitted: dict[str, list[str]] = {}
     for place in inputs.config.get("left_out", ()):
         block = study.block_of(place["block"])
-        if block in (study.TRAININGS, study.FOLDS):
+        if block in (study.TRAININGS, *study.REPEATED):
             continue
         penalised = " with a penalty" * (block == study.REGULARIZER)
         network = f"{w.NETWORKS[str(place.get('method.model', place['method']))]}{penalised}"

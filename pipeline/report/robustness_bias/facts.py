@@ -22,12 +22,20 @@ from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import regularizer, sign_agreement, stamps, study
-from pipeline.report.robustness_bias.study import ENDS, FOLDS, LINEAR, NETWORKS, REGULARIZER, Audited
+from pipeline.report.robustness_bias import initial_weights, regularizer, sign_agreement, stamps, study
+from pipeline.report.robustness_bias.study import (
+    ENDS,
+    FOLDS,
+    LINEAR,
+    NETWORKS,
+    PENALTIES,
+    PRETRAINED,
+    REGULARIZER,
+    Audited,
+)
 
 COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error", "freedom")
 """Columns of the facts, present even if a smaller study has no such facts."""
-SIGNIFICANT = 0.05
 FEWEST_NETWORKS = 3
 """Smallest number of networks whose sigmas have a ratio."""
 IN_NOTEBOOKS = ("deep_cnn", "pyramidnet", "resnet50", "vgg19", "densenet121", "squeezenet1_0")
@@ -52,10 +60,12 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
         *_ratios(shown),
         *_sigmas(inputs, shown),
         *_heterogeneity(shown),
-        *_kept(inputs, shown),
+        *_kept(inputs, [*shown, *study.run(study.audited(inputs, PRETRAINED))]),
+        *_first_bias(inputs),
         *_certified(inputs, shown),
         *_over_folds(inputs),
-        *_penalties(inputs),
+        *_penalties(inputs, REGULARIZER),
+        *_penalties(inputs, PENALTIES),
     ]
     return with_facts(replace(inputs, datasets=study.datasets(inputs)), facts, rows=pd.DataFrame(), columns=COLUMNS)
 
@@ -166,19 +176,14 @@ def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
     moments = {w.FIRST: "", w.MIDDLE: "_middle"}
     for attack, (moment, ending) in product((w.DEEPFOOL, w.CARLINI_WAGNER), moments.items()):
         for number, one in enumerate(shown):
-            if one.block != NETWORKS or one.network not in w.CONVOLUTIONAL or one.dataset not in w.PUBLISHED_IMAGES:
+            of_torchvision = one.block in (NETWORKS, PRETRAINED) and one.network in w.CONVOLUTIONAL
+            if not of_torchvision or one.dataset not in w.PUBLISHED_IMAGES:
                 continue
-            tables = one.table(attack, moment, any_checkpoint=True), one.table(attack)
-            if any(table.empty for table in tables):
-                continue
-            counts = sign_agreement.once(one.groups)
-            first, last = (table["sigma"].reindex(one.groups).to_numpy(float)[counts] for table in tables)
-            known = np.isfinite(first * last)
-            if known.any():
+            share = initial_weights.kept_signs(one, attack, moment)
+            if share.n:
                 name = "kept_sign" if stamps.pretrained(inputs, one) else "kept_sign_random"
-                place = {**_place([one], NETWORKS), "attack": attack, "denominator": w.PAPER, "repetition": number}
-                value = float((np.sign(first) == np.sign(last))[known].mean())
-                yield {**place, "statistic": f"{name}{ending}", "value": value, "groups": int(known.sum())}
+                place = {**_place([one], one.block), "attack": attack, "denominator": w.PAPER, "repetition": number}
+                yield {**place, "statistic": f"{name}{ending}", "value": share.value, "groups": share.n}
 
 
 NAMED = (("age", "0-14"), ("age", "40-59"), ("race", "Asian"), ("race", "Black"))
@@ -270,7 +275,7 @@ def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
         known = [(one, table) for one, table in tables if not table.empty and table["sigma_p_adjusted"].notna().any()]
         for number, (one, table) in enumerate(known):
             place = {**_place([one], "any"), "attack": w.DEEPFOOL, "denominator": denominator}
-            biased = ((table["sigma"] < 0) & (table["sigma_p_adjusted"] < SIGNIFICANT)).any()
+            biased = ((table["sigma"] < 0) & (table["sigma_p_adjusted"] < study.SIGNIFICANT)).any()
             yield {**place, "repetition": number, "statistic": "biased", "value": float(biased)}
 
 
@@ -290,7 +295,7 @@ def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
         opposed: list[bool] = []
         for dataset in dict.fromkeys(one.dataset for one in networks):
             here = [i for i, one in enumerate(networks) if one.dataset == dataset]
-            sign, sure = _signs([networks[i] for i in here], denominator, 2 * SIGNIFICANT / len(networks))
+            sign, sure = _signs([networks[i] for i in here], denominator, 2 * study.SIGNIFICANT / len(networks))
             for (i, one), (j, other) in combinations(zip(here, sign, strict=True), 2):
                 known = np.isfinite(one * other)
                 if known.any():
@@ -352,11 +357,8 @@ def pseudo_values(of_pairs: Mapping[tuple[int, int], float]) -> list[float]:
 
 
 def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
-    """Yield ``sigma`` of every group of UTKFace, and ``first_bias``.
-
-    The logistic regression has an ``error`` over points. Networks have none, because claims are about the variation
-    between networks. ``first_bias`` is the mean |sigma| after the first epoch of a pretrained network minus that of
-    randomly initialised networks, even if they had not learned by then.
+    """Yield ``sigma`` of every group of UTKFace. The logistic regression has an ``error`` over points. Networks have
+    none, because claims are about the variation between networks.
     """
     faces = [one for one in shown if one.dataset == w.UTKFACE]
     for number, one in enumerate(faces):
@@ -371,14 +373,16 @@ def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
                 if math.isfinite(value) and math.isfinite(error):
                     yield {**place, **own, "statistic": "sigma", "value": value, **known}
     yield from _sigmas_of_notebooks(shown)
-    biases: dict[bool, list[float]] = {True: [], False: []}
-    for one in faces:
-        first = np.abs(one.table(w.SMOOTHING, w.FIRST, w.CORRECT, any_checkpoint=True)["sigma"].to_numpy(float))
-        if np.isfinite(first).any() and one.block == NETWORKS:
-            biases[bool(stamps.pretrained(inputs, one))].append(float(np.nanmean(first)))
-    for number, bias in enumerate(biases[True] if biases[False] else ()):
-        place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": w.SMOOTHING, "repetition": number}
-        yield {**place, "statistic": "first_bias", "value": bias - float(np.mean(biases[False]))}
+
+
+def _first_bias(inputs: Inputs) -> Iterator[Fact]:
+    """Yield ``first_bias``: how much more biased a network from ImageNet weights is after one epoch than its twin."""
+    for attack in (w.DEEPFOOL, w.SMOOTHING):
+        for number, pair in enumerate(initial_weights.twins(inputs)):
+            value = initial_weights.first_bias(pair, attack)
+            if math.isfinite(value):
+                place = {**_place(pair, PRETRAINED, pair[0].dataset), "attack": attack, "denominator": w.CORRECT}
+                yield {**place, "repetition": number, "statistic": "first_bias", "value": value}
 
 
 def _sigmas_of_notebooks(shown: Sequence[Audited]) -> Iterator[Fact]:
@@ -400,29 +404,30 @@ def _over_folds(inputs: Inputs) -> Iterator[Fact]:
         yield {**place, "value": float(line["sigma"]), "error": float(line["error"])}
 
 
-def _penalties(inputs: Inputs) -> Iterator[Fact]:
-    """Yield the effects of the penalty, on the published data and with the penalty as published.
+def _penalties(inputs: Inputs, block: str) -> Iterator[Fact]:
+    """Yield the effects of the penalty in a block, on the published data and with the penalty as published.
 
     ``penalised_bias`` is whether the penalised group is significantly less robust without the penalty.
     ``penalty_gain`` is sigma of the group minus sigma without the penalty, above 0 if the penalty helps. It includes
     all groups: groups selected for a low sigma would improve by regression to the mean. ``penalty_cost`` is the loss of
-    accuracy. The networks are trained independently, and claims use the variation between them.
+    accuracy. Claims use the variation between networks, or between pairs of trainings with the same seeds. A weight
+    alpha other than 1 is in the name of the statistic.
     """
-    found = regularizer.penalised(inputs)
+    found = regularizer.penalised(inputs, block=block)
     number = 0
     for one in found:
         before = regularizer.without(one, found)
         published = one.dataset in w.PUBLISHED_IMAGES and not one.key.startswith(regularizer.VARIANTS)
         if not one.alpha or before is None or not published:
             continue
-        sides = [side.table(one.bound, denominator=w.CORRECT).loc[one.penalised] for side in (one, before)]
         effects = {
-            "penalised_bias": float(sides[1]["sigma_p"] < SIGNIFICANT and sides[1]["sigma"] < 0),
-            "penalty_gain": sides[0]["sigma"] - sides[1]["sigma"],
+            "penalised_bias": float(regularizer.biased(before)),
+            "penalty_gain": regularizer.sigma(one, one.penalised) - regularizer.sigma(before, one.penalised),
             "penalty_cost": before.accuracy - one.accuracy,
         }
-        place = {**_place([one], REGULARIZER), "repetition": number}
+        place = {**_place([one], block, one.dataset), "repetition": number}
+        ending = "" if one.alpha == 1 else f"_{one.alpha:g}"
         for statistic, value in effects.items():
             if math.isfinite(value):
-                yield {**place, "statistic": statistic, "value": float(value)}
+                yield {**place, "statistic": f"{statistic}{ending}", "value": float(value)}
         number += 1

@@ -99,7 +99,7 @@ GIGA, TERA = 1e9, 1e12
     "network.",
 )
 def table_costs(inputs: Inputs) -> StampedTable:
-    found = [one for one in study.trained(study.audited(inputs)) if one.block != study.FOLDS]
+    found = [one for one in study.trained(study.audited(inputs)) if one.block not in study.REPEATED]
     found = [one for one in found if one.model in inputs.classifiers]
     kinds: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
     for one in found:

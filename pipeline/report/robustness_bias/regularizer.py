@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 
-from fairness_audits.results.formats import DASH, number, p_value, parameter
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.formats import DASH, interval, number, p_value, parameter
 from fairness_audits.results.style import finish, new_panels, step_band
 from fairness_audits.results.table import Column, Row
 from fairness_audits.values import Array
@@ -25,14 +27,14 @@ PANEL = 1.9
 INSIDE, OUTSIDE = "#D55E00", "#0072B2"
 
 
-def penalised(inputs: Inputs, dataset: str = "") -> list[Audited]:
+def penalised(inputs: Inputs, dataset: str = "", block: str = study.REGULARIZER) -> list[Audited]:
     """Return the penalised networks that have learned, sorted by data set, network, group, penalty, form and weights.
 
     Networks without a penalty come first within a group. A network in several blocks is taken from the block with all
     weights, because the curves use that block.
     """
     forms = list(FORMS.values())
-    every = study.run(study.audited(inputs, study.REGULARIZER, dataset))
+    every = study.run(study.audited(inputs, block, dataset))
     every = [one for one in every if not (one.key.startswith(VARIANTS) and one.form == forms[0])]
     datasets, networks = (w.datasets_in(one.dataset for one in every), w.networks_in(one.network for one in every))
 
@@ -44,9 +46,9 @@ def penalised(inputs: Inputs, dataset: str = "") -> list[Audited]:
 
 
 def without(one: Audited, among: Sequence[Audited]) -> Audited | None:
-    """Return the same network trained without a penalty, if any; preferably the one for the same group."""
-    place = (one.dataset, one.network)
-    same = [other for other in among if other.alpha == 0 and (other.dataset, other.network) == place]
+    """Return the same training of the network without a penalty, if any; preferably the one for the same group."""
+    place = (one.dataset, one.network, one.training)
+    same = [other for other in among if other.alpha == 0 and (other.dataset, other.network, other.training) == place]
     return next((other for other in same if other.penalised == one.penalised), same[0] if same else None)
 
 
@@ -91,6 +93,53 @@ def table_regularizer(inputs: Inputs) -> StampedTable:
     )
 
 
+@artefact(
+    "Several trainings of a network without the penalty and with it, for a group that is closer to the boundary than "
+    "the others. Both trainings of a pair have the same seeds.",
+)
+def table_penalties(inputs: Inputs) -> StampedTable:
+    found = penalised(inputs, block=study.PENALTIES)
+    kinds: dict[tuple[object, ...], list[tuple[Audited, Audited]]] = {}
+    for one in found:
+        before = without(one, found)
+        if one.alpha and before is not None:
+            kind = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.plainly(one.penalised[1]), one.alpha)
+            kinds.setdefault(kind, []).append((before, one))
+    body = []
+    for (*names, alpha), pairs in kinds.items():
+        sides = np.array([[sigma(one, one.penalised) for one in pair] for pair in pairs])
+        gain = Estimate.mean(sides[:, 1] - sides[:, 0]).with_t_interval()
+        significant = sum(biased(before) for before, _ in pairs)
+        accuracies = 100 * np.array([[one.accuracy for one in pair] for pair in pairs]).mean(axis=0)
+        shown = (*sides.mean(axis=0), gain.value)
+        body.append(
+            Row((*names, alpha, f"{significant} of {len(pairs)}", *shown, interval(gain, 3), *accuracies.tolist()))
+        )
+    return StampedTable(
+        title="The penalty on robustness bias in pairs of trainings.",
+        columns=(
+            *labels("Data", "Network", "Group"),
+            Column("alpha", "parameter"),
+            Column("biased", "text", name="closer without"),
+            Column("before", group="sigma", decimals=3, name="without"),
+            Column("after", group="sigma", decimals=3, name="with"),
+            Column("gain", group="sigma", decimals=3, name="with minus without"),
+            Column("ends", "text", group="sigma", name="interval"),
+            Column("accuracy before", group="accuracy, %", decimals=1, name="without"),
+            Column("accuracy after", group="accuracy, %", decimals=1, name="with"),
+        ),
+        rows=tuple(body) or (Row((NOT_RUN, "", "", *[None] * 8)),),
+        stamp=stamps.stamp(inputs, study.PENALTIES),
+        notes=(
+            f"By {study.upper_bounds(found) or 'the tightest attack'}, last epoch, correctly classified points. Means "
+            "over pairs of trainings, with Student's 95 % interval.",
+            f"Closer without: trainings without the penalty after which the group is significantly closer to the "
+            f"boundary than the others (p < {study.SIGNIFICANT:g}, permutation test over points, not adjusted).",
+            *study.not_run(study.audited(inputs, study.PENALTIES)),
+        ),
+    )
+
+
 def _penalty_row(one: Audited, among: Sequence[Audited]) -> Row:
     """Return the row of one network, compared with the network without the penalty."""
     line = one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
@@ -110,6 +159,12 @@ def _penalty_row(one: Audited, among: Sequence[Audited]) -> Row:
             abs(line["sigma"]) - abs(sigma(before, one.penalised)) if one.alpha and before else None,
         )
     )
+
+
+def biased(one: Audited) -> bool:
+    """Return whether the penalised group is significantly closer to the boundary than the others."""
+    line = one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
+    return bool(line["sigma_p"] < study.SIGNIFICANT and line["sigma"] < 0)
 
 
 def sigma(one: Audited, group: tuple[str, str]) -> float:

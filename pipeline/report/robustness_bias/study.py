@@ -35,14 +35,18 @@ from pipeline.report.rules import wilson
 from pipeline.values import AuditResult, DatasetSummary
 
 LINEAR, NETWORKS, REGULARIZER = "linear", "networks", "regularizer"
-TRAININGS, FOLDS = "trainings", "folds"
-"""Blocks that repeat others: with other seeds, and by fold of the data."""
+TRAININGS, FOLDS, PENALTIES, PRETRAINED = "trainings", "folds", "penalties", "pretrained"
+"""Blocks that repeat others: with other seeds, by fold of the data, without and with the penalty on robustness bias in
+pairs of trainings, and from ImageNet weights and from random ones."""
+REPEATED = (FOLDS, PENALTIES, PRETRAINED)
+"""Blocks that have a table of their own and are in no table of networks."""
 STANDARD = "standard"
 MARGIN = 0.05
 """Margin of the accuracy above the share of the largest class, and below a linear model."""
 TOO_FEW = 20
 """Smallest number of correctly classified points of a group. With fewer, sigma is mostly noise."""
 LEVEL = 0.95
+SIGNIFICANT = 0.05
 ENDS = 2 * 1.959964
 """Width of a 95 % interval in standard errors."""
 ABSENT = "absent"
@@ -121,6 +125,11 @@ class Audited:
     def alpha(self) -> float:
         """Return the weight of the penalty on robustness bias."""
         return float(self.method["alpha"])
+
+    @property
+    def training(self) -> int:
+        """Return the index of the training. Trainings with the same index have the same seeds."""
+        return int(self.method["training"])
 
     @property
     def tau(self) -> float:

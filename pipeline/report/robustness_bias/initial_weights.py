@@ -1,0 +1,111 @@
+"""The role of the initial weights: sections 7.2 and 8.2 of Nanda et al. (2021), from ImageNet weights and from random
+ones.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from fairness_audits.results.estimate import Estimate
+from fairness_audits.results.table import Column, Row
+from pipeline.report import labels as w
+from pipeline.report.inputs import Inputs
+from pipeline.report.registry import artefact
+from pipeline.report.robustness_bias import stamps, study
+from pipeline.report.robustness_bias.network_tables import engines
+from pipeline.report.robustness_bias.sign_agreement import once
+from pipeline.report.robustness_bias.study import NOT_RUN, Audited
+from pipeline.report.table import StampedTable, labels
+
+
+def kept_signs(one: Audited, attack: str, moment: str) -> Estimate:
+    """Return the share of groups whose sigma has the same sign at a checkpoint and after the last epoch, over ``n``
+    groups, even if the network had not learned at the checkpoint. NaN if there are no such groups.
+    """
+    tables = one.table(attack, moment, any_checkpoint=True), one.table(attack)
+    if any(table.empty for table in tables):
+        return Estimate(math.nan)
+    counts = once(one.groups)
+    first, last = (table["sigma"].reindex(one.groups).to_numpy(float)[counts] for table in tables)
+    known = np.isfinite(first * last)
+    same = (np.sign(first) == np.sign(last))[known]
+    return Estimate(float(same.mean()), n=len(same)) if len(same) else Estimate(math.nan)
+
+
+def twins(inputs: Inputs) -> list[tuple[Audited, Audited]]:
+    """Return the pairs of networks from ImageNet weights and from random weights that have the same seeds."""
+    found = study.run(study.audited(inputs, study.PRETRAINED))
+    random = {(one.data, one.network, one.training): one for one in found if stamps.pretrained(inputs, one) is False}
+    begun = [one for one in found if stamps.pretrained(inputs, one)]
+    pairs = [(one, random.get((one.data, one.network, one.training))) for one in begun]
+    return [(one, twin) for one, twin in pairs if twin is not None]
+
+
+def first_bias(pair: Sequence[Audited], attack: str) -> float:
+    """Return the mean |sigma| after the first epoch of one network minus that of another, over the groups that both
+    have, even if the networks had not learned by then; NaN without such groups. Correctly classified points.
+    """
+    tables = [one.table(attack, w.FIRST, w.CORRECT, any_checkpoint=True) for one in pair]
+    sigma = pd.concat([table["sigma"] for table in tables], axis=1).abs().dropna().to_numpy(float)
+    return float((sigma[:, 0] - sigma[:, 1]).mean()) if len(sigma) else math.nan
+
+
+@artefact(
+    "Robustness bias after the first epoch and after the last, for SqueezeNet from ImageNet weights and from random "
+    "weights. Trainings with the same index have the same seeds.",
+)
+def table_pretrained(inputs: Inputs) -> StampedTable:
+    every = study.audited(inputs, study.PRETRAINED)
+    found = study.run(every)
+    kinds: dict[tuple[str, str, str], list[Audited]] = {}
+    for one in found:
+        weights = "ImageNet" if stamps.pretrained(inputs, one) else "random"
+        kinds.setdefault((w.dataset_label(one.dataset), w.NETWORKS[one.network], weights), []).append(one)
+    return StampedTable(
+        title="SqueezeNet from ImageNet weights and from random weights.",
+        columns=(
+            *labels("Data", "Network", "Initial weights"),
+            Column("trainings", decimals=0),
+            Column("accuracy first", group="accuracy, %", decimals=1, name="first epoch"),
+            Column("accuracy last", group="accuracy, %", decimals=1, name="last epoch"),
+            Column("attack first", group="mean |sigma| by DeepFool", name="first epoch"),
+            Column("attack last", group="mean |sigma| by DeepFool", name="last epoch"),
+            Column("noise first", group="mean |sigma| by smoothing", name="first epoch"),
+            Column("noise last", group="mean |sigma| by smoothing", name="last epoch"),
+            Column("kept attack", group="signs kept", name="DeepFool"),
+            Column("kept optimum", group="signs kept", name="Carlini-Wagner"),
+        ),
+        rows=tuple(Row((*kind, len(ones), *_cells(ones))) for kind, ones in kinds.items())
+        or (Row((NOT_RUN, "", "", *[None] * 9)),),
+        stamp=stamps.stamp(inputs, study.PRETRAINED),
+        notes=(
+            "Means over trainings, with the standard deviation in brackets. |sigma|: correctly classified points, mean "
+            f"over the groups with at least {study.TOO_FEW} of them. Signs kept: share of groups whose sigma has the "
+            "same sign after the first epoch and after the last, all members.",
+            *_pruned(inputs, found),
+            *engines(inputs, found),
+            *study.not_run(every),
+        ),
+    )
+
+
+def _cells(ones: Sequence[Audited]) -> Iterator[Estimate]:
+    """Yield the cells of the trainings of one kind."""
+    for moment in (w.FIRST, w.LAST):
+        yield Estimate.mean(np.array([100 * one.curve.get(one.epoch(moment) or 0, math.nan) for one in ones]))
+    for attack in (w.DEEPFOOL, w.SMOOTHING):
+        for moment in (w.FIRST, w.LAST):
+            tables = (one.table(attack, moment, w.CORRECT, any_checkpoint=True)["sigma"].abs() for one in ones)
+            yield Estimate.mean(np.array([table.mean() for table in tables], float))
+    for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
+        yield Estimate.mean(np.array([kept_signs(one, attack, w.FIRST).value for one in ones]))
+
+
+def _pruned(inputs: Inputs, found: Sequence[Audited]) -> Iterator[str]:
+    """Yield a note on ImageNet weights that are 0."""
+    facts = [inputs.classifiers[one.model].facts for one in found if one.model in inputs.classifiers]
+    shares = [float(of["pruned"][-1]) for of in facts if "pruned" in of]
+    if any(shares):
+        yield f"{max(shares):.0%} of the ImageNet weights are 0 (pruned), because the complete weights were missing."
