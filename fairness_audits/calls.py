@@ -10,8 +10,8 @@ from typing import Any, TypeVar, get_type_hints
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.keywords import in_python, result_in_python, settled
-from fairness_audits.messages import listed, missing_package, nearest, option_in
-from fairness_audits.options import Options, documented, flag, keywords
+from fairness_audits.messages import listed, missing_package, option_in
+from fairness_audits.options import Options, documented, flag, keywords, similar
 from fairness_audits.results.result import Result
 
 Audit = TypeVar("Audit", bound=Callable[..., Result])
@@ -42,7 +42,7 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
 
             for name in named:
                 if name not in names:
-                    raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest(name, names)}")
+                    raise TypeError(f"{function.__name__}() has no argument {name!r}{similar(name, names)}")
             needed = [name for name, one in options.items() if one.default is one.empty and name not in named]
             if needed:
                 raise TypeError(f"{function.__name__}() needs {listed(needed)}")

@@ -3,7 +3,7 @@
 import difflib
 import re
 import shlex
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -94,10 +94,10 @@ def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:
         raise InvalidInput(problem, source=source, option=unknown[0], remedy=f"There are: {', '.join(names)}")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
     """Return a suggestion of the known name nearest to ``name``, to end a sentence; empty if none is near."""
     close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return f" (did you mean {shown(close[0])!r}?)" if close else ""
 
 
 def enumerated(names: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ import csv
 import json
 import textwrap
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from inspect import get_annotations
@@ -31,6 +31,20 @@ Number = Annotated[float, finite]
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 Standardize = Literal["continuous", "none"]
 """Columns to standardise."""
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "the groups": ("group", "groups", "columns", "sensitive", "sensitive_features"),
+    "the group as an input": ("include_group", "include_sensitive"),
+    "the model": ("model", "predict"),
+    "the rows": ("data", "predictions", "X"),
+    "the true class": ("label", "y", "y_true"),
+    "the model's decisions": ("prediction", "versions", "y_pred"),
+    "the model's scores": ("score", "versions", "y_score"),
+    "the weights": ("weight", "sample_weight"),
+    "the number of permutations": ("draws", "permutations"),
+    "the number of rows to audit": ("points", "limit"),
+    "the smallest group": ("min_group", "least"),
+}
+"""Names of the same thing in different audits, in Python and in other libraries."""
 
 
 def option(
@@ -247,6 +261,19 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def counterpart(name: str, known: Collection[str]) -> tuple[str, str] | None:
+    """Return the role of an option of another audit, and the known option with this role; None if there is none."""
+    found = ((role, one) for role, names in ROLES.items() if name in names for one in names if one in known)
+    return next(found, None)
+
+
+def similar(name: str, known: Collection[str], shown: Callable[[str], str] = str) -> str:
+    """Return a suggestion for an unknown option, to end a sentence: the option with its role, or the nearest name."""
+    if found := counterpart(name, known):
+        return f" (for {found[0]}: {shown(found[1])!r})"
+    return nearest(name, known, shown)
+
+
 def _argument(text: str, hint: Any) -> Any:
     try:
         return read(text, hint)
@@ -324,7 +351,7 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
         if name == "audit":
             continue
         if name not in known:
-            problem = f"{path}: {audit} has no option {key!r}{nearest(name, known)}"
+            problem = f"{path}: {audit} has no option {key!r}{similar(name, known)}"
             raise InvalidInput(problem, source=path, option=name)
         try:
             values[name] = _of_yaml(value, known[name])

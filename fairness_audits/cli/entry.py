@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
-from fairness_audits.messages import listed, missing_package, nearest, not_installed, shown
-from fairness_audits.options import Output, add_options, flag, from_yaml, option_fields
+from fairness_audits.messages import listed, missing_package, not_installed, option_in, shown
+from fairness_audits.options import Output, add_options, flag, from_yaml, option_fields, similar
 from fairness_audits.version import __version__
 
 if TYPE_CHECKING:
@@ -171,10 +171,12 @@ def _run(arguments: Namespace) -> int:
 
 
 def _unrecognized(words: Sequence[str], settings: type[Output]) -> str:
-    """Return the error message for unknown arguments: the nearest option, and the required options."""
-    flags = {flag(one.name): one.default is MISSING for _, one, _ in option_fields(settings)}
-    needed = listed([name for name, must in flags.items() if must])
-    return f"unrecognized arguments: {' '.join(words)}{nearest(words[0], flags)}. It needs {needed}; --help lists all"
+    """Return the error message for unknown arguments: similar options, and the required options."""
+    required = {one.name: one.default is MISSING for _, one, _ in option_fields(settings)}
+    names = [name for word in words if word.startswith("--") and (name := option_in(word.partition("=")[0]))]
+    hints = "".join(similar(name, required, flag) for name in names)
+    needed = listed([flag(name) for name, must in required.items() if must])
+    return f"unrecognized arguments: {' '.join(words)}{hints}. It needs {needed}; --help lists all"
 
 
 def _failed(debug: bool, message: str, status: int) -> int:

@@ -1,6 +1,7 @@
 """What holds of all four audits alike: their files, their pages, their help, and how they run from a shell."""
 
 import importlib
+import inspect
 import json
 import re
 import shlex
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import fairness_audits as fa
 from fairness_audits.cli.entry import audits, parser
 from fairness_audits.files import check_destination, folder_written
+from fairness_audits.options import ROLES, counterpart, flag, from_yaml, option_fields
 from fairness_audits.progress import progress_bar
 from fairness_audits.version import __version__
 from tests.cli.places import ended, run
@@ -182,6 +185,41 @@ def test_version_and_wrong_words_end_with_status_2() -> None:
         status, _, err = ended(words)
         assert (status, message in err) == (2, True)
         assert err.startswith("usage: fairness-audits ")
+
+
+@pytest.mark.parametrize(
+    ("audit", "theirs", "ours"),
+    [
+        ("subgroups", "group", "columns"),
+        ("loss-ratio", "group", "sensitive"),
+        ("robustness", "columns", "group"),
+        ("fliptest", "model", "predict"),
+        ("permutation", "data", "predictions"),
+        ("compare", "score", "versions"),
+        ("subgroups", "margin", None),
+        ("plan", "group", None),
+    ],
+)
+def test_an_option_of_another_audit_is_answered_with_ours_of_its_role(
+    audit: str, theirs: str, ours: str | None, tmp_path: Path
+) -> None:
+    kind = audits()[audit].Settings
+    known = [one.name for _, one, _ in option_fields(kind)]
+    assert (counterpart(theirs, known) or ("", None))[1] == ours
+    status, _, err = ended([audit, flag(theirs), "x"])
+    assert (status, ours is None or repr(flag(ours)) in err) == (2, True)
+    (tmp_path / "a.yaml").write_text(f"{theirs}: x\n")
+    with invalid(option=theirs, source="a.yaml"):
+        from_yaml(tmp_path / "a.yaml", kind, audit)
+
+
+def test_every_role_has_an_option_and_every_name_of_a_role_exists() -> None:
+    options = {one.name for module in audits().values() for _, one, _ in option_fields(module.Settings)}
+    calls = (fa.permutation_test, fa.compare, fa.worst_subgroups, fa.loss_ratio, fa.fliptest, fa.robustness_bias)
+    arguments = {name for call in calls for name in inspect.signature(call).parameters}
+    elsewhere = {"sensitive_features", "y_true", "y_pred", "y_score", "sample_weight"}  # Fairlearn and scikit-learn
+    assert all(options & set(names) for names in ROLES.values())
+    assert {name for names in ROLES.values() for name in names} <= options | arguments | elsewhere
 
 
 # Files arrive whole or not at all, and progress is drawn where a person watches.
