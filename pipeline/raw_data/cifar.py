@@ -29,7 +29,7 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array, Provenance
 from pipeline.raw_data import image_files
-from pipeline.raw_data.image_files import Held
+from pipeline.raw_data.image_files import Held, ImageFiles, Pictures
 from pipeline.raw_data.image_sets import Labelled
 from pipeline.raw_data.source import Source
 
@@ -76,14 +76,21 @@ class Published:
 
         Raises ValueError for incomplete or damaged files.
         """
-        if path.name != self.archive and not any(map(_place, image_files.names(path))):
+        if path.name != self.archive and not any(_place(name) for name, _ in image_files.files(path)):
             return None
         found = self.photographs(path).digests()
         return "official" if path.name == self.archive or found == self.digests else "re-encoded", found
 
     def parse(self, folder: Path, filename: str | None = None) -> Labelled:
-        """Return the images in ``filename``, an archive or a folder, by default the official archive."""
-        return self.photographs(folder / (filename or self.archive)).labelled(self.classes)
+        """Return the images in ``filename``, an archive or a folder, by default the official archive.
+
+        Image files, which :meth:`recognised` has checked, are decoded when they are needed.
+        """
+        path = folder / (filename or self.archive)
+        if path.name == self.archive:
+            return self.photographs(path).labelled(self.classes)
+        named = {place: name for name in image_files.names(path) if (place := _place(name))}
+        return _labelled(sorted(named), ImageFiles(path, tuple(named[place] for place in sorted(named))), self.classes)
 
 
 @dataclass(frozen=True)
@@ -112,11 +119,16 @@ class Photographs:
 
     def labelled(self, classes: Sequence[str]) -> Labelled:
         """Return the images with their classes and the published split."""
-        parts = [path.split("/") for path in self.paths]
-        code = {name: number for number, name in enumerate(classes)}
-        label = np.array([code[name] for _, name, _ in parts], dtype=np.int64)
-        held_out = np.array([split == "test" for split, _, _ in parts])
-        return Labelled(Held(self.images), label, "class", tuple(classes), held_out=held_out)
+        return _labelled(self.paths, Held(self.images), classes)
+
+
+def _labelled(paths: Sequence[str], pictures: Pictures, classes: Sequence[str]) -> Labelled:
+    """Return the images with these paths, with their classes and the published split."""
+    parts = [path.split("/") for path in paths]
+    code = {name: number for number, name in enumerate(classes)}
+    label = np.array([code[name] for _, name, _ in parts], dtype=np.int64)
+    held_out = np.array([split == "test" for split, _, _ in parts])
+    return Labelled(pictures, label, "class", tuple(classes), held_out=held_out)
 
 
 def _place(name: str) -> str | None:

@@ -74,9 +74,10 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batches: dict[str, by
     return path
 
 
-def prepared(path: Path) -> ImageDataset:
+def prepared(path: Path, size: int = 32) -> ImageDataset:
     rows = cifar10.parse(path.parent, path.name)
-    return cifar10.prepare(rows, cifar10.Config(**CONFIG), generators("t", repetitions=1), "official")
+    config = cifar10.Config(**CONFIG | {"image_size": size})
+    return cifar10.prepare(rows, config, generators("t", repetitions=1), "official")
 
 
 WAYS = [
@@ -92,9 +93,10 @@ def test_the_same_images_are_official_in_any_file_and_give_the_same_arrays(
     files = {"labels.txt": b"cat", **image_files(suffix, top, **lossless)}
     path = archive(dict(reversed(files.items())), name)
     assert cifar10.recognised(path) == cifar10.recognised(small) == ("official", cifar10.PUBLISHED.digests)
-    found, official = prepared(path), prepared(small)
-    np.testing.assert_array_equal(found.images, official.images)
-    np.testing.assert_array_equal(found.label, official.label)
+    for size in (20, 32, 48):
+        found, official = prepared(path, size), prepared(small, size)
+        np.testing.assert_array_equal(found.images, official.images)
+        np.testing.assert_array_equal(found.label, official.label)
     assert (found.train.shape, found.test.shape) == ((1, 20), (1, 20))
     # By class and name, whatever the order in the file.
     first = cifar10.PUBLISHED.photographs(path)
