@@ -3,13 +3,17 @@
 ``NUMBA_CACHE_DIR`` sets the cache folder. Without it, Numba uses the folder of the source file or the user's cache. If
 neither is writable, we use the user's own folder below the temporary folder (``TMPDIR``); if this fails too, every
 process compiles for itself. The numbers are the same.
+
+Numba compiles again if the file of a cached function changes, but not if the function calls others from another file
+that changes. ``sources`` names such files. The cache is then in a folder named after their content.
 """
 
+import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numba
@@ -17,19 +21,38 @@ import numba
 CONFIG: Any = numba.config
 
 
-def njit(**options: Any) -> Callable[[Any], Any]:
+def njit(*, sources: Sequence[str] = (), **options: Any) -> Callable[[Any], Any]:
     """Return Numba's decorator with these options. With ``cache``, it falls back to no cache if necessary."""
 
     def compiled(function: Any) -> Any:
-        with suppress(RuntimeError):  # Numba's of a function that it has no place for.
-            return numba.njit(**options)(function)
-        before, CONFIG.CACHE_DIR = CONFIG.CACHE_DIR, _own_folder()
-        try:
-            return numba.njit(**options | {"cache": bool(CONFIG.CACHE_DIR)})(function)
-        finally:
-            CONFIG.CACHE_DIR = before
+        if not sources:
+            with suppress(RuntimeError):  # Numba's of a function that it has no place for.
+                return numba.njit(**options)(function)
+        with _cached_in(_folder_of(function, sources) if sources else _own_folder()) as folder:
+            return numba.njit(**options | {"cache": bool(folder)})(function)
 
     return compiled
+
+
+@contextmanager
+def _cached_in(folder: str) -> Iterator[str]:
+    """Let Numba cache in ``folder``."""
+    before, CONFIG.CACHE_DIR = CONFIG.CACHE_DIR, folder
+    try:
+        yield folder
+    finally:
+        CONFIG.CACHE_DIR = before
+
+
+def _folder_of(function: Any, sources: Sequence[str]) -> str:
+    """Return a folder named after the content of ``sources``, in the first place that is writable; "" without one."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sources:
+        with open(path, "rb") as file:  # noqa: PTH123, numerical code knows no paths
+            digest.update(file.read())
+    in_tree = f"{os.path.dirname(function.__code__.co_filename)}/__pycache__"  # noqa: PTH120
+    places = (place for place in (CONFIG.CACHE_DIR, in_tree, _own_folder()) if place and os.access(place, os.W_OK))
+    return next((f"{place}/{digest.hexdigest()}" for place in places), "")
 
 
 def _own_folder() -> str:

@@ -22,10 +22,12 @@ stored flat, since distances that are known when compiling are what lets the inn
 import math
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
-from numba import njit
 
+from fairness_audits.compiled import njit
 from fairness_audits.values import Array
+from pipeline.training import sensr_config
 from pipeline.training.sensr_config import BETA_1, BETA_2
 
 LANES = 32
@@ -35,12 +37,14 @@ TERMS = 10
 TINIEST = 1e-17
 """A smaller gradient enters Adam's second moment as this one; see :func:`second_moment`. Its square is normal."""
 
-_njit: Any = njit
+_njit: Any = numba.njit
 # Called by compiled code alone, so no door for Python is built.
 _internal = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-# The one function that Python calls. Compiled by every process for itself (9 CPU-seconds): what Numba keeps on disk is
-# optimised once more when it is read, as a whole, and rounds otherwise than what it has just compiled.
-compiled_entry: Any = _njit(fastmath={"contract"}, nogil=True, error_model="numpy")
+# The one function that Python calls. It takes 10 CPU-seconds to compile, so its machine code is cached, together with
+# that of the functions that it calls.
+_files = [__file__.removesuffix("lanes.py") + name for name in ("lanes.py", "attacks.py", "training.py")]
+_sources = [*_files, sensr_config.__file__]
+compiled_entry: Any = njit(sources=_sources, fastmath={"contract"}, nogil=True, error_model="numpy", cache=True)
 # A product and the sum that follows may be rounded once instead of twice; in sums over a batch the order is free too.
 compiled: Any = _njit(fastmath={"contract"}, **_internal)
 compiled_sums: Any = _njit(fastmath={"contract", "reassoc", "nsz"}, **_internal)
