@@ -26,7 +26,7 @@ WORTHWHILE = 8
 # Optimizers of torch import torch._dynamo at their first step, which takes more than a second.
 PRELOADED = (
     "numpy", "pandas", "scipy.optimize", "scipy.sparse", "scipy.spatial", "scipy.special", "scipy.stats",
-    "sklearn.linear_model", "torch", "torch._dynamo",
+    "sklearn.linear_model", "torch", "torch._dynamo", "numba", "fairness_audits.transport.pot",
     *(f"pipeline.stages.{name}" for name in ("absent", "audit", "prepare", "train", "transport")),
 )  # fmt: skip
 FOLDER = Path(".snakemake", "warm")
