@@ -220,9 +220,10 @@ lock: | $(BIN)/uv
 
 # The same bytes from the same commit: times are those of the commit, owners and modes are nobody's. setuptools does not do
 # that for an sdist, so we pack it again. The installed setuptools builds, because each version writes its name into the wheel.
+# We delete the list of files of an earlier build, because setuptools adds to it.
 dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 dist: $(READY)
-	@rm -rf dist build
+	@rm -rf dist build *.egg-info
 	@umask 022; export VIRTUAL_ENV="$(CURDIR)/.venv"; $(BIN)/uv build --quiet --no-build-isolation --out-dir dist
 	@set -e; cd dist; sdist=$$(basename *.tar.gz .tar.gz); tar -xzf "$$sdist.tar.gz"; \
 	  tar --sort=name --mtime="@$$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=ustar \
