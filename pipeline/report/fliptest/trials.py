@@ -209,9 +209,9 @@ class AuditedMap:
         by_trial = rows.pivot(index="feature", columns=["statistic", "repetition"], values="value").sort_index(axis=1)
         shared = float(self.values(statistic="shared").mean())
         scale, furthest = (self.units, np.inf) if ranking == MEAN else ({}, 1.0)
+        arrays = [by_trial[name].to_numpy(float) for name in columns]
         found = []
-        for feature in by_trial.index:
-            value, low, high, rank = (by_trial.loc[feature, name].to_numpy(float) for name in columns)
+        for feature, value, low, high, rank in zip(by_trial.index, *arrays, strict=True):
             if np.isfinite(rank).any():
                 unit = scale.get(feature, 1.0)
                 line = over_trials(value / unit, low / unit, high / unit, shared, alpha)
