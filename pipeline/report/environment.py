@@ -77,15 +77,34 @@ def versions() -> dict[str, str]:
 
 
 def machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
-    """Return processor, cores and system of this machine."""
+    """Return processor with graphics card, cores and system of this machine."""
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = models[0] if models else platform.processor() or platform.machine()
     return {
-        "processor": models[0] if models else platform.processor() or platform.machine(),
+        "processor": " and ".join(filter(None, (processor, _graphics_card()))),
         "cores": str(os.cpu_count() or "unknown"),
         "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
         "threads of a job": os.environ.get("OMP_NUM_THREADS", "not limited"),
     }
+
+
+def _graphics_card() -> str:
+    """Return the name of the first GPU that NVIDIA's driver reports, or an empty text."""
+    question = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(question, capture_output=True, text=True, check=True, timeout=20).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.partition("\n")[0].strip()
+
+
+def described() -> dict[str, dict[str, str]]:
+    """Return the machine and the versions, as a reference stores them.
+
+    ``python -m pipeline.report.environment`` prints them on a machine whose results are stored on another one.
+    """
+    return {"machine": machine(), "versions": versions()}
 
 
 def digest(config: Mapping[str, Any]) -> str:
@@ -116,3 +135,7 @@ def _float(text: str | None) -> float:
         return float(text or 0)
     except ValueError:
         return 0.0
+
+
+if __name__ == "__main__":
+    print(json.dumps(described(), indent=1))

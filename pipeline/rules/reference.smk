@@ -17,6 +17,7 @@ rule reference:
         config=lambda w: encoded(run.artefacts(w.study)),
         fill=lambda w: run.fill_option(w.study),
         folder="results/reference/{scale}/{study}",
+        environment=f"--environment {os.environ['ENVIRONMENT']}" if os.environ.get("ENVIRONMENT") else "",
         # Not inputs: a change of the times must not trigger a job.
         benchmarks=lambda w: encoded(run.plan.benchmarks(run.points(w.study))),
     log:
@@ -25,7 +26,7 @@ rule reference:
         "printf %s {params.config:q} | {one_thread} python -m pipeline.stages.artefacts --study {wildcards.study}"
         " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
         " --classifiers {input.classifiers:q} --published {input.published} {params.fill}"
-        " --record data/reference/{wildcards.study} --verdicts data/reference --benchmarks {params.benchmarks:q}"
+        " --record data/reference/{wildcards.study} --verdicts data/reference --benchmarks {params.benchmarks:q} {params.environment}"
         " --tables {params.folder} --figures {params.folder} > {log} 2>&1"
 
 

@@ -80,7 +80,11 @@ class Maker:
 
 
 def manifest_of(
-    run: Inputs, benchmarks: Mapping[str, str], inputs: Inputs, runs: Sequence[Mapping[str, Any]] = ()
+    run: Inputs,
+    benchmarks: Mapping[str, str],
+    inputs: Inputs,
+    runs: Sequence[Mapping[str, Any]] = (),
+    described: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the provenance of a reference: this run, and earlier runs of the parts that it left out.
 
@@ -94,8 +98,7 @@ def manifest_of(
         "parts": own,
         "commit": environment.commit(),
         "date": datetime.date.today().isoformat(),
-        "machine": environment.machine(),
-        "versions": environment.versions(),
+        **(described or environment.described()),
         "jobs": {t.rule: [round(t.wall, 1), round(t.processor, 1)] for t in environment.rule_times(texts)},
     }
     every = []
@@ -135,6 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--regression-check", help="folder of the reference to compare the run with")
     parser.add_argument("--record", help="folder for a new reference made from the run")
     parser.add_argument("--benchmarks", default="{}", help="JSON with the benchmark file of each job, for --record")
+    parser.add_argument("--environment", help="JSON with the machine and versions of the run, if not this one")
     parser.add_argument("--published", nargs="+", required=True, help="published numbers (.csv) and claims (.yaml)")
     parser.add_argument("--tables", required=True, help="folder for the tables")
     parser.add_argument("--figures", required=True, help="folder for the figures")
@@ -161,7 +165,8 @@ def main(arguments: list[str] | None = None) -> None:
         # Also record the arrays that the comparison reads.
         watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
         runs = manifest["runs"] if manifest else ()
-        made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, runs)
+        described = json.loads(Path(options.environment).read_text()) if options.environment else None
+        made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, runs, described)
         for name in names:
             watching(name)
         made = reference.recorded(drawn)
