@@ -149,10 +149,9 @@ def test_a_scale_that_extends_another_lays_its_settings_over_those() -> None:
     base, extended = of_scale(CONF, "workstation"), of_scale(CONF, "extended")
     assert extended[: len(base)] == base
     workflow = Workflow(scale="extended")
-    scales = (workflow, Workflow("workstation"))
-    own, inherited = ([one["block"] for one in of.artefacts("robustness_bias")["left_out"]] for of in scales)
-    assert set(own) < set(inherited)
-    assert set(inherited) - set(own) == {"penalties_utkface", "pretrained"}
+    scales = (Workflow("workstation"), workflow, Workflow("gpu"))
+    base, own, on_a_gpu = ({one["block"] for one in of.artefacts("robustness_bias")["left_out"]} for of in scales)
+    assert (base - own, own - on_a_gpu, on_a_gpu - base) == ({"penalties_utkface"}, {"pretrained"}, set())
     splits = {
         p.dataset: workflow.parameters("train", p.dataset, p.name("method")) for p in workflow.points("agreement")
     }
