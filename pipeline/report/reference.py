@@ -1,7 +1,7 @@
 """The reference of a study: the data of a finished run that its artefacts read, small enough to be committed.
 
-Inputs from :func:`recording` record which arrays are read while the artefacts are drawn. :func:`recorded` keeps these
-arrays, the facts and training curves of classifiers, the summaries of data sets, and all tidy rows.
+Inputs from :func:`recording` record which arrays and training curves are read while the artefacts are drawn.
+:func:`recorded` keeps these, the facts of classifiers, the summaries of data sets, and all tidy rows.
 
 ``COMMITTED`` lists the arrays of each audit that a reference may hold, and how it stores them; ``PARAMETERS`` lists
 those of a classifier. Any other array is an error. No row of a real table and no picture of a person is stored. The
@@ -118,7 +118,8 @@ def recording(inputs: Inputs) -> Inputs:
     """Return a copy of the inputs that records what is read."""
     audits = {key: cast(AuditResult, RecordedAudit(result)) for key, result in inputs.audits.items()}
     classifiers = {
-        key: replace(one, parameters=RecordedArrays(one.parameters)) for key, one in inputs.classifiers.items()
+        key: replace(one, parameters=RecordedArrays(one.parameters), history=RecordedArrays(one.history))
+        for key, one in inputs.classifiers.items()
     }
     return replace(inputs, audits=audits, classifiers=classifiers)
 
@@ -289,7 +290,9 @@ def _recorded_audit(key: str, audit: RecordedAudit, partitions: Mapping[str, Seq
 
 
 def _recorded_classifier(key: str, one: Classifier) -> Classifier:
-    """Keep the small parameters that were read. The others become empty arrays with the same repetitions."""
+    """Keep the curves and the small parameters that were read. Other parameters become empty arrays with the same
+    repetitions.
+    """
     arrays = cast(RecordedArrays, one.parameters)
     read = {name for name, array in arrays.data.items() if name in arrays.read and array.size < LARGE}
     if unknown := sorted(read - set(PARAMETERS)):
@@ -302,7 +305,9 @@ def _recorded_classifier(key: str, one: Classifier) -> Classifier:
     if wide := [name for name, fact in one.facts.items() if {fact.shape} != shapes]:
         raise ValueError(f"fact {wide[0]!r} of the classifier {key}: expected one number for each repetition")
     parameters = {name: array if name in read else _emptied(array) for name, array in arrays.data.items()}
-    return replace(one, parameters=parameters)
+    curves = cast(RecordedArrays, one.history)
+    history = {name: curves.data[name] for name in curves.data if name in curves.read}
+    return replace(one, parameters=parameters, history=history)
 
 
 def _emptied(array: Array) -> Array:
