@@ -99,12 +99,12 @@ def _graphics_card() -> str:
     return answer.partition("\n")[0].strip()
 
 
-def described() -> dict[str, dict[str, str]]:
-    """Return the machine and the versions, as a reference stores them.
+def described() -> dict[str, Any]:
+    """Return the commit, the machine and the versions, as a reference stores them.
 
     ``python -m pipeline.report.environment`` prints them on a machine whose results are stored on another one.
     """
-    return {"machine": machine(), "versions": versions()}
+    return {"commit": commit(), "machine": machine(), "versions": versions()}
 
 
 def digest(config: Mapping[str, Any]) -> str:

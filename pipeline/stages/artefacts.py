@@ -96,7 +96,6 @@ def manifest_of(
     this = {
         "scale": run.scale,
         "parts": own,
-        "commit": environment.commit(),
         "date": datetime.date.today().isoformat(),
         **(described or environment.described()),
         "jobs": {t.rule: [round(t.wall, 1), round(t.processor, 1)] for t in environment.rule_times(texts)},
@@ -138,7 +137,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--regression-check", help="folder of the reference to compare the run with")
     parser.add_argument("--record", help="folder for a new reference made from the run")
     parser.add_argument("--benchmarks", default="{}", help="JSON with the benchmark file of each job, for --record")
-    parser.add_argument("--environment", help="JSON with the machine and versions of the run, if not this one")
+    parser.add_argument("--environment", help="JSON with commit, machine and versions of the run, if not here")
     parser.add_argument("--published", nargs="+", required=True, help="published numbers (.csv) and claims (.yaml)")
     parser.add_argument("--tables", required=True, help="folder for the tables")
     parser.add_argument("--figures", required=True, help="folder for the figures")
