@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.models.device import own_operations, tensors, visible_device
+from fairness_audits.models.device import full_precision, own_operations, tensors, visible_device
 from fairness_audits.seeds import fingerprint
 from fairness_audits.values import Array, Checkpoint, Classifier, ImageDataset
 from pipeline import networks
@@ -296,11 +296,12 @@ class Training:
 def own_state_of_torch(device: torch.device, deterministic: bool, threads: int) -> Iterator[None]:
     """Use separate generators, ``threads`` on the CPU and, optionally, deterministic operations within the block.
 
-    An operation without a deterministic form on the device causes a warning.
+    Operations on float32 have its full precision; by default, a GPU would use TensorFloat-32 in convolutions. An
+    operation without a deterministic form on the device causes a warning.
     """
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     benchmark = torch.backends.cudnn.benchmark
-    with torch.random.fork_rng(devices=devices), own_operations(threads, deterministic):
+    with torch.random.fork_rng(devices=devices), own_operations(threads, deterministic), full_precision():
         try:
             torch.backends.cudnn.benchmark = not deterministic
             yield

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from fairness_audits.models.device import float32_kernels
 from fairness_audits.values import Array, Classifier, ImageDataset
 from pipeline import networks
 from pipeline.methods import sgd
@@ -250,6 +251,17 @@ def test_it_is_deterministic_and_on_its_threads_while_it_trains(monkeypatch: pyt
     fit(stripes(), model="logistic_regression", epochs=1, threads=2)
     fit(stripes(), model="logistic_regression", epochs=1, deterministic=False)
     assert set(seen) == {(True, 2), (False, 1)}
+
+
+def test_float32_is_not_rounded_to_a_shorter_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU convolves float32 in TensorFloat-32 unless it is told not to."""
+    kernels, during = float32_kernels(), list[str]()
+    for one in kernels:
+        monkeypatch.setattr(one, "fp32_precision", "tf32")
+    with sgd_training.own_state_of_torch(torch.device("cpu"), deterministic=True, threads=1):
+        during += [one.fp32_precision for one in kernels]
+    assert during == ["ieee"] * len(kernels)
+    assert {one.fp32_precision for one in kernels} == {"tf32"}
 
 
 def test_half_precision_learns_and_keeps_whole_parameters() -> None:

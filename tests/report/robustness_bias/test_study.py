@@ -23,6 +23,8 @@ from pipeline.report.robustness_bias import (
     facts,
     group_tables,
     heat_maps,
+    initial_weights,
+    regularizer,
     sign_agreement,
     stamps,
     study,
@@ -465,3 +467,72 @@ def test_sigma_over_folds_has_the_error_of_a_mean_of_independent_sigmas(
     ((group, line),) = study.over_folds(inputs).iterrows()
     assert group == ("race", "0")
     assert line.to_dict() == pytest.approx({"sigma": 0.2, "error": 0.025, "least": 0.1, "largest": 0.3})
+
+
+def test_a_training_with_the_penalty_is_held_against_the_same_training_without_it(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def network(alpha: float, training: int, sigma: float, accuracy: float) -> Audited:
+        method = {"alpha": alpha, "training": training, "penalised_partition": "class", "penalised_level": "1"}
+        method |= {"tau": 1.0, "distance": "logit", "second_order": False, "scale": "pixels"}
+        one = audit((1,), (0.5, sigma), w.FMN, dataset=w.CIFAR10, block=study.PENALTIES, method=method)
+        p = pd.DataFrame([{**one.result.rows.iloc[-1].to_dict(), "statistic": "sigma_p", "value": 0.01}])
+        result = replace(one.result, rows=pd.concat([one.result.rows, p], ignore_index=True))
+        return replace(one, result=result, accuracy=accuracy, images=1000, largest=0.1)
+
+    # audit() adds 1 to sigma among correct points, so -1.3 is -.3.
+    before, after = ((-1.3, 0.8), (-1.1, 0.7)), ((-1.0, 0.7), (-1.2, 0.7))
+    found = [
+        network(alpha, training, *numbers[training - 2])
+        for alpha, numbers in ((0.0, before), (1.0, after))
+        for training in (2, 3)
+    ]
+    monkeypatch.setattr(study, "audited", lambda inputs, block, dataset="": {study.PENALTIES: found}[block])
+    rows = pd.DataFrame(facts._penalties(inputs, study.PENALTIES))
+    values = {name: part["value"].tolist() for name, part in rows.groupby("statistic")}
+    assert values["penalty_gain"] == pytest.approx([0.3, -0.1])
+    assert values["penalty_cost"] == pytest.approx([0.1, 0.0])
+    assert values["penalised_bias"] == [1.0, 1.0]
+    assert [regularizer.without(one, found) for one in found[2:]] == found[:2]
+    table = regularizer.table_penalties(inputs)
+    cells = dict(zip([column.key for column in table.columns], table.rows[0].cells, strict=True))
+    assert (cells["biased"], len(table.rows)) == ("2 of 2", 1)
+    numbers = [cells[name] for name in ("before", "after", "gain", "accuracy before", "accuracy after")]
+    assert numbers == pytest.approx([-0.2, -0.1, 0.1, 75, 70])
+
+
+def test_a_network_from_imagenet_weights_is_held_against_its_twin_from_random_weights(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two twins. Signs: one of three groups changes from the first epoch to the last, and one has too few points."""
+
+    def network(training: int, begun: bool, first: Sequence[float], last: Sequence[float]) -> Audited:
+        sides = [audit((epoch,), sigma).result.rows for epoch, sigma in ((1, first), (5, last))]
+        rows = pd.concat(sides, ignore_index=True)
+        made = audit((1,), method={"training": training}, block=study.PRETRAINED, dataset=w.UTKFACE)
+        of = {"result": replace(made.result, rows=rows), "model": f"{training} {begun}", "accuracy": 0.9}
+        return replace(made, **of, images=1000, largest=0.1, curve={1: 0.12, 5: 0.9})
+
+    # audit() adds 1 to sigma among correct points. The last group is undefined in the first epoch of one network.
+    first, last = (0.5, -0.4, 0.3, math.nan), (0.2, -0.1, -0.3, 0.4)
+    found = [
+        network(1, begun=True, first=first, last=last),
+        network(2, begun=True, first=(0.1, 0.1, 0.1, 0.1), last=last),
+        network(1, begun=False, first=(0.1, -1.1, 0.0, 9.0), last=last),
+    ]
+    monkeypatch.setattr(study, "audited", lambda inputs, block: {study.PRETRAINED: found}[block])
+    monkeypatch.setattr(stamps, "pretrained", lambda inputs, one: one.model.endswith("True"))
+    (pair,) = initial_weights.twins(inputs)
+    assert pair == (found[0], found[2])
+    # |sigma| of correct points: 1.5, .6 and 1.3 minus 1.1, .1 and 1.0.
+    assert initial_weights.first_bias(pair, w.DEEPFOOL) == pytest.approx(0.4)
+    assert math.isnan(initial_weights.first_bias(pair, w.SMOOTHING))
+    kept = initial_weights.kept_signs(found[0], w.DEEPFOOL, w.FIRST)
+    assert (kept.value, kept.n) == (pytest.approx(2 / 3), 3)
+    assert initial_weights.kept_signs(found[0], w.SMOOTHING, w.FIRST).n == 0
+    table = initial_weights.table_pretrained(inputs)
+    keys = [column.key for column in table.columns]
+    trainings = {row.cells[2]: dict(zip(keys, row.cells, strict=True)) for row in table.rows}
+    assert [trainings[weights]["trainings"] for weights in ("ImageNet", "random")] == [2, 1]
+    assert trainings["ImageNet"]["kept attack"].value == pytest.approx((2 / 3 + 2 / 4) / 2)
+    assert trainings["random"]["attack first"].value == pytest.approx((1.1 + 0.1 + 1.0 + 10.0) / 4)
