@@ -151,7 +151,7 @@ def test_rows_and_arrays_say_the_same(inputs: Inputs) -> None:
 
 def test_blocks_and_networks_go_by_the_names_of_the_study(inputs: Inputs) -> None:
     found = study.audited(inputs)
-    blocks = {study.LINEAR, study.NETWORKS, study.REGULARIZER, study.TRAININGS, study.FOLDS}
+    blocks = {study.LINEAR, study.NETWORKS, study.REGULARIZER, study.TRAININGS, study.FOLDS, study.PENALTIES}
     assert {one.block for one in found} == blocks
     here = [one.network for one in study.audited(inputs, study.NETWORKS, w.CIFAR10)]
     assert here == ["deep_cnn", "pyramidnet", *(name for name in w.NETWORKS if name in here[2:])], "its own come first"
