@@ -150,8 +150,8 @@ def test_a_scale_that_extends_another_lays_its_settings_over_those() -> None:
     assert extended[: len(base)] == base
     workflow = Workflow(scale="extended")
     scales = (Workflow("workstation"), workflow, Workflow("gpu"))
-    base, own, on_a_gpu = ({one["block"] for one in of.artefacts("robustness_bias")["left_out"]} for of in scales)
-    assert (base - own, own - on_a_gpu, on_a_gpu - base) == ({"penalties_utkface"}, {"pretrained"}, set())
+    fewest, own, on_a_gpu = ({one["block"] for one in of.artefacts("robustness_bias")["left_out"]} for of in scales)
+    assert (fewest - own, own - on_a_gpu, on_a_gpu - fewest) == ({"penalties_utkface"}, {"pretrained"}, set())
     splits = {
         p.dataset: workflow.parameters("train", p.dataset, p.name("method")) for p in workflow.points("agreement")
     }

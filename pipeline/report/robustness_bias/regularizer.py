@@ -99,7 +99,7 @@ def table_regularizer(inputs: Inputs) -> StampedTable:
 )
 def table_penalties(inputs: Inputs) -> StampedTable:
     found = penalised(inputs, block=study.PENALTIES)
-    kinds: dict[tuple[object, ...], list[tuple[Audited, Audited]]] = {}
+    kinds: dict[tuple[str, str, str, float], list[tuple[Audited, Audited]]] = {}
     for one in found:
         before = without(one, found)
         if one.alpha and before is not None:

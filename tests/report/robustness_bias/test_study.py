@@ -488,6 +488,7 @@ def test_a_training_with_the_penalty_is_held_against_the_same_training_without_i
         for training in (2, 3)
     ]
     monkeypatch.setattr(study, "audited", lambda inputs, block, dataset="": {study.PENALTIES: found}[block])
+    monkeypatch.setattr(stamps, "reductions", lambda inputs: ())
     rows = pd.DataFrame(facts._penalties(inputs, study.PENALTIES))
     values = {name: part["value"].tolist() for name, part in rows.groupby("statistic")}
     assert values["penalty_gain"] == pytest.approx([0.3, -0.1])
@@ -510,8 +511,9 @@ def test_a_network_from_imagenet_weights_is_held_against_its_twin_from_random_we
         sides = [audit((epoch,), sigma).result.rows for epoch, sigma in ((1, first), (5, last))]
         rows = pd.concat(sides, ignore_index=True)
         made = audit((1,), method={"training": training}, block=study.PRETRAINED, dataset=w.UTKFACE)
-        of = {"result": replace(made.result, rows=rows), "model": f"{training} {begun}", "accuracy": 0.9}
-        return replace(made, **of, images=1000, largest=0.1, curve={1: 0.12, 5: 0.9})
+        result = replace(made.result, rows=rows)
+        made = replace(made, result=result, model=f"{training} {begun}", curve={1: 0.12, 5: 0.9})
+        return replace(made, accuracy=0.9, images=1000, largest=0.1)
 
     # audit() adds 1 to sigma among correct points. The last group is undefined in the first epoch of one network.
     first, last = (0.5, -0.4, 0.3, math.nan), (0.2, -0.1, -0.3, 0.4)
@@ -521,6 +523,7 @@ def test_a_network_from_imagenet_weights_is_held_against_its_twin_from_random_we
         network(1, begun=False, first=(0.1, -1.1, 0.0, 9.0), last=last),
     ]
     monkeypatch.setattr(study, "audited", lambda inputs, block: {study.PRETRAINED: found}[block])
+    monkeypatch.setattr(stamps, "reductions", lambda inputs: ())
     monkeypatch.setattr(stamps, "pretrained", lambda inputs, one: one.model.endswith("True"))
     (pair,) = initial_weights.twins(inputs)
     assert pair == (found[0], found[2])
@@ -532,7 +535,7 @@ def test_a_network_from_imagenet_weights_is_held_against_its_twin_from_random_we
     assert initial_weights.kept_signs(found[0], w.SMOOTHING, w.FIRST).n == 0
     table = initial_weights.table_pretrained(inputs)
     keys = [column.key for column in table.columns]
-    trainings = {row.cells[2]: dict(zip(keys, row.cells, strict=True)) for row in table.rows}
+    trainings: dict[Any, dict[str, Any]] = {row.cells[2]: dict(zip(keys, row.cells, strict=True)) for row in table.rows}
     assert [trainings[weights]["trainings"] for weights in ("ImageNet", "random")] == [2, 1]
     assert trainings["ImageNet"]["kept attack"].value == pytest.approx((2 / 3 + 2 / 4) / 2)
     assert trainings["random"]["attack first"].value == pytest.approx((1.1 + 0.1 + 1.0 + 10.0) / 4)
