@@ -1,5 +1,7 @@
 """Renderings of a result: text for the terminal, a self-contained page, JSON, CSV, and a folder of files."""
 
+from __future__ import annotations
+
 import base64
 import json
 import platform
@@ -8,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fairness_audits.files import folder_written, save_figure, save_text
@@ -24,6 +25,9 @@ from fairness_audits.results.glossary import explained
 from fairness_audits.results.table import Table
 from fairness_audits.results.typeset import WIDTH
 from fairness_audits.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 def terminal(document: Document) -> str:
@@ -86,6 +90,8 @@ def page(document: Document, pictures: Mapping[str, bytes]) -> str:
 
 def template(name: str, package: str = "fairness_audits.results", **filters: Callable[..., str]) -> Template:
     """Load the template of a page from a package; it may include templates of this package, such as the style sheet."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("fairness_audits.results")]),
         autoescape=True,
@@ -164,7 +170,7 @@ def deliver(
     written = []
     text = json_text(document, folder is not None)
     if folder is not None:
-        from fairness_audits.results.style import paper
+        from fairness_audits.results.style import fix_layout, paper
 
         files = document.files()
         stale = left_by(folder) - set(files.values())
@@ -177,7 +183,9 @@ def deliver(
             pictures = {}
             with paper():
                 for figure in document.figures():
-                    save_figure(figure.draw(), temporary / figure.stem)
+                    drawn = figure.draw()
+                    fix_layout(drawn)
+                    save_figure(drawn, temporary / figure.stem)
                     pictures[figure.stem] = (temporary / f"{figure.stem}.png").read_bytes()
             save_text(page(document, pictures), temporary / files["page"])
         for name in stale:

@@ -132,10 +132,7 @@ def new_panels(height: float, rows: int, columns: int, **how: Any) -> tuple[Figu
 
 
 def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
-    """Print the stamp in a strip below the axes; the figure grows by the strip, and the axes keep their size.
-
-    The layout is computed once and then fixed, so that the same figure gives the same bytes in every format.
-    """
+    """Print the stamp in a strip below the axes; the figure grows by the strip, and the axes keep their size."""
     width, height = figure.get_size_inches()
     lines = [part for line in lines for part in textwrap.wrap(line, round(width * LETTERS_PER_INCH))]
     strip = 0.125 * len(lines) + 0.05
@@ -148,6 +145,12 @@ def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
     if engine is not None:
         share = strip / (height + strip)
         engine.set(rect=(0, share, 1, 1 - share))  # type: ignore[call-arg]
+    fix_layout(figure)
+
+
+def fix_layout(figure: Figure) -> None:
+    """Compute the layout once and fix it: saving is twice as fast, and every format has the same layout."""
+    if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
     # Remove the layout engine: with a placeholder engine, matplotlib draws the figure again before saving it.
     figure.set_layout_engine(None)

@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib.axes import Axes
 
+import fairness_audits as fa
 from fairness_audits.cli.entry import audits
 from fairness_audits.results import typeset as tables
 from fairness_audits.results.formats import decimal, factor, fixed, p_text, plain, plural, span
@@ -392,3 +394,19 @@ def test_a_term_is_explained_once_and_no_part_of_a_word_is_one() -> None:
     assert shown.count("<abbr") == 2
     assert "subintervals" in shown
     assert "p-value-like" in shown
+
+
+def test_a_figure_is_laid_out_once_and_drawn_once_for_each_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, draw = [], Axes.draw
+
+    def watched(axes: Axes, renderer: Any) -> None:
+        drawn.append(axes.get_position().bounds)
+        draw(axes, renderer)
+
+    monkeypatch.setattr(Axes, "draw", watched)
+    group = np.repeat(["a", "b"], 50)
+    fa.permutation_test(prediction=np.arange(100) % 3 == 0, group=group, metric="selection_rate").save(tmp_path / "out")
+    as_pdf, as_png = drawn
+    assert as_pdf == as_png
