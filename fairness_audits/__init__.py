@@ -163,7 +163,7 @@ def compare(
     Parameters
     ----------
     first, second : array-like (n,)
-        Decisions of both versions, 0 and 1 or the two values of ``y``; or scores.
+        Decisions of both versions, 0 and 1 or the two values of ``y``; or scores. They come before ``y``.
     y : array-like (n,), optional
         True classes: 0 and 1, or values of which ``positive`` names the positive class.
     group : array-like (n,) or data frame (n, k)
