@@ -71,7 +71,7 @@ INDEPENDENT_ROWS = (
 def certainty(verdict: Verdict, rejected: str, not_rejected: str) -> str:
     """Return how sure a verdict is: one of two sentences, or why the audit cannot tell."""
     sentences = {"rejected": rejected, "not rejected": not_rejected}
-    return sentences.get(verdict.outcome) or f"The audit cannot tell: {verdict.reason}"
+    return sentences.get(verdict.outcome) or f"The audit cannot tell. {verdict.reason}"
 
 
 @dataclass(frozen=True)

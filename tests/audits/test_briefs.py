@@ -30,9 +30,9 @@ CASES: dict[str, tuple[Callable[[], Result], list[str]]] = {
     ),
     "versions": (
         lambda: fa.compare(FAIR, UNFAIR, **RATE, draws=199),
-        ["second", "selection_rate, f: 0.5 before, 0 after", "5 %"],
+        ["second", "selection rate, f: 0.5 before, 0 after", "5 %"],
     ),
-    "the same version twice": (lambda: fa.compare(FAIR, FAIR, **RATE, draws=199), ["cannot tell: Both versions"]),
+    "the same version twice": (lambda: fa.compare(FAIR, FAIR, **RATE, draws=199), ["cannot tell. Both versions"]),
     "subgroups": (
         lambda: fa.worst_subgroups(PEOPLE, prediction=UNFAIR, draws=199),
         ["sex f: 0.0 % of 800, others 100.0 %", "5 %"],

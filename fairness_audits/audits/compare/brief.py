@@ -14,14 +14,13 @@ SHOWN = 3
 def brief(facts: Mapping[str, Any], settings: Settings, verdict: Verdict) -> Brief:
     """Describe what changes from the first version to the second, the clearest changes first."""
     first, second = settings.versions
+    metrics = list(dict.fromkeys(one["title"] for one in facts["results"]))
     known = [one for one in facts["results"] if one["p_value"] is not None]
     clearest = sorted(known, key=lambda one: one["p_value"])[:SHOWN]
-    lines = [
-        f"{one['metric']}, {one['what']}: {one['first']:.3g} before, {one['second']:.3g} after" for one in clearest
-    ]
+    lines = [f"{one['title']}, {one['what']}: {one['first']:.3g} before, {one['second']:.3g} after" for one in clearest]
     return Brief(
         question=f"Does {second} do better or worse than {first} for some groups, and does the gap between groups "
-        f"change? Compared: {listed(list(settings.metric), 6)}, by {listed(list(settings.group), 6)}.",
+        f"change? Compared: {listed(metrics, 6)}, by {listed(list(settings.group), 6)}.",
         people=f"The same {facts['rows']:,} rows of {settings.predictions} under both versions. {INDEPENDENT_ROWS}",
         found=f"The clearest changes are {'; '.join(lines)}." if lines else verdict.sentence,
         sure=certainty(

@@ -328,7 +328,7 @@ def _report(report: Sequence[Entry]) -> Table:
         Column("interval", cell=interval),
         Column("sign", cell=under("mean_sign", shift)),
         Column("rank", cell=under("rank_sign", COUNT)),
-        Column("that is", "text", cell=under("mean_shift_standing")),
+        Column("verdict", "text", cell=under("mean_shift_standing")),
     )
     ranked = sum(entry["rank_mean"] is not None for entry in report)
     return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")

@@ -22,12 +22,12 @@ BOUND = (
 def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict, bound: str) -> Brief:
     """Describe which metrics are compared between which groups, the ``bound`` if there is one, and the differences."""
     results, rows = facts["results"], facts["data"]["rows"]
-    metrics = list(dict.fromkeys(entry["metric"] for entry in results))
+    metrics = list(dict.fromkeys(entry["title"] for entry in results))
     groupings = list(dict.fromkeys(entry["grouping"] for entry in results))
     known = [entry for entry in results if entry["difference"] is not None]
     apart = sorted(known, key=lambda entry: -abs(entry["difference"]))[:SHOWN]
     lines = [
-        f"{entry['metric']}: " + " and ".join(f"{one['estimate']:.3g} ({one['name']})" for one in entry["groups"])
+        f"{entry['title']}: " + " and ".join(f"{one['estimate']:.3g} ({one['name']})" for one in entry["groups"])
         for entry in apart
         if len(entry["groups"]) == 2 and None not in [one["estimate"] for one in entry["groups"]]
     ]

@@ -16,7 +16,7 @@ from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.network_tables import engines
 from pipeline.report.robustness_bias.sign_agreement import once
-from pipeline.report.robustness_bias.study import NOT_RUN, Audited
+from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.table import StampedTable, labels
 
 
@@ -78,7 +78,7 @@ def table_pretrained(inputs: Inputs) -> StampedTable:
             Column("kept optimum", group="signs kept", name="Carlini-Wagner"),
         ),
         rows=tuple(Row((*kind, len(ones), *_cells(ones))) for kind, ones in kinds.items())
-        or (Row((NOT_RUN, "", "", *[None] * 9)),),
+        or (Row((f"not run at {inputs.scale} scale", "", "", *[None] * 9)),),
         stamp=stamps.stamp(inputs, study.PRETRAINED),
         notes=(
             "Means over trainings, with the standard deviation in brackets. |sigma|: correctly classified points, mean "
