@@ -32,7 +32,7 @@ TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 Standardize = Literal["continuous", "none"]
 """Columns to standardise."""
 ROLES: Mapping[str, tuple[str, ...]] = {
-    "the groups": ("group", "groups", "columns", "sensitive", "sensitive_features"),
+    "the groups": ("group", "groups", "partition", "columns", "sensitive", "sensitive_features"),
     "the group as an input": ("include_group", "include_sensitive"),
     "the model": ("model", "predict"),
     "the rows": ("data", "predictions", "X"),

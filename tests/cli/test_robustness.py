@@ -559,7 +559,7 @@ def test_a_group_that_is_farther_is_not_called_closer() -> None:
     rejected, said, facts = conclusion(found, 0.05, labelled=True)
     assert (rejected, facts["closer"], facts["farther"]) == (True, [], [{"partition": "g", "level": "a"}])
     assert "Images of g = a are farther from the decision boundary: their distances are 40 % larger" in said
-    assert "misclassified images counted as distance 0, sigma is not shown: it is +0.30" in said
+    assert "misclassified images counted as distance 0, no difference is shown: sigma is +0.30" in said
     assert conclusion(found, 0.001, labelled=True)[0] is False
     for level in correct:
         level |= {"sigma_p_adjusted": None, "sigma": None}

@@ -19,8 +19,8 @@ def brief(facts: Mapping[str, Any], settings: Settings, verdict: Verdict) -> Bri
     clearest = sorted(known, key=lambda one: one["p_value"])[:SHOWN]
     lines = [f"{one['title']}, {one['what']}: {one['first']:.3g} before, {one['second']:.3g} after" for one in clearest]
     return Brief(
-        question=f"Does {second} do better or worse than {first} for some groups, and does the gap between groups "
-        f"change? Compared: {listed(metrics, 6)}, by {listed(list(settings.group), 6)}.",
+        question=f"Does version {second} do better or worse than version {first} for some groups, and does the gap "
+        f"between groups change? Compared: {listed(metrics, 6)}, by {listed(list(settings.group), 6)}.",
         people=f"The same {facts['rows']:,} rows of {settings.predictions} under both versions. {INDEPENDENT_ROWS}",
         found=f"The clearest changes are {'; '.join(lines)}." if lines else verdict.sentence,
         sure=certainty(

@@ -38,7 +38,7 @@ same_rows: The tests compare both versions on the same rows. They are valid for 
   version.
 independent_rows: Rows count as independent.
 gaps: A gap is the metric of the first group minus the metric of the second. Its change is tested by permuting the rows'
-  changes between groups, or by the normal approximation for the AUC, precision and npv.
+  changes between groups, or by the normal approximation for the AUC, precision and negative predictive value.
 """
 LIMITS = """
 varied >= 1: Both versions give the same answer for everybody.

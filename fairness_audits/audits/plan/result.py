@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairness_audits.audits.permutation.metrics import METRICS
 from fairness_audits.audits.permutation.planning import Planned, auc_variance, detectable_gap, rows_needed
 from fairness_audits.audits.plan.brief import brief
 from fairness_audits.audits.plan.settings import Settings
@@ -68,7 +69,7 @@ def planned(settings: Settings) -> Result:
     return Result(
         audit="plan",
         title="Plan of a comparison",
-        subject=settings.metric,
+        subject=_title(settings),
         verdict=Verdict("not rejected", _headline(found), _sentence(settings, found), {}),
         brief=brief(settings, _sentence(settings, found)),
         caveats=tuple(caveats(CAVEATS, of)),
@@ -141,6 +142,11 @@ def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
     return {"rows": settings.rows, **gaps, "power": settings.power, "margin": None}
 
 
+def _title(settings: Settings) -> str:
+    """Return the metric's name for readers."""
+    return METRICS[settings.metric].title if settings.metric in METRICS else settings.metric
+
+
 def _headline(found: Mapping[str, Any]) -> str:
     return "NO SUCH NUMBER OF ROWS" if found["rows"] is None else f"{found['rows']:,} ROWS"
 
@@ -155,7 +161,7 @@ def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:
         values = (
             f"{decimal(settings.value + found['gap'])} in the first group and {decimal(settings.value)} in the other"
         )
-        return f"With {rows}, {settings.metric} values of {values} give a power of {percent(found['power'])} to {aim}."
+        return f"With {rows}, {_title(settings)} values of {values} give a power of {percent(found['power'])} to {aim}."
     each = [
         f"{decimal(found[name])} {side}"
         for name, side in (("gap_below", "below"), ("gap_above", "above"))
@@ -163,5 +169,5 @@ def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:
     ]
     if not each:
         return f"With {rows}, no gap is detected with a power of {percent(settings.power)}."
-    of = f"the {settings.metric} of the second group, {decimal(settings.value)}"
+    of = f"the {_title(settings)} of the second group, {decimal(settings.value)}"
     return f"{rows} detect a gap of {' or '.join(each)} {of}, with a power of {percent(settings.power)}."

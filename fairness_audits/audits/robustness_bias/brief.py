@@ -12,7 +12,7 @@ def brief(first: Measured, path: str, alpha: float, verdict: Verdict) -> Brief:
     groups = list(dict.fromkeys(f"{one['partition']} = {one['level']}" for one in found["groups"]))
     closer = [f"{one['partition']} = {one['level']}" for one in verdict.facts.get("closer", ())]
     return Brief(
-        question=f"Does a smaller change of the {one} make the model err for one group than for the others?",
+        question=f"For some groups, is a smaller change of the {one} enough to make the model err?",
         people=(
             f"{found['points']:,} {many} in {path}; groups: {listed(groups, 8)}. Check that the model was not "
             f"trained on these {many}, and that the groups are correct. The audit assumes both and cannot check them."

@@ -289,9 +289,11 @@ def _otherwise(group: Entry, alpha: float, unit: str) -> str:
     whose = f"With misclassified {unit}s counted as distance 0,"
     if other is None:
         return f"{whose} sigma is undefined."
-    same = other * group["sigma"] > 0
-    verb = "has the opposite sign:" if not same else "is" if p is not None and p <= alpha else "is not shown: it is"
-    return f"{whose} sigma {verb} {other:+.2f} (adjusted p {p_text(p)})."
+    if other * group["sigma"] <= 0:
+        found = "sigma has the opposite sign:"
+    else:
+        found = "sigma is" if p is not None and p <= alpha else "no difference is shown: sigma is"
+    return f"{whose} {found} {other:+.2f} (adjusted p {p_text(p)})."
 
 
 def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Iterator[Section]:

@@ -184,7 +184,7 @@ def _table(entries: list[dict[str, Any]], settings: Settings) -> Table:
         Column("others", cell=under("rest", decimal)),
         Column("n", cell=under("n", "{:,}".format)),
         Column("events", cell=under("events", "{:,}".format)),
-        Column(f"{level(settings.alpha)} interval", cell=under("interval", partial(span))),
+        Column(f"difference, {level(settings.alpha)}", cell=under("interval", partial(span))),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
     rows = [
