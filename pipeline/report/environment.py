@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairness_audits.errors import InvalidInput
+
 ROOT = Path(__file__).resolve().parents[2]
 """Root folder of the project."""
 PACKAGES = (
@@ -99,12 +101,24 @@ def _graphics_card() -> str:
     return answer.partition("\n")[0].strip()
 
 
-def described() -> dict[str, Any]:
-    """Return the commit, the machine and the versions, as a reference stores them.
+def described(path: str | None = None) -> dict[str, Any]:
+    """Return the commit, the machine and the versions of a run, as a reference stores them.
 
-    ``python -m pipeline.report.environment`` prints them on a machine whose results are stored on another one.
+    ``python -m pipeline.report.environment`` prints them on the machine of the run. ``path`` is a file with this
+    output, if the run was on another machine. Raises InvalidInput for a file with other content.
     """
-    return {"commit": commit(), "machine": machine(), "versions": versions()}
+    if path is None:
+        return {"commit": commit(), "machine": machine(), "versions": versions()}
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        complete = found.keys() == {"commit", "machine", "versions"} and "processor" in found["machine"]
+    except (OSError, ValueError, AttributeError, TypeError):
+        complete = False
+    if not complete:
+        problem = f"{path} is not a description of a run's machine"
+        remedy = f"On that machine, run `python -m pipeline.report.environment > {Path(path).name}`"
+        raise InvalidInput(problem, source=path, option="environment", remedy=remedy)
+    return dict(found)
 
 
 def digest(config: Mapping[str, Any]) -> str:

@@ -1,3 +1,5 @@
+import shlex
+
 # a complete run -> data/reference/<study>, which is committed -> the same tables, figures and report without data
 
 
@@ -17,7 +19,7 @@ rule reference:
         config=lambda w: encoded(run.artefacts(w.study)),
         fill=lambda w: run.fill_option(w.study),
         folder="results/reference/{scale}/{study}",
-        environment=f"--environment {os.environ['ENVIRONMENT']}" if os.environ.get("ENVIRONMENT") else "",
+        environment=f"--environment {shlex.quote(where)}" if (where := os.environ.get("RUN_ENVIRONMENT")) else "",
         # Not inputs: a change of the times must not trigger a job.
         benchmarks=lambda w: encoded(run.plan.benchmarks(run.points(w.study))),
     log:

@@ -83,13 +83,14 @@ def manifest_of(
     run: Inputs,
     benchmarks: Mapping[str, str],
     inputs: Inputs,
+    described: Mapping[str, Any],
     runs: Sequence[Mapping[str, Any]] = (),
-    described: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the provenance of a reference: this run, and earlier runs of the parts that it left out.
 
-    Each run has its ``scale``, its ``parts`` and the wall and processor time of its ``jobs``. ``grid`` holds the parts
-    that the study declares, whether they were run or not. ``inputs`` joins all runs.
+    ``described`` holds the commit, the machine and the versions of this run. Each run has its ``scale``, its ``parts``
+    and the wall and processor time of its ``jobs``. ``grid`` holds the parts that the study declares, whether they were
+    run or not. ``inputs`` joins all runs.
     """
     texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
     own = reference.parts(run)
@@ -97,7 +98,7 @@ def manifest_of(
         "scale": run.scale,
         "parts": own,
         "date": datetime.date.today().isoformat(),
-        **(described or environment.described()),
+        **described,
         "jobs": {t.rule: [round(t.wall, 1), round(t.processor, 1)] for t in environment.rule_times(texts)},
     }
     every = []
@@ -137,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--regression-check", help="folder of the reference to compare the run with")
     parser.add_argument("--record", help="folder for a new reference made from the run")
     parser.add_argument("--benchmarks", default="{}", help="JSON with the benchmark file of each job, for --record")
-    parser.add_argument("--environment", help="JSON with commit, machine and versions of the run, if not here")
+    parser.add_argument("--environment", help="description of the run's machine (.json), if it is not this one")
     parser.add_argument("--published", nargs="+", required=True, help="published numbers (.csv) and claims (.yaml)")
     parser.add_argument("--tables", required=True, help="folder for the tables")
     parser.add_argument("--figures", required=True, help="folder for the figures")
@@ -164,8 +165,8 @@ def main(arguments: list[str] | None = None) -> None:
         # Also record the arrays that the comparison reads.
         watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
         runs = manifest["runs"] if manifest else ()
-        described = json.loads(Path(options.environment).read_text()) if options.environment else None
-        made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, runs, described)
+        described = environment.described(options.environment)
+        made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, described, runs)
         for name in names:
             watching(name)
         made = reference.recorded(drawn)

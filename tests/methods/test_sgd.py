@@ -254,7 +254,7 @@ def test_it_is_deterministic_and_on_its_threads_while_it_trains(monkeypatch: pyt
 
 
 def test_float32_is_not_rounded_to_a_shorter_format(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU convolves float32 in TensorFloat-32 unless it is told not to."""
+    """By default, a GPU uses TensorFloat-32 in convolutions of float32."""
     kernels, during = float32_kernels(), list[str]()
     for one in kernels:
         monkeypatch.setattr(one, "fp32_precision", "tf32")

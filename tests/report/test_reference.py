@@ -31,6 +31,7 @@ from tests.builders import image_dataset
 from tests.errors import invalid
 
 NOWHERE: dict[str, Any] = {"study": "s", "runs": []}
+RAN: dict[str, Any] = {"commit": "c", "machine": {"processor": "p"}, "versions": {}}
 DRAWN = ("table_1", "figure_2", "figure_3", "table_counts")
 
 
@@ -203,10 +204,10 @@ def test_the_blocks_that_a_run_leaves_out_are_as_the_reference_has_them(inputs: 
     left = [*run.config["left_out"], neither]
     both = [replace(each, config={**each.config, "left_out": one}) for each, one in ((run, left), (inputs, had))]
     assert reference.joined(*both).config["left_out"] == [neither]
-    told = manifest_of(inputs, {}, inputs)["runs"]
+    told = manifest_of(inputs, {}, inputs, RAN)["runs"]
     first = {point["part"]: point["keys"].audit for point in inputs.points}
     told[0]["jobs"] = {f"paper/audit/x/{key} and 2 more": [1.0, 1.0] for key in first.values()}
-    made = manifest_of(run, {}, reference.joined(*both), told)
+    made = manifest_of(run, {}, reference.joined(*both), RAN, told)
     assert made["grid"] == sorted([*reference.parts(inputs), "new/compas"])
     assert [one["parts"] for one in made["runs"]] == [
         [part for part in reference.parts(inputs) if part != "audit/compas"], ["audit/compas"]
@@ -226,9 +227,9 @@ def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
     emptied = {key: replace(one, rows=one.rows.iloc[:0], arrays={}) for key, one in run.audits.items()}
     again = reference.joined(run, replace(inputs, audits={**inputs.audits, **emptied}))
     pd.testing.assert_frame_equal(verdicts(compared(again, published)), verdicts(compared(inputs, published)))
-    told = manifest_of(inputs, {}, inputs)["runs"]
+    told = manifest_of(inputs, {}, inputs, RAN)["runs"]
     told[0]["jobs"] = {f"paper/train/{name}/sensr": [1.0, 1.0] for name in ("adult", "compas")}
-    first, second = manifest_of(run, {}, again, told)["runs"]
+    first, second = manifest_of(run, {}, again, RAN, told)["runs"]
     assert (first["parts"], first["scale"], list(first["jobs"])) == (
         [part for part in reference.parts(inputs) if not part.endswith("/compas")],
         "extended",

@@ -254,7 +254,7 @@ def test_artefacts_are_numbered_as_published_and_those_beyond_by_their_order() -
 
 
 def test_times_are_summed_by_rule_digests_know_no_order_and_the_machine_is_read_off_its_description(
-    facts: dict[str, Any], tmp_path: Path
+    facts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (time,) = facts["times"]
     assert (time.rule, time.jobs, time.wall, time.processor, time.memory) == ("audit", 2, 123.0, 120.0, 300.0)
@@ -262,7 +262,24 @@ def test_times_are_summed_by_rule_digests_know_no_order_and_the_machine_is_read_
     one, same, other = map(environment.digest, ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 3}))
     assert one == same != other
     (tmp_path / "cpuinfo").write_text("vendor\t: x\nmodel name\t: A CPU 3000\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert environment.machine(tmp_path / "cpuinfo")["processor"] == "A CPU 3000"
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho A GPU\necho Another\n")
+    (tmp_path / "nvidia-smi").chmod(0o700)
+    assert environment.machine(tmp_path / "cpuinfo")["processor"] == "A CPU 3000 and A GPU"
+
+
+def test_the_machine_of_a_run_is_read_from_a_file_that_describes_all_of_it(tmp_path: Path) -> None:
+    file, whole = tmp_path / "environment.json", {"commit": "c", "machine": {"processor": "p"}, "versions": {}}
+    file.write_text(json.dumps(whole))
+    assert environment.described(str(file)) == whole
+    assert environment.described().keys() == whole.keys()
+    for wrong in ("", "[]", "{}", json.dumps({**whole, "machine": {}}), json.dumps({**whole, "machine": None})):
+        file.write_text(wrong)
+        with invalid(option="environment"):
+            environment.described(str(file))
+    with invalid(option="environment"):
+        environment.described(str(tmp_path / "nothing.json"))
 
 
 def committed(folder: Path) -> str:

@@ -169,7 +169,7 @@ def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) ->
     title = RATES[settings.metric].title
     text = (
         f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs from that of all other rows "
-        f"(joint level {settings.alpha:g}). {'Worst first' if rejected else 'Nearest'}: {'; '.join(lines)}{more}."
+        f"(joint level {settings.alpha:g}). {'Clearest first' if rejected else 'Nearest'}: {'; '.join(lines)}{more}."
     )
     facts = {"subgroups": len(entries), "different": len(rejected)}
     quantities = {"varied": int(varied)}
