@@ -1,5 +1,3 @@
-import shlex
-
 # a complete run -> data/reference/<study>, which is committed -> the same tables, figures and report without data
 
 
@@ -19,7 +17,7 @@ rule reference:
         config=lambda w: encoded(run.artefacts(w.study)),
         fill=lambda w: run.fill_option(w.study),
         folder="results/reference/{scale}/{study}",
-        environment=f"--environment {shlex.quote(where)}" if (where := os.environ.get("RUN_ENVIRONMENT")) else "",
+        environment=["--environment", os.environ["RUN_ENVIRONMENT"]] if os.environ.get("RUN_ENVIRONMENT") else [],
         # Not inputs: a change of the times must not trigger a job.
         benchmarks=lambda w: encoded(run.plan.benchmarks(run.points(w.study))),
     log:
@@ -28,7 +26,7 @@ rule reference:
         "printf %s {params.config:q} | {one_thread} python -m pipeline.stages.artefacts --study {wildcards.study}"
         " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
         " --classifiers {input.classifiers:q} --published {input.published} {params.fill}"
-        " --record data/reference/{wildcards.study} --verdicts data/reference --benchmarks {params.benchmarks:q} {params.environment}"
+        " --record data/reference/{wildcards.study} --verdicts data/reference --benchmarks {params.benchmarks:q} {params.environment:q}"
         " --tables {params.folder} --figures {params.folder} > {log} 2>&1"
 
 
