@@ -64,7 +64,7 @@ def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[
 def departures(reductions: Sequence[Reduction]) -> list[str]:
     """Return one text per group of methods and data sets with the same differences.
 
-    ``SenSR on Adult: method.iterations 100 (published: 20,000), method.learning_rate 0.001 (published: 10^-5)``.
+    ``SenSR on Adult: iterations 100 (published: 20,000), learning rate 0.001 (published: 10^-5)``.
     """
     places: dict[tuple[str, Any, Any], set[tuple[str, str]]] = {}
     for r in reductions:
@@ -72,9 +72,17 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
         places.setdefault((r.key, r.here, r.published), set()).add((by, r.dataset))
     values: dict[frozenset[tuple[str, str]], list[str]] = {}
     for (key, here, published), where in places.items():
-        text = f"{key} {text_of(here)} (published: {text_of(published)})"
+        name = w.plainly(key.rpartition(".")[2])
+        text = f"{name} {value_text(key, here)} (published: {value_text(key, published)})"
         values.setdefault(frozenset(where), []).append(text)
     return [": ".join(filter(None, (_where(where), ", ".join(texts)))) for where, texts in values.items()]
+
+
+def value_text(key: str, value: Any) -> str:
+    """Return a configured value as text. A number of points that is not set means all points."""
+    if value is None:
+        return "all" if key.endswith("points") else "not set"
+    return text_of(value)
 
 
 def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

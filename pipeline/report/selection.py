@@ -66,9 +66,7 @@ def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
 
 
 def text_of(found: Any) -> str:
-    """Return a configured value as text. None means all."""
-    if found is None:
-        return "all"
+    """Return a configured value as text."""
     if isinstance(found, (int, float)) and not isinstance(found, bool):
         return parameter(float(found))
     if isinstance(found, (list, tuple)):

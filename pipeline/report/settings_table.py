@@ -13,7 +13,7 @@ from fairness_audits.results.formats import parameter
 from fairness_audits.results.table import Cell, Column, Row
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs, condition_of
-from pipeline.report.reduction import NEUTRAL, values
+from pipeline.report.reduction import NEUTRAL, value_text, values
 from pipeline.report.selection import text_of
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import StampedTable, labels
@@ -41,7 +41,7 @@ def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> S
             group, _, name = key.partition(".")
             if key not in NEUTRAL and (not name or _is_known(group, point[group]["name"], name.split(".")[0])):
                 setting = list(HEADS).index(group), _part(group, point), name or key
-                found.setdefault(setting, {}).setdefault(_cell(value), []).append(place)
+                found.setdefault(setting, {}).setdefault(_cell(key, value), []).append(place)
     if not found:
         problem = f"study {inputs.study!r} has no configured points"
         raise InvalidInput(problem, source=inputs.study, option="grid", remedy="Check that its grid is not empty")
@@ -72,15 +72,13 @@ def _place(point: Mapping[str, Any]) -> Location:
     return w.dataset_label(point["dataset"]["name"]), model, maps, w.plainly(point["block"])
 
 
-def _cell(value: Any) -> Cell:
+def _cell(key: str, value: Any) -> Cell:
     """Return a number, the ends of a long list, or text for anything else."""
-    if value is None:
-        return "not set"
     if isinstance(value, tuple) and len(value) > LONG and all(isinstance(item, (int, float)) for item in value):
         return f"{parameter(float(value[0]))} to {parameter(float(value[-1]))}, {len(value)} values"
     if isinstance(value, tuple):
         return "; ".join(map(text_of, value))
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else text_of(value)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value_text(key, value)
 
 
 def _rows(setting: tuple[str, str], having: Mapping[Cell, list[Location]]) -> Iterator[Row]:

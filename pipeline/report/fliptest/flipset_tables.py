@@ -19,6 +19,10 @@ from pipeline.report.table import StampedTable, tabulated
 
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
 AUDIT, ROOT = "subgroups", "all rows"
+UNITS = (
+    f"The features of {w.dataset_label(w.SSL)} have mean 0 and standard deviation 1 over all people. The bounds of its "
+    "subgroups are in these units."
+)
 HELD_OUT = "held out"
 SEARCH = "FairTest's search"
 SHOWN = 7
@@ -181,6 +185,7 @@ def table_subgroups(inputs: Inputs) -> StampedTable:
             "subgroups.",
             f"Groups are coded as {'; '.join(codes)}. The table shows the first trial: {enumerated(searched)} "
             "subgroups.",
+            *([UNITS] if w.SSL in datasets else []),
             "Reported: FairTest reports all rows if their interval excludes 0, and a subgroup if its interval lies "
             "above those of all larger subgroups that contain it.",
             f"Mean interval of all rows over the trials: {'; '.join(ends_of_all)}.",

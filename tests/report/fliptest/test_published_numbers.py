@@ -41,5 +41,5 @@ def test_a_shorter_run_compares_what_its_maps_did_not_make(inputs: Inputs, publi
     short = studies.configured(inputs, "transport", "steps", 500, name="wgan")
     table = compared(short, published).set_index(["row", "column"])
     assert table.loc[("Hiring", "F+"), "verdict"] == "not comparable"
-    assert "transport.steps 500 (published: 20,001)" in table.loc[("Hiring", "F+"), "why"]
+    assert "steps 500 (published: 20,001)" in table.loc[("Hiring", "F+"), "why"]
     assert table.loc[("Law School, counterfactuals", "F+"), "verdict"] == "no difference shown"

@@ -86,7 +86,7 @@ def shorter(inputs: Inputs) -> Inputs:
 
 def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs) -> None:
     stamp = build("table_null", shorter(inputs)).stamp
-    said = "WGAN on Identical distributions: transport.steps 500 (published: 20,001)"
+    said = "WGAN on Identical distributions: steps 500 (published: 20,001)"
     assert departures(stamp.reductions) == [said]
     assert "1 setting differs from the paper" in stamp.lines()[0]
     assert build("table_null", inputs).stamp.reductions == ()
@@ -107,7 +107,7 @@ def test_settings_that_differ_have_a_line_for_each_value_with_its_places(made: A
     assert ("Map: WGAN", "cost_weight", 1e-4, "all others") in lines
     assert ("Model: given rule", "weights.narcotic_arrests", 25.0, "") in lines
     assert ("Model: given rule", "threshold", 65.0, "Strategic Subject List") in lines
-    assert ("Map: WGAN", "points", "not set", "") in lines
+    assert ("Map: WGAN", "points", "all", "") in lines
     # The grid of a block varies it.
     assert ("Data: Normal distribution", "dimension", "1; 5; 20", "") in lines
     assert not any("threads" in line[1] for line in lines)
