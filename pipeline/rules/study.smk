@@ -23,6 +23,10 @@ rule collect:
         " --output {output.rows} > {log} 2>&1"
 
 
+# The number of processes that draw. It is not a parameter, because another number of cores must not rerun the job.
+drawers = min(4, workflow.resource_settings.cores or 4)
+
+
 # The index lists every table and figure. The rules `table` and `figure` give a single one.
 rule draw:
     message:
@@ -45,7 +49,7 @@ rule draw:
         f"results/logs/{run.scale}/draw/{{study}}.log",
     benchmark:
         f"results/benchmarks/{run.scale}/draw/{{study}}.tsv"
-    # Half of the cores: a study is drawn while others are still being computed.
+    # A study is drawn while others are still being computed, so drawing waits only for half of the cores that it uses.
     threads: max(1, min(4, (workflow.resource_settings.cores or 8) // 2))
     priority: 100000
     resources:
@@ -56,7 +60,7 @@ rule draw:
         " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
         " --classifiers {input.classifiers:q} --published {input.published} {params.fill} {params.regression}"
         " --tables results/tables/{wildcards.study} --figures results/figures/{wildcards.study}"
-        " --captions results/captions/{wildcards.study} --index {output.index} --processes {threads} > {log} 2>&1"
+        " --captions results/captions/{wildcards.study} --index {output.index} --processes {drawers} > {log} 2>&1"
 
 
 rule report:

@@ -63,6 +63,9 @@ def record(
             run.log(values, step=step)
         run.summary.update(dict(metrics))
         run.finish()
+        import wandb
+
+        wandb.teardown()  # A job may end without the functions that wandb registers for the exit of a process.
 
 
 def curves(history: Mapping[str, np.ndarray]) -> Iterator[tuple[dict[str, float], int]]:

@@ -18,6 +18,7 @@ import sys
 from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from pipeline.workflow.launch import ADDRESS, THREADS, run
 
@@ -167,6 +168,13 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
+def leave() -> NoReturn:
+    """End this process without deleting its objects: they come from the parent, and deleting them takes 0.3 seconds."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
 def main(address: str) -> None:
     """Serve jobs until Snakemake ends. A forked process runs its job and ends."""
     server = Server(address)
@@ -177,6 +185,7 @@ def main(address: str) -> None:
     gc.freeze()
     if words := server.next_job():
         run(words[0], words[1], words[2:])
+        leave()
 
 
 if __name__ == "__main__":

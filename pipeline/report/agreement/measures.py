@@ -138,7 +138,8 @@ def _measured(inputs: Inputs) -> pd.DataFrame:
 
 def plain(inputs: Inputs) -> pd.DataFrame:
     """Return the rows of available data, with categories as text."""
-    return as_text(inputs.rows[inputs.rows["origin"] != "absent"])
+    rows = inputs.rows
+    return inputs.once("rows as text", lambda: as_text(rows[rows["origin"] != "absent"]), rows)
 
 
 def attributes(inputs: Inputs) -> list[Pair]:

@@ -149,8 +149,13 @@ def having(found: Sequence[Audited], comparison: Comparison, datasets: Sequence[
 
 def on_shared_points(inputs: Inputs, audited: Audited, comparison: Comparison, denominator: str) -> Array:
     """Compute sigma by two distances at the last epoch, (2, groups), on the points that both have."""
-    points = study.at_points(inputs, audited)
     names = comparison.one[0], comparison.other[0]
+    described = f"sigma of {audited.key} by {' and '.join(names)}, {denominator}"
+    return inputs.once(described, lambda: _on_shared_points(inputs, audited, names, denominator), audited.result)
+
+
+def _on_shared_points(inputs: Inputs, audited: Audited, names: Sequence[str], denominator: str) -> Array:
+    points = study.at_points(inputs, audited)
     rows, sides = shared(points, *names), []
     for name in names:
         lengths = lengths_of(points.distance[name][rows], points.correct[rows], denominator)
