@@ -1,7 +1,6 @@
 """Conversion of plain text to Markdown, LaTeX, HTML, reStructuredText and matplotlib, with escapes and formulas."""
 
 import re
-import textwrap
 from html import escape
 from typing import Any
 
@@ -108,5 +107,18 @@ def raised(text: str) -> str:
 
 
 def label_text(name: str, letters: int) -> str:
-    """Wrap a name for a figure at this number of letters, and escape dollar signs, which would start a formula."""
-    return "\n".join(textwrap.wrap(name, letters, break_on_hyphens=False) or [name]).replace("$", r"\$")
+    """Wrap a name for a figure at this number of letters, if possible after a space or a mark as in ``race=White``.
+
+    Dollar signs are escaped, because they would start a formula.
+    """
+    pieces = [name]
+    for breaks in (r"(?<=[\s=])", r"(?<=[_/-])", r"(?<=.)"):
+        pieces = [
+            part for piece in pieces for part in (re.split(breaks, piece) if len(piece.rstrip()) > letters else [piece])
+        ]
+    lines = [""]
+    for piece in pieces:
+        if len(lines[-1]) + len(piece.rstrip()) > letters:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.strip() for line in lines if line.strip()).replace("$", r"\$")

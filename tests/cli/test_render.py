@@ -160,6 +160,9 @@ def test_what_a_long_table_leaves_out_is_counted_and_in_its_file() -> None:
         (lambda count: plural(count, "test"), 1200, "1,200 tests"),
         (plain, {"a": np.array([1.5, np.nan]), "b": (np.int64(2), np.True_)}, {"a": [1.5, None], "b": [2, True]}),
         (lambda name: label_text(name, 4), "ab$de", "ab\\$d\ne"),
+        (lambda name: label_text(name, 24), "job=Prof-specialty", "job=Prof-specialty"),
+        (lambda name: label_text(name, 24), "occupation=Prof-specialty", "occupation=\nProf-specialty"),
+        (lambda name: label_text(name, 12), "occupation=Prof-specialty", "occupation=\nProf-\nspecialty"),
         (typeset, "--drop", "--drop"),  # a hyphen is no minus sign
         (typeset, "-0.1 to -.2", "\u22120.1 to \u2212.2"),
     ],

@@ -145,6 +145,8 @@ def draw_marginal(axes: Axes, groups: Sequence[Group], column: int, shares: bool
             axes.stairs(heights, edges, color=group.color, linewidth=1.3, linestyle=group.line, zorder=3)
         else:
             axes.stairs(heights, edges, color=group.color, fill=True, alpha=0.55, linewidth=0, zorder=1)
+    if len(present := np.unique(np.concatenate(inside_limits))) == 2:
+        axes.set_xticks(present)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=not shares))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda height, _: f"{height:,g}"))

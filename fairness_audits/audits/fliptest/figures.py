@@ -22,6 +22,8 @@ LINES = 12
 """Largest number of features in each ranking."""
 LETTERS = 24
 """Longest name, in letters, that stays on one line."""
+HEIGHTS = 0.18, 0.28
+"""Height of a bar in inches if names have one line, and if they have several."""
 MEASURES = {MEAN: "person \u2212 counterpart, mean in sd (own unit)", SIGN: "mean sign of person \u2212 counterpart"}
 DASHES: Mapping[str, Any] = {"positive": "-", "negative": (0, (4, 1.2))}
 
@@ -54,22 +56,24 @@ def marginals(side: DirectionResult, space: Space) -> Figure:
 def transparency(side: DirectionResult, space: Space) -> Figure:
     """Draw the two rankings of each flipset's transparency report."""
     present = _present(side)
-    count = min(LINES, len(space.moving))
-    drawn = new_figure(0.35 + max(1, len(present)) * (0.75 + 0.18 * count))
     if not present:
-        drawn.text(0.5, 0.5, "Nobody flips.", ha="center", va="center")
+        drawn = new_figure(1)
+        axes = drawn.add_subplot()
+        axes.text(0.5, 0.5, "Nobody flips.", ha="center", va="center")
+        axes.set_axis_off()
         return drawn
-    every: list[Line] = []
-    for row, name in enumerate(present):
-        for column, ranking in enumerate((MEAN, SIGN)):
-            axes = drawn.add_subplot(len(present), 2, 2 * row + column + 1)
-            found = _lines(side, space, name, ranking)[:count]
-            every += found
-            bars.draw(axes, found, ranking, FLIPSET_COLORS[name])
-            axes.set_xlabel(MEASURES[ranking])
-            if column == 0:
-                size = int(getattr(side.comparison.flips, name).sum())
-                axes.set_title(f"{name} flipset ({size:,})", loc="left", fontweight="bold")
+    count = min(LINES, len(space.moving))
+    panels = [(name, ranking, _lines(side, space, name, ranking)[:count]) for name in present for ranking in MEASURES]
+    every = [line for _, _, lines in panels for line in lines]
+    height = HEIGHTS[max(line.feature.count("\n") for line in every) > 0]
+    drawn = new_figure(0.35 + len(present) * (0.75 + height * count))
+    for place, (name, ranking, lines) in enumerate(panels):
+        axes = drawn.add_subplot(len(present), len(MEASURES), place + 1)
+        bars.draw(axes, lines, ranking, FLIPSET_COLORS[name])
+        axes.set_xlabel(MEASURES[ranking])
+        if place % len(MEASURES) == 0:
+            size = int(getattr(side.comparison.flips, name).sum())
+            axes.set_title(f"{name} flipset ({size:,})", loc="left", fontweight="bold")
     drawn.legend(handles=bars.handles(every), loc="outside upper left", ncols=4)
     return drawn
 

@@ -91,8 +91,7 @@ no_noise_floor: The intervals ignore the noise of the map. --null-draws={draws} 
 no_refits: Another fit of the map gives other counterparts, so one fit does not identify people reliably. --refits=10
   shows whose flips are stable; it fits 10 more maps.
 blind: The model does not see a column that names the group, so changing the group alone changes no decision. FlipTest
-  still finds people, because other features are related to the group: a counterpart in {target} has other values of
-  these features.
+  still finds people, because other features are related to the group: counterparts have other values of these features.
 attribute_alone: Changing only {columns} from {source} to {target} changes the decision about {changed:,} of {people:,}
   people: {positive:,} lose a positive decision and {negative:,} gain one. FlipTest's counterparts also differ in other
   features.
@@ -291,9 +290,9 @@ def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) 
     yield Figure(
         f"marginals_{direction}",
         "Marginals",
-        f"Distribution of the people who flip (right axis) and of all people of {found['source']}, for the top "
-        "features of the transparency reports, in their own units; categories are 0 or 1. The extreme tails are cut "
-        "off.",
+        f"Distribution among the people who flip and among all people of {found['source']}, for the top features of "
+        "the transparency reports, in their own units. A person has a category (1) or not (0). The extreme tails are "
+        "cut off.",
         f"{FIGURES}:marginals",
         (side, space),
     )
@@ -392,7 +391,7 @@ def conditions(sides: Sequence[DirectionResult], space: Space, trial: Trial, set
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
         "no_noise_floor": sides[0].null is None and {"draws": fewest_draws(settings.alpha)},
         "no_refits": sides[0].refits is None,
-        "blind": [{"target": side.direction.target.level} for side in sides if not side.alone.columns],
+        "blind": not any(side.alone.columns for side in sides),
         "attribute_alone": [_alone(side) for side in sides if side.alone.columns],
         "predict_decides": model.classes is not None and differing,
         "threshold_decides": model.classes is None and differing,

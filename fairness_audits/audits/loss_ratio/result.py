@@ -31,7 +31,7 @@ from fairness_audits.audits.loss_ratio.trial import (
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import encoding_of
 from fairness_audits.inputs.model import Computing, Model, load_model, no_gradient
-from fairness_audits.inputs.probe import OUTPUT_CAVEATS, Answers, model_facts, model_words, output_conditions
+from fairness_audits.inputs.probe import JUMPING, OUTPUT_CAVEATS, Answers, model_facts, model_words, output_conditions
 from fairness_audits.inputs.table import Source, attribute, classes_of, feature_names, rows, units
 from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.options import stated
@@ -107,7 +107,7 @@ Entry = Mapping[str, Any]
 ENGINES = {
     "gradient": "along the gradient of the loss",
     "differences": "along finite differences of the loss",
-    "people": "among whole people, because the model's outputs jump or the model takes categories",
+    "people": "among whole people",
 }
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
 POLICY = (
@@ -391,8 +391,9 @@ def beside_placebo(facts: Mapping[str, Any]) -> str:
     if not test["rejected"] or placebo is None or placebo["S_n"] is None or test["T_n"] > placebo["S_n"]:
         return ""
     return (
-        f" The same search along other directions gives {factor(placebo['S_n'])} times. This is not shown to be less, "
-        "so the ratio is not specific to the sensitive attributes: the model may be as sensitive to other changes."
+        f" The same search along other directions gives {factor(placebo['S_n'])} times, which is not shown to be "
+        "less. The ratio is therefore not specific to the sensitive attributes: the model may be as sensitive to other "
+        "changes."
     )
 
 
@@ -443,12 +444,20 @@ def sentence(facts: Mapping[str, Any], delta: float, alpha: float) -> str:
     return f"{found}. The tolerated {delta:g} lies inside the interval, so these rows do not decide. Audit more rows."
 
 
+def _search(found: Entry, chosen: str) -> str:
+    """Say where the audit searched, and why if it chose the search among people itself."""
+    if chosen != "auto" or found["engine"] != "people":
+        return ENGINES[found["engine"]]
+    reason = "the model's outputs jump" if found["jumps"] >= JUMPING else "the model takes categories"
+    return f"{ENGINES['people']}, because {reason}"
+
+
 def _sections(facts: Entry, options: Entry, course: RatioTest) -> Iterator[Section]:
     data = facts["data"]
     tested = {
         "null": f"the mean loss ratio E[loss on a comparable individual / own loss] is at most {options['delta']:g}",
         "rows": f"{data['audited']:,} of {data['rows']:,}",
-        "search": ENGINES[facts["search"]["engine"]],
+        "search": _search(facts["search"], options["search"]),
         "read as": f"{model_words(facts['model'])}; {data['label']}: {numbered(data['label_levels'])}",
     }
     yield words.tested(Settings, options, tested)

@@ -116,9 +116,10 @@ def trial_of(
     share = jumps(lambda z: answers.probabilities(scale.outward(z)), scale.inward(everyone.features[some]), directions)
     stepped = share >= JUMPING or bool(encoding.levels)
     if settings.search == "differences" and stepped:
+        jump = f"its outputs jump in {100 * share:.0f} % of the rows tried"
+        reason = jump if share >= JUMPING else f"it takes categories ({listed(list(encoding.levels), SHOWN)})"
         raise InvalidInput(
-            f"the outputs of {model.name} jump in {100 * share:.0f} % of the rows tried, or it takes categories, so "
-            "finite differences cannot be used",
+            f"{model.name} has no finite differences, because {reason}",
             option="search",
             remedy="Use --search=people, which works for such models",
         )
