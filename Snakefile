@@ -1,7 +1,7 @@
 # Every table and figure of every study, from raw data: `snakemake --cores N`.
 #   SCALE=smoke|laptop|workstation|paper   STUDY=individual_fairness   DATASETS="adult compas"   FINISHED=yes   TRACKER=offline|online|disabled
 #
-#   fetch -> prepare -> train -> audit -> collect -> draw -> report
+#   fetch -> prepare -> train -> audit -> collect -> draw -> page, report
 #               └-> transport -┘   └-> sweep  └-> reference -> draw_reference -> figures
 #
 # Each job makes one file. Its parameters and cluster resources come from the plan (pipeline/workflow/plan.py).
@@ -45,6 +45,7 @@ rule all:
     input:
         "results/report.html",
         "results/summary.txt",
+        expand("results/pages/{study}.html", study=run.studies if len(run.studies) > 1 else []),
 
 
 onstart:

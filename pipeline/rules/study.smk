@@ -63,6 +63,29 @@ rule draw:
         " --captions results/captions/{wildcards.study} --index {output.index} --processes {drawers} > {log} 2>&1"
 
 
+# A study's own page is there as soon as the study is drawn. The report has all studies.
+rule page:
+    message:
+        "page of {wildcards.study}, results/pages/{wildcards.study}.html"
+    input:
+        index="results/tables/{study}/index.json",
+    output:
+        html="results/pages/{study}.html",
+    params:
+        scale=run.scale,
+        code=run.code("report"),
+    log:
+        f"results/logs/{run.scale}/page/{{study}}.log",
+    benchmark:
+        f"results/benchmarks/{run.scale}/page/{{study}}.tsv"
+    priority: 100000
+    resources:
+        **run.resources.requests("report"),
+    shell:
+        "python -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
+        " --scale {params.scale} --output {output.html} > {log} 2>&1"
+
+
 rule report:
     message:
         "report"
