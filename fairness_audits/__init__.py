@@ -265,8 +265,8 @@ def worst_subgroups(
 def plan(**settings: Any) -> Result:
     r"""Compute how many rows a comparison of two groups needs, or which difference it detects.
 
-    Give two of the gap, the number of rows and the power; the third is computed. If the groups are not too large, the
-    power of the test of a rate by :func:`permutation_test` is exact,
+    Give the gap to compute the number of rows, the number of rows to compute the gap, or both to compute the power. If
+    the groups are not too large, the power of the test of a rate by :func:`permutation_test` is exact,
 
     .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}].
 

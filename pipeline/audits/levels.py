@@ -10,7 +10,7 @@ the variance
 .. math:: \frac{f (1 - f)}{N} \Big(\frac{1}{\lambda \pi_A} + \frac{1}{(1 - \lambda) \pi_B}\Big), \qquad
           \text{after a permutation} \qquad \frac{f (1 - f)}{N} \frac{1}{\bar\pi \lambda (1 - \lambda)},
 
-so the un-studentised test does not have its nominal level, but that of the limiting law, ``limit_rejection_rate``
+so the unstudentised test does not have its nominal level, but that of the limiting law, ``limit_rejection_rate``
 (DiCiccio et al. 2020, section 4.2 and Theorem 3).
 
 ``power``: the true positive rate is f + delta in group A and f in group B; the classifier is right about negatives with
@@ -157,7 +157,7 @@ class Rates(_OfRates):
             yield self.population(place, (n_a, n_b), (rate, rate), known if UNSTUDENTIZED in self.tests else {})
 
     def limit(self, sizes: Sizes) -> float:
-        """Return the level of the un-studentised test in large samples of these proportions."""
+        """Return the level of the unstudentised test in large samples of these proportions."""
         share, positives = np.array(sizes) / sum(sizes), np.array([self.positives_a, self.positives_b])
         sampling, permuted = (1 / (share * positives)).sum(), 1 / (share @ positives * share.prod())
         return float(2 * ndtr(ndtri(self.alpha / 2) * np.sqrt(permuted / sampling)))

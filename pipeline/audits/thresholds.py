@@ -1,6 +1,6 @@
 """Differences of rates between two groups at every threshold, and their permutation tests.
 
-The published figure draws the 95th percentile, the rejection bound of the un-studentised test. It is the k-th largest
+The published figure draws the 95th percentile, the rejection bound of the unstudentised test. It is the k-th largest
 |D*| of the differences D* after B permutations, k = floor(alpha (B + 1)). Source: DiCiccio et al. 2020, section 5.1 and
 Figure 2.
 """

@@ -132,7 +132,7 @@ FAIRTEST, UNSTUDENTIZED, STUDENTIZED, SMOOTHED = "fairtest", "unstudentized", "s
 LIFT, BOOTSTRAP = "lift", "bootstrap"
 TESTS = Known({
     FAIRTEST: MethodStyle("FairTest", "#000000", "X", "-"),
-    UNSTUDENTIZED: MethodStyle("un-studentised", "#555555", "v", (0, (1, 1.2))),
+    UNSTUDENTIZED: MethodStyle("unstudentised", "#555555", "v", (0, (1, 1.2))),
     STUDENTIZED: MethodStyle("studentised", "#D55E00", "s", (0, (5, 1.5))),
     SMOOTHED: MethodStyle("studentised, smoothed", "#D98E04", "P", (0, (5, 1.5, 1, 1.5, 1, 1.5))),
     LIFT: MethodStyle("LiFT's shortcut", "#B5478F", "D", (0, (5, 1.5, 1, 1.5))),

@@ -7,6 +7,7 @@ import pytest
 import fairness_audits as fa
 from fairness_audits.results.result import Facts
 from tests.cli.places import json_of, run
+from tests.errors import invalid
 
 
 def test_the_command_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,6 +19,16 @@ def test_the_command_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert made["exact"]
     assert run("plan", *asked.split(), "--output", "out")[0] == 0
     assert "of both groups together" in Path("out/plan.html").read_text()
+
+
+def test_rows_and_gap_give_the_power_which_cannot_be_set_too() -> None:
+    asked = {"metric": "tpr", "value": 0.75, "gap": -0.05, "rows": 20000}
+    found = fa.plan(**asked)
+    assert found.facts["power"] > 0.999
+    assert found.brief is not None
+    assert "100.0 %" in found.brief.sure
+    with invalid(option="power"):
+        fa.plan(**asked, power=0.9)
 
 
 def test_the_facts_are_printed_in_the_formats_of_the_sentence() -> None:

@@ -43,7 +43,7 @@ examples:
         --predict model.pt --limit 1000 --map wgan --map-setting steps=5000 --null-draws 40
 """
 PAGE = "See docs/guide/fliptest.md for the method, the files and the fields of the JSON."
-FILES = "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and the figures"
+FILES = "audit.json, the page fliptest.html, flipsets.csv, people.csv, transparency.csv and the figures"
 
 
 class Data(RowOptions, title="data"):
@@ -98,8 +98,8 @@ class Predict(Options, title="model"):
 class Map(Options, title="map"):
     map: str = option(
         "transport map. entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as "
-        "published; auto: the first of entropic, exact, stochastic and wgan that is good enough on held-out people; "
-        "see docs/guide/fliptest.md (default: auto)",
+        "published, but with its best checked map; auto: the first of entropic, exact, stochastic and wgan that is "
+        "good enough on held-out people; see docs/guide/fliptest.md (default: auto)",
         "auto",
         "NAME",
     )

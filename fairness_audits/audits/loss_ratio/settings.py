@@ -2,7 +2,8 @@
 
 For each audited row, the audit searches for a comparable individual that the model treats worse. A fair metric defines
 which individuals are comparable. For a smooth model, the search follows the gradient of the row's loss; for a model
-whose outputs jump, such as trees, it tries whole people. The audit tests the null hypothesis that the loss on the
+whose outputs jump, such as trees, it changes one or two
+columns to values that occur in the data. The audit tests the null hypothesis that the loss on the
 comparable individual is on average at most --delta times the row's own loss. It also tests the ratio of error rates.
 
 The fair metric ignores differences along sensitive directions. You give these directions (--directions), or the audit
@@ -24,7 +25,7 @@ examples:
         --positive '>50K' --model model.pt --sensitive sex,race=White \\
         --standardize continuous --output audit
 
-  Boosted trees; the search is among whole people:
+  Boosted trees; the search changes whole columns:
     fairness-audits loss-ratio --data rows.parquet --label income --positive '>50K' \\
         --model model.joblib --trust-pickle --sensitive sex,race=White \\
         --standardize continuous --reference training.parquet --output audit
@@ -83,20 +84,21 @@ class Metric(Options, title="fair metric (give --sensitive or --directions)"):
 class Search(Options, title="search"):
     search: Literal["auto", "gradient", "differences", "people"] = option(
         "how the audit searches for comparable individuals. gradient: along the gradient of a torch network; "
-        "differences: along finite differences of any smooth model; people: among whole people, for models whose "
-        "outputs jump; auto: the first of these that works in a trial (default: auto)",
+        "differences: along finite differences of any smooth model; people: one or two columns take values of other "
+        "people, for models whose outputs jump; auto: the first of these that works in a trial (default: auto)",
         "auto",
     )
     reference: Path | None = source(
-        "rows that are not audited, with the same columns. The fair metric is learned from them, and whole people "
-        "take their values (default: the metric is learned from the audited rows, and a fifth of the rows gives the "
-        "values)",
+        "rows that are not audited, with the same columns. The fair metric is learned from them, and --search=people "
+        "takes its values from them (default: the metric is learned from the audited rows, and a fifth of the "
+        "rows gives the values)",
         None,
         "FILE",
         python="reference",
     )
     least_share: Share = option(
-        "for --search=people: a column may change if at least this share of its move is along the sensitive directions",
+        "for --search=people: a column may change if at least this share of the squared length of its "
+        "change is along the sensitive directions",
         0.5,
     )
     placebo: Literal["random", "none"] = option(
@@ -117,7 +119,7 @@ class People(Options, title="admissible individuals"):
     )
     one_hot: Sequence[str] = option(
         "prefixes of column names, such as race_. All columns with one prefix are the indicators of one category. "
-        "The examples then name the nearest whole person and its loss",
+        "The examples then also show the nearest person who could exist, and the loss of this person",
         (),
         "A,B",
     )

@@ -138,9 +138,9 @@ def rows_of_the_search(settings: Settings, count: int, people: bool, others: Row
         return every, every[:0]
     if settings.part is not None:
         raise InvalidInput(
-            "a search among whole people cannot be split into parts",
+            "a search among whole people cannot be split into parts without reference rows",
             option="part",
-            remedy=("Drop --part; this search is fast"),
+            remedy="Drop --part, because this search is fast, or pass the rows of --reference",
         )
     held = drawn(every, min(MOST_HELD_OUT, count // HELD_OUT), "loss-ratio", "reference", str(settings.seed))
     return np.setdiff1d(every, held), held

@@ -2,8 +2,9 @@
 
 Takes a file of predictions. For each metric, it tests the null hypothesis that the metric is equal in all groups. Rates
 (tpr, fpr, precision, selection_rate, ...) have an exact test. The AUC, means of scores and errors, and your own metrics
-have a permutation test of a studentised difference. This test stays valid if the groups differ in other ways than the
-metric. It prints the metric in each group, the difference with its interval and p-value, and the conclusion.
+have a permutation test of a studentised difference. In large groups, this test stays valid
+if the groups differ in ways other than the metric. It prints the metric in each group, the difference with its interval
+and p-value, and the conclusion.
 """
 
 from collections.abc import Callable, Sequence

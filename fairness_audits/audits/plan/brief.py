@@ -5,16 +5,16 @@ from fairness_audits.results.document import Brief
 from fairness_audits.results.formats import level, percent
 
 
-def brief(settings: Settings, sentence: str) -> Brief:
+def brief(settings: Settings, sentence: str, power: float | None) -> Brief:
     """Describe what a plan promises."""
     aim = "show that two groups are alike" if settings.margin else "find that two groups differ"
     return Brief(
         question=f"How many rows does an audit need to {aim}?",
         people="None: no rows were read. The numbers follow from what you expect of both groups.",
         found=sentence,
-        sure=f"If the groups are as expected, about {percent(settings.power)} of audits of this size reach the aim. "
-        f"The others do not. If the opposite is true, an audit reaches the aim in at most "
-        f"{level(1 - settings.alpha)} of cases.",
+        sure=f"If the groups are as expected, about {percent(settings.wanted_power if power is None else power)} of "
+        f"audits of this size reach the aim. The others do not. If the opposite is true, an audit reaches the aim in "
+        f"at most {level(1 - settings.alpha)} of cases.",
         limits="Whether the model has such a difference, and which difference matters. If the groups are not as "
         "expected, the audit needs a different number of rows.",
     )

@@ -71,7 +71,7 @@ def planned(settings: Settings) -> Result:
         title="Plan of a comparison",
         subject=_title(settings),
         verdict=Verdict("not rejected", _headline(found), _sentence(settings, found), {}),
-        brief=brief(settings, _sentence(settings, found)),
+        brief=brief(settings, _sentence(settings, found), found["power"]),
         caveats=tuple(caveats(CAVEATS, of)),
         sections=(Section("Plan", (Facts(lines),)), Section("Groups", (table,))),
         facts=facts,
@@ -128,18 +128,22 @@ def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
     if settings.rows is None:
         if gap is None:
             raise InvalidInput("The plan needs --gap, --margin or --rows", option="gap", remedy="Pass one of them")
-        rows = rows_needed(plan, first, settings.value, settings.power)
+        rows = rows_needed(plan, first, settings.value, settings.wanted_power)
         power = None if rows is None else plan.power(rows, first, settings.value)
         return {"rows": rows, "gap": gap, "power": power, "margin": settings.margin}
     if gap is not None:
+        if settings.power is not None:
+            known = "--margin" if settings.gap is None else "--gap"
+            problem = f"the power follows from --rows and {known}, so --power cannot be set"
+            raise InvalidInput(problem, option="power", remedy=f"Drop --power, --rows or {known}")
         power = plan.power(settings.rows, first, settings.value)
         return {"rows": settings.rows, "gap": gap, "power": power, "margin": settings.margin}
     gaps = {}
     for name, side in (("gap_below", -1), ("gap_above", 1)):
         limit = settings.value if side < 0 else 1 - settings.value
         most = 100 * (settings.sd or 1.0) if settings.metric == "mean" else limit
-        gaps[name] = detectable_gap(plan, settings.value, settings.rows, settings.power, side, most)
-    return {"rows": settings.rows, **gaps, "power": settings.power, "margin": None}
+        gaps[name] = detectable_gap(plan, settings.value, settings.rows, settings.wanted_power, side, most)
+    return {"rows": settings.rows, **gaps, "power": settings.wanted_power, "margin": None}
 
 
 def _title(settings: Settings) -> str:
@@ -155,7 +159,7 @@ def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:
     """Say the rows, gap and power."""
     aim = f"show a difference of at most {settings.margin:g}" if settings.margin else "reject equality"
     if found["rows"] is None:
-        return f"No number of rows gives a power of {percent(settings.power)} to {aim}."
+        return f"No number of rows gives a power of {percent(settings.wanted_power)} to {aim}."
     rows = f"{found['rows']:,} rows of both groups together"
     if "gap" in found:
         values = (
@@ -168,6 +172,6 @@ def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:
         if found[name] is not None
     ]
     if not each:
-        return f"With {rows}, no gap is detected with a power of {percent(settings.power)}."
+        return f"With {rows}, no gap is detected with a power of {percent(settings.wanted_power)}."
     of = f"the {_title(settings)} of the second group, {decimal(settings.value)}"
-    return f"{rows} detect a gap of {' or '.join(each)} {of}, with a power of {percent(settings.power)}."
+    return f"{rows} detect a gap of {' or '.join(each)} {of}, with a power of {percent(settings.wanted_power)}."

@@ -1,7 +1,8 @@
 """Plan: how many rows does a comparison of two groups need?
 
-Give two of the gap, the number of rows and the power; the third is computed. Rates of few events use the exact test of
-`fairness-audits permutation`; other rates, the AUC and means use the normal approximation.
+Give the gap to compute the number of rows, the number of rows to compute the gap, or both to compute the power. Rates
+in small groups use the exact test of `fairness-audits permutation`; rates in larger groups, the AUC and means use the
+normal approximation.
 """
 
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ examples:
   How many rows show that equal rates differ by at most two points?
     fairness-audits plan --metric tpr --value 0.75 --of-rows 0.2 --margin 0.02
 """
+POWER = 0.8
 PAGE = "See docs/guide/permutation.md for details."
 FILES = "audit.json, the page plan.html and plan.csv"
 
@@ -47,8 +49,15 @@ class Groups(Options, title="groups"):
 
 
 class Test(Level, title="test"):
-    power: Share = option("probability of rejecting equality, or of showing the margin", 0.8)
+    power: Share | None = option(
+        f"probability of rejecting equality, or of showing the margin (default: {POWER})", None
+    )
 
 
 class Settings(Question, Groups, Test, Output):
     """The options of a plan."""
+
+    @property
+    def wanted_power(self) -> float:
+        """The power of the planned test."""
+        return POWER if self.power is None else self.power

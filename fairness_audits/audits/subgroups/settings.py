@@ -32,8 +32,8 @@ class Search(Options, title="search"):
         "the rate", "selection_rate"
     )
     depth: Count = option("largest number of columns that are intersected", 3)
-    least: Count = option("smallest number of rows that a subgroup needs in the rate", 20)
-    bins: Annotated[int, at_least(2)] = option("number of groups into which a column of more than 12 numbers is cut", 5)
+    least: Count = option("smallest number of rows that the rate of a subgroup is computed on", 20)
+    bins: Annotated[int, at_least(2)] = option("number of bins for a numeric column with more than 12 values", 5)
 
 
 class Test(Seed, title="test"):

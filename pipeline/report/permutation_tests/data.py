@@ -162,7 +162,7 @@ def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
 
 
 @artefact(
-    "Left: difference in recall. Right: difference in the false positive rate. The un-studentised permutation test "
+    "Left: difference in recall. Right: difference in the false positive rate. The unstudentised permutation test "
     "rejects equal rates if the difference exceeds the 95th percentile of the permutations. The bars show where the "
     "exact and the studentised test reject. At extreme thresholds, the studentised test may reject because a group has "
     "no variance.",

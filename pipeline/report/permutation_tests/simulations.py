@@ -46,7 +46,7 @@ PUBLISHED_PANELS = (w.UNSTUDENTIZED, w.STUDENTIZED, w.BOOTSTRAP)
 )
 def table_1(inputs: Inputs) -> StampedTable:
     rows = inputs.select(block="null_rejection", statistic="rejection_rate")
-    tests = {"Algorithm 1": w.STUDENTIZED, "FairTest": w.FAIRTEST, "un-studentised": w.UNSTUDENTIZED}
+    tests = {"Algorithm 1": w.STUDENTIZED, "FairTest": w.FAIRTEST, "unstudentised": w.UNSTUDENTIZED}
     columns = [
         Column(name, "value and interval", decimals=4, cell=lambda part, test=test: rate(part[part["test"] == test]))
         for name, test in tests.items()
@@ -61,7 +61,7 @@ def table_1(inputs: Inputs) -> StampedTable:
             f"Shares of {count(rows, 'simulations')} simulations of {count(rows, 'n')} pairs, {count(rows, 'draws')} "
             f"permutations each, with {CONFIDENCE * 100:.0f} % Wilson intervals.",
             "All tests use Pearson's correlation. FairTest pools and shuffles both variables, cuts them in halves and "
-            "compares the correlation of the halves with the observed one. The un-studentised test permutes the "
+            "compares the correlation of the halves with the observed one. The unstudentised test permutes the "
             "errors. Algorithm 1 does the same with the studentised correlation.",
             "In the row \u201cIndependence\u201d, the hypothesis is false, so a rate below the level is a loss of "
             "power.",
@@ -204,7 +204,7 @@ def _notes(rates: pd.DataFrame, aucs: pd.DataFrame, rare: pd.DataFrame) -> tuple
 
 
 @artefact(
-    "The groups have the same false negative rate and different shares of positives. The un-studentised test has far "
+    "The groups have the same false negative rate and different shares of positives. The unstudentised test has far "
     "too many small p-values. The settings are ours, because those of the paper are lost.",
 )
 def figure_1(inputs: Inputs) -> Picture:
@@ -235,7 +235,7 @@ def figure_1(inputs: Inputs) -> Picture:
         figure,
         "p-values of three tests of equal false negative rates.",
         inputs.stamp("p_values"),
-        "Three histograms of p-values, with many small ones for the un-studentised test and nearly uniform otherwise.",
+        "Three histograms of p-values, with many small ones for the unstudentised test and nearly uniform otherwise.",
         notes=(
             f"{simulations:,} simulations with {count(rows, 'draws')} permutations or resamples each. Group A has "
             f"{count(rows, 'n_a')} rows, {share(rows, 'positives_a')} positive. Group B has {count(rows, 'n_b')} rows, "

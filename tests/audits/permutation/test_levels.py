@@ -304,7 +304,7 @@ def test_power_is_the_level_without_a_difference_and_the_formulas_with_one() -> 
 
 @pytest.mark.parametrize(("metric", "difference"), [("tpr", 0.01), ("tpr", -0.01), ("fnr", 0.01)])
 def test_the_wrong_group_is_named_as_often_as_a_normal_law_says(metric: str, difference: float) -> None:
-    """A rejection with the wrong sign: D is normal about the true difference, and the un-studentised test rejects at
+    """A rejection with the wrong sign: D is normal about the true difference, and the unstudentised test rejects at
     1.96 deviations of the permuted one."""
     small: dict[str, Any] = {"metric": metric, "differences": [difference], "draws": 199, "simulations": 3000}
     rows = audited("rate_directions", "wrong", tests=["unstudentized", "studentized"], **small).rows

@@ -226,7 +226,7 @@ def test_random_groups_are_found_closer_as_often_as_alpha_says() -> None:
 
 
 def test_the_p_value_is_that_of_the_studentised_permutation_test_of_the_means() -> None:
-    """The smaller group varies more: un-studentised, groups of equal means would be told apart one time in four."""
+    """The smaller group varies more: unstudentised, groups of equal means would be told apart one time in four."""
     codes = np.repeat([0, 1], [15, 60])
     distance = np.random.default_rng(3).exponential(size=75) * np.where(codes == 0, 2.0, 1.0)
     data, p = Predictions(np.zeros(75), distance, codes, ("a", "b")), {}

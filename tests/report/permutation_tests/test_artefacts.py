@@ -106,7 +106,7 @@ def test_levels_of_equal_aucs_stand_beside_those_of_equal_rates_in_groups_of_the
     assert table.cell("undefined", *few) == inputs.mean(**rates, statistic="undefined").value
     rare = ("5 % of B positive", "1,000", "1,600", "80", "")
     assert table.cell("bootstrap", *rare) is None
-    assert table.cell("AUC, un-studentised", *rare).low > 0
+    assert table.cell("AUC, unstudentised", *rare).low > 0
     assert "repetition" not in table.stamp.lines()[0]
 
 
