@@ -43,7 +43,7 @@ help:
 	@echo 'make test        prepare .venv if necessary, then run the tests'
 	@echo 'make slow        run the slow tests: every study from raw data, and Spark'
 	@echo
-	@echo 'make figures     make every table and figure from the committed reference results, without data, in two minutes'
+	@echo 'make figures     make every table and figure from the committed reference results, without data, in one to two minutes'
 	@echo '                 (NAME=fliptest/figure_2: only this figure); results/reference/report.html'
 	@echo 'make gallery     the same, and docs/gallery.md with all figures'
 	@echo 'make reference   store the results of a complete run in data/reference/ (STUDY=name, SCALE=paper)'

@@ -147,7 +147,7 @@ def partition_of(column: pd.Series) -> Partition:
     """Return the partition of all rows by a column; a missing value is an unknown level."""
     texts = column.map(level_name, na_action="ignore")
     levels = in_order(texts.dropna())
-    codes = pd.Categorical(texts, categories=levels).codes.astype(np.int64)
+    codes = pd.Index(levels, dtype=object).get_indexer(texts.astype(object)).astype(np.int64)
     return Partition(str(column.name), tuple(levels), codes)
 
 
