@@ -252,7 +252,7 @@ def aif360_planted(data: Audited) -> str:
 
 
 def ours_versions(data: Audited) -> str:
-    result = fa.compare(data.d, data.other, data.y, group=data.rows["sex"], metric="accuracy")
+    result = fa.compare(data.y, first=data.d, second=data.other, group=data.rows["sex"], metric="accuracy")
     return result.verdict.sentence.partition(". ")[0]
 
 

@@ -142,10 +142,10 @@ def permutation_test(
 
 @keyworded(CompareSettings)
 def compare(
-    first: ArrayLike,
-    second: ArrayLike,
     y: ArrayLike | None = None,
     *,
+    first: ArrayLike,
+    second: ArrayLike,
     group: ArrayLike | pd.DataFrame,
     cross: bool = False,
     **settings: Any,
@@ -162,10 +162,10 @@ def compare(
 
     Parameters
     ----------
-    first, second : array-like (n,)
-        Decisions of both versions, 0 and 1 or the two values of ``y``; or scores. They come before ``y``.
     y : array-like (n,), optional
         True classes: 0 and 1, or values of which ``positive`` names the positive class.
+    first, second : array-like (n,)
+        Decisions of both versions, 0 and 1 or the two values of ``y``; or scores.
     group : array-like (n,) or data frame (n, k)
         Groups to compare, in one or more columns.
     cross : bool, default False
@@ -181,7 +181,7 @@ def compare(
     --------
     >>> y, group = [1] * 400, ["f", "m"] * 200
     >>> old = [0, 1, 1, 1] * 100
-    >>> changes = compare(old, [1] * 400, y, group=group, metric="tpr", draws=199).to_frame()
+    >>> changes = compare(y, first=old, second=[1] * 400, group=group, metric="tpr", draws=199).to_frame()
     >>> print(changes[["what", "first", "second", "rejected"]].to_string(index=False))
          what  first  second  rejected
             f    0.5     1.0      True

@@ -20,6 +20,7 @@ INCONCLUSIVE = "INCONCLUSIVE"
 READING = """
 repeated_names: More than one column is called {name}: the later one is read as {own}.
 decimal_commas: Numbers with a decimal comma are read as such in {columns}.
+no_weight: {count:,} rows have weight 0. They are left out.
 """
 """Caveats about reading files, shared by all audits."""
 

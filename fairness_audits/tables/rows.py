@@ -115,8 +115,8 @@ def predictions(
     """Return the rows of an ``opened`` table in their order, with the same checks as ``contingency``.
 
     ``cluster`` is a column of people (or other units) whose rows belong together. ``weight`` is a column of row
-    weights, which are at least 0. With ``regression``, the label is any number. Without a score, the prediction takes
-    its place. ``values`` is the maximum number of values (rows times columns).
+    weights; rows of weight 0 are left out. With ``regression``, the label is any number. Without a score, the
+    prediction takes its place. ``values`` is the maximum number of values (rows times columns).
     """
     roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
     roles["weight"] = weight
@@ -141,7 +141,11 @@ def predictions(
         scores = decision.astype(np.float64)
     units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
     weights = None if weight is None else numeric(table, Score(weight, low=0.0), "weight", frame[weight])
-    return Predictions(outcome, scores, codes, groups, decision, units, weights)
+    found = Predictions(outcome, scores, codes, groups, decision, units, weights)
+    if weights is None or weights.all():
+        return found
+    table.notes["no_weight"] = {"count": int((weights == 0).sum())}
+    return found.select(weights > 0, groups, codes)
 
 
 def outcomes(

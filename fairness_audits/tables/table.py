@@ -6,7 +6,7 @@ A reading turns a model's output into a cell of a table: a decision, or a thresh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -230,7 +230,7 @@ class Table(Placed, Protocol):
     """Rows of a source. Every method raises InvalidInput if a file cannot be read."""
 
     @property
-    def notes(self) -> Mapping[str, Any]:
+    def notes(self) -> dict[str, Any]:
         """Return notes on how the rows were read: the quantities of each caveat by its name."""
 
     def size(self) -> int:

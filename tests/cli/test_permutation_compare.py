@@ -28,6 +28,8 @@ def versions() -> pd.DataFrame:
 
 
 ROWS = versions()
+DECISIONS = {"first": ROWS["old"], "second": ROWS["new"]}
+SCORES = {"first": ROWS["p1"], "second": ROWS["p2"]}
 
 
 def test_the_command_finds_the_change_and_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +48,7 @@ def test_the_command_finds_the_change_and_is_the_call(tmp_path: Path, monkeypatc
     assert gap["change"] == pytest.approx(results["sex", "f"]["change"] - results["sex", "m"]["change"])
     assert gap["change"] == pytest.approx(gap["second"] - gap["first"])
     call: dict[str, Any] = {"group": ROWS[["sex", "race"]], "metric": "tpr", "draws": 999}
-    called = fa.compare(ROWS["old"], ROWS["new"], ROWS["y"], **call)
+    called = fa.compare(ROWS["y"], **DECISIONS, **call)
     assert called.facts["results"] == made["results"]
     assert run("compare", *asked.split(), "--output", "out", "--gate")[0] == 3
     assert "gap f - m" in Path("out/compare.html").read_text()
@@ -54,22 +56,22 @@ def test_the_command_finds_the_change_and_is_the_call(tmp_path: Path, monkeypatc
 
 def test_scores_are_compared_as_they_are_or_cut() -> None:
     call: dict[str, Any] = {"group": ROWS["sex"], "draws": 199}
-    (f, *_) = fa.compare(ROWS["p1"], ROWS["p2"], ROWS["y"], metric="squared_error", **call).facts["results"]
+    (f, *_) = fa.compare(ROWS["y"], **SCORES, metric="squared_error", **call).facts["results"]
     own = ROWS[ROWS["sex"] == "f"]
     assert f["second"] == pytest.approx(((own["p2"] - own["y"]) ** 2).mean())
-    cut = fa.compare(ROWS["p1"], ROWS["p2"], metric="selection_rate", threshold=0.5, **call).facts["results"][0]
+    cut = fa.compare(**SCORES, metric="selection_rate", threshold=0.5, **call).facts["results"][0]
     assert cut["first"] == pytest.approx((own["p1"] >= 0.5).mean())
 
 
 @pytest.mark.parametrize("metric", ["auc", "precision", "npv"])
 def test_metrics_that_are_no_means_over_fixed_rows_change_by_group_and_in_the_gap(metric: str) -> None:
-    versions = ("p1", "p2") if metric == "auc" else ("old", "new")
+    versions = SCORES if metric == "auc" else DECISIONS
     call: dict[str, Any] = {"group": ROWS["sex"], "metric": metric, "draws": 199}
-    first, second, gap = fa.compare(ROWS[versions[0]], ROWS[versions[1]], ROWS["y"], **call).facts["results"]
+    first, second, gap = fa.compare(ROWS["y"], **versions, **call).facts["results"]
     for one, name in ((first, "f"), (second, "m")):
         own = ROWS[ROWS["sex"] == name]
-        for key, version in zip(("first", "second"), versions, strict=True):
-            assert one[key] == pytest.approx(BY_HAND[metric](own["y"], own[version]))
+        for key, version in versions.items():
+            assert one[key] == pytest.approx(BY_HAND[metric](own["y"], version[own.index]))
         assert one["interval"][0] <= one["change"] <= one["interval"][1]
     assert gap["change"] == pytest.approx(first["change"] - second["change"])
     if metric != "auc":
@@ -86,6 +88,7 @@ BY_HAND: dict[str, Any] = {
 def test_the_same_version_twice_is_inconclusive_and_f1_is_refused() -> None:
     call: dict[str, Any] = {"group": ROWS["sex"], "draws": 199}
     for metric in ("tpr", "precision"):
-        assert fa.compare(ROWS["old"], ROWS["old"], ROWS["y"], metric=metric, **call).outcome == "inconclusive"
+        same = fa.compare(ROWS["y"], first=ROWS["old"], second=ROWS["old"], metric=metric, **call)
+        assert same.outcome == "inconclusive"
     with pytest.raises(InvalidInput):
-        fa.compare(ROWS["old"], ROWS["new"], ROWS["y"], metric="f1", **call)
+        fa.compare(ROWS["y"], **DECISIONS, metric="f1", **call)

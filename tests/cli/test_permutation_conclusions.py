@@ -111,6 +111,21 @@ def test_all_shown_needs_no_correction_and_one_exceeded_has_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "the metric is equal in both groups"),
+        ({"margin": 0.1}, "the metric differs between both groups by at least 0.1"),
+        ({"ratio": True}, "the ratio of the rates is below 0.8, in one direction or the other"),
+        ({"ratio": True, "reference": "f"}, "the ratio of the rates is below 0.8"),
+    ],
+)
+def test_the_null_hypothesis_is_the_one_that_is_tested(options: dict[str, Any], said: str) -> None:
+    rows = pd.read_csv("apart.csv")
+    found = fa.permutation_test(rows["y"], prediction=rows["d"], group=rows["g"], metric="tpr", **options)
+    assert dict(found.sections[0].parts[0].lines)["null"] == said
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"margin": 0.1, "ratio": True},

@@ -130,6 +130,21 @@ def test_with_a_reference_a_ratio_has_one_side() -> None:
     assert (bounds["low"], bounds["high"]) == (0.8, None)
 
 
+def test_max_t_compares_with_the_reference_only() -> None:
+    """The two other groups differ from each other and not from the reference."""
+    decisions = np.concatenate([np.arange(1000) < positive for positive in (500, 470, 530)]).astype(int)
+    call: dict[str, Any] = {"prediction": decisions, "group": np.repeat(["a", "b", "c"], 1000), "draws": 1999}
+    call |= {"metric": "selection_rate", "correct": "max-t"}
+    assert fa.permutation_test(**call).outcome == "rejected"
+    found = fa.permutation_test(**call, reference="a")
+    assert [[g["name"] for g in one["groups"]] for one in found.facts["results"]] == [["b", "a"], ["c", "a"]]
+    assert found.outcome == "not rejected"
+    ratios = fa.permutation_test(**{**call, "prediction": np.repeat([1, 1, 0], 1000)}, reference="a", ratio=True)
+    assert {one["bounds"]["high"] for one in ratios.facts["results"]} == {None}
+    with invalid(option="pairs"):
+        fa.permutation_test(**{**call, "correct": "holm"}, reference="a", pairs=True)
+
+
 @pytest.mark.parametrize("options", [("--reference", "x"), ("--reference", "f,m"), ("--reference", "a", "--ratio")])
 def test_a_reference_that_is_no_group_is_refused(options: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInput) as refused:
@@ -215,7 +230,22 @@ def test_weights_are_those_of_the_estimate_and_rows_of_no_weight_do_not_matter()
     for one, other in zip(asked(PEOPLE, weight=np.full(N, 7.0)), asked(PEOPLE, method="studentized"), strict=True):
         assert one["difference"] == pytest.approx(other["difference"])
     kept = asked(PEOPLE[weight > 0], weight=weight[weight > 0])
-    assert [one["statistic"] for one in kept] == pytest.approx([tpr["statistic"], score["statistic"]], rel=0.01)
+    assert kept == [tpr, score]
+
+
+def test_rows_of_weight_0_are_no_rows_of_a_group_and_weighted_rates_have_no_events() -> None:
+    weight = np.where((PEOPLE["sex"] == "f") & (PEOPLE.index > 20), 0.0, 2.0)
+    found = fa.permutation_test(score=PEOPLE["p"], group=PEOPLE["sex"], metric="mean_score", weight=weight, draws=99)
+    (test,) = found.facts["results"]
+    assert test["groups"][0]["units"] == int((weight[PEOPLE["sex"] == "f"] > 0).sum()) < 20
+    assert found.outcome == "inconclusive"
+    assert f"{int((weight == 0).sum()):,} rows have weight 0" in " ".join(one.text for one in found.caveats)
+    rate = fa.permutation_test(prediction=PEOPLE["d"], group=PEOPLE["sex"], metric="selection_rate", weight=weight)
+    assert {group["events"] for group in (*rate.facts["results"][0]["groups"], *rate.facts["groups"])} == {None}
+    with invalid(option="weight"):
+        fa.permutation_test(
+            score=PEOPLE["p"], group=PEOPLE["sex"], metric="mean_score", weight=np.where(PEOPLE["sex"] == "m", 0.0, 1.0)
+        )
 
 
 @pytest.mark.parametrize("metric", ["tpr", "auc"])

@@ -1,5 +1,6 @@
 """The search for the worst subgroup, by command and by call."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,18 @@ def test_those_worse_than_the_others_come_first_however_strong_the_evidence(metr
     assert better["subgroup"] == {"sex": "x"}
     assert better["rejected"]
     assert {one["difference"] > 0 for one in worse} == {metric in {"fnr", "fpr"}}
+
+
+@pytest.mark.parametrize("codes", [pd.Categorical, lambda z: pd.Series(z).map("{:02d}".format), lambda z: z])
+def test_codes_of_a_category_are_not_cut_like_numbers(codes: Callable[[np.ndarray], Any]) -> None:
+    """Nobody with code 7 is selected. Numbers are cut into bins, in which the others hide this."""
+    rng = np.random.default_rng(4)
+    code = rng.integers(1, 31, 3000)
+    decision = (rng.random(3000) < 0.3) & (code != 7)
+    column = codes(code)
+    found = fa.worst_subgroups(pd.DataFrame({"code": column}), prediction=decision.astype(int), draws=999)
+    assert (found.outcome == "rejected") == (column is not code)
+    assert (found.facts["results"][0]["n"] == (code == 7).sum()) == (column is not code)
 
 
 def test_what_a_rate_needs_is_asked_for() -> None:

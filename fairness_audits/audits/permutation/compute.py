@@ -259,14 +259,15 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
 def _group_jobs(
     plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str, reference: bool
 ) -> Iterator[Job]:
-    """Yield one job per group against the other groups, or per pair of groups; with max-T, one job for all pairs.
+    """Yield one job per group against the other groups, or per pair of groups; with max-T, one job for all of them.
 
     With a ``reference``, the last group, each other group is compared only with the reference.
     """
     settings, known = plan.settings, content.groups
     # The one-sided hypotheses of complementary rates are opposite.
     what = metric.name if settings.alternative in SIDED else known_metrics.hypothesis(metric)
-    places = list(combinations(range(len(known)), 2))
+    last = len(known) - 1
+    places = [(place, last) for place in range(last)] if reference else list(combinations(range(len(known)), 2))
 
     def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
         few, of = fewest(content, metric), (grouping, *test.groups, what)
@@ -281,15 +282,13 @@ def _group_jobs(
 
     def all_at_once(plan: Plan) -> list[Finding]:
         rng = plan.rng(grouping, metric.name, "max_t")
-        tests, adjusted = largest_t(content, metric, plan.testing(metric), rng, plan.shown)
+        tests, adjusted = largest_t(content, metric, plan.testing(metric), rng, plan.shown, places)
         return [found(content.pair(*pair), test, p) for pair, test, p in zip(places, tests, adjusted, strict=True)]
 
     if plan.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    if reference and not settings.pairs:
-        parts = (content.pair(place, len(known) - 1) for place in range(len(known) - 1))
-    elif len(known) > 2 and not settings.pairs:
+    if len(known) > 2 and not settings.pairs and not reference:
         parts = (against_rest(content, place) for place in range(len(known)))
     else:
         parts = (content.pair(a, b) for a, b in places)

@@ -54,7 +54,7 @@ class Predictions:
         _check_groups(np.bincount(_codes("group", self.group), minlength=len(self.groups)), self.groups)
         if self.prediction is not None:
             check_binary("prediction", self.prediction)
-        if self.weight is not None and (np.bincount(self.group, self.weight) <= 0).any():
+        if self.weight is not None and (np.bincount(self.group, self.weight, len(self.groups)) <= 0).any():
             raise InvalidInput("A group has no weight", option="weight", remedy="Leave the group out")
         if self.cluster is not None:
             self._check_clusters(_codes("cluster", self.cluster))
@@ -71,12 +71,15 @@ class Predictions:
 
     def pair(self, a: int, b: int) -> Predictions:
         """Return the rows of groups a and b only, as groups 0 and 1."""
-        rows = np.flatnonzero((self.group == a) | (self.group == b))
+        names = self.groups[a], self.groups[b]
+        return self.select((self.group == a) | (self.group == b), names, (self.group == b).astype(np.int64))
+
+    def select(self, rows: Array, groups: tuple[str, ...], group: Array) -> Predictions:
+        """Return some ``rows`` (n,) bool, with these ``groups`` and the code of the ``group`` (n,) of each row."""
         prediction = None if self.prediction is None else self.prediction[rows]
         cluster = None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1]
-        group, names = (self.group[rows] == b).astype(np.int64), (self.groups[a], self.groups[b])
         weight = None if self.weight is None else self.weight[rows]
-        return Predictions(self.label[rows], self.score[rows], group, names, prediction, cluster, weight)
+        return Predictions(self.label[rows], self.score[rows], group[rows], groups, prediction, cluster, weight)
 
     def ordered(self, groups: tuple[str, ...]) -> Predictions:
         """Return the rows with the groups in another order."""

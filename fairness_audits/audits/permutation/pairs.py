@@ -1,5 +1,6 @@
 """More than two groups: test every pair, and adjust p-values for their number by the largest |T|."""
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -22,8 +23,9 @@ def largest_t(
     settings: Settings,
     rng: np.random.Generator,
     bounds: Bounds | None = None,
+    pairs: Sequence[tuple[int, int]] | None = None,
 ) -> tuple[list[PermutationTest], list[float | None]]:
-    """Test all pairs of groups, (0, 1), (0, 2), ..., (1, 2), ..., and adjust the p-values by :func:`largest_p`.
+    """Test pairs of groups, and adjust the p-values for all of them by :func:`largest_p`.
 
     Each pair's own test uses the rows of its two groups and may use another statistic than T (such as an exact test of
     a rate). The adjusted p-value is the larger of the two, so no pair is rejected that its own test accepts. It comes
@@ -40,6 +42,8 @@ def largest_t(
     rng : numpy.random.Generator
     bounds : Bounds, optional
         Also test whether the comparison of each pair is within these bounds.
+    pairs : sequence of pairs of int, optional
+        The groups to compare; by default all pairs, (0, 1), (0, 2), ..., (1, 2), ...
 
     Returns
     -------
@@ -52,7 +56,7 @@ def largest_t(
         For other settings, and for the errors of ``permutation_test``.
     """
     _check(settings)
-    pairs = list(combinations(range(len(data.groups)), 2))
+    pairs = list(combinations(range(len(data.groups)), 2) if pairs is None else pairs)
     tests = [tested(data.pair(a, b), metric, settings, rng, bounds) for a, b in pairs]
     p = np.array([np.nan if test.p_value is None else test.p_value for test in tests])
     if len(pairs) > 1:

@@ -39,7 +39,7 @@ group: --group needs a metric that compares groups, such as --metric=auc: add on
 rows_alone: metric correlation cannot use clusters: drop --cluster
 regression: metric {metric} needs two classes: with --regression, use mean_score, mean_error, absolute_error,
   squared_error, or your own metric
-weighted: --weight works for rates and means only, and metric {metric} is neither: drop one of them
+weighted: metric {metric} cannot use weights: drop one of them
 weighted_ratio: --ratio cannot use weights: drop --weight
 decisions: metric {metric} needs decisions: pass --prediction, or a --threshold for the scores
 scores: metric {metric} needs scores: pass --score
@@ -51,6 +51,7 @@ sampled: ratios have exact tests only: drop --method=studentized
 ratios: --ratio compares rates, and metric {metric} is not a rate: drop it
 clustered: --ratio cannot use clusters: drop --cluster
 correlated: --margin and --ratio compare groups: drop the metric correlation
+pairs: --pairs compares all pairs of groups and --reference only the pairs with one group: drop one of them
 max_t: --correct=max-t is a two-sided test: drop --alternative, or use another correction
 """
 
@@ -60,6 +61,7 @@ TO_CHANGE = {
     **{"margin": "margin", "ratio": "ratio", "ratios": "ratio", "early": "resampling_risk", "correlated": "metric"},
     **{"unstudentized": "method", "sampled": "method", "clustered": "cluster", "rows_alone": "cluster"},
     **{"weighted": "weight", "weighted_ratio": "weight", "regression": "metric", "max_t": "alternative"},
+    "pairs": "pairs",
 }
 """The option to change for each refusal, by the refusal's name."""
 
@@ -150,6 +152,7 @@ def planned(settings: Settings) -> Plan:
         "unstudentized": settings.method == "unstudentized" and (settings.ratio or settings.margin is not None),
         "sampled": settings.method == "studentized" and settings.ratio,
         "correlated": correlated and (settings.ratio or settings.margin is not None),
+        "pairs": settings.pairs and settings.reference,
         "max_t": settings.correct == "max-t" and settings.alternative not in (None, "two-sided"),
     }
     if refused := next(caveats(REFUSED, found), None):

@@ -168,12 +168,15 @@ def detectable_gap(plan: Planned, f_b: float, rows: int, power: float, side: int
 def auc_variance(auc: float, positives: float) -> float:
     r"""Return the variance of an AUC times the number of rows, for this share of ``positives`` and many rows per label.
 
-    .. math:: \sigma^2 = \frac{Q_1 - A^2}{\pi} + \frac{Q_2 - A^2}{1 - \pi}, \quad Q_1 = \frac{A}{2 - A},
+    .. math:: \sigma^2 = \frac{Q_1 - A^2}{1 - \pi} + \frac{Q_2 - A^2}{\pi}, \quad Q_1 = \frac{A}{2 - A},
               \quad Q_2 = \frac{2 A^2}{1 + A}
+
+    :math:`Q_1` is the probability that two positives have higher scores than a negative, and :math:`Q_2` that a
+    positive has a higher score than two negatives.
 
     References
     ----------
     Hanley and McNeil 1982: exact for exponential scores, and approximate for normal scores.
     """
     q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
-    return (q1 - auc**2) / positives + (q2 - auc**2) / (1 - positives)
+    return (q1 - auc**2) / (1 - positives) + (q2 - auc**2) / positives

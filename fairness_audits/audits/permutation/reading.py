@@ -103,9 +103,10 @@ def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
 
 
 class Support(NamedTuple):
-    """Number of rows ``n`` of a group behind a metric, and of ``events`` among them; None without events.
+    """Number of rows ``n`` of a group behind a metric, and of ``events`` among them.
 
-    Events are the numerator of a rate, and the positives of an AUC.
+    Events are the numerator of a rate, and the positives of an AUC. They are None for other metrics and with weights,
+    because the number of events divided by n is then not the metric.
     """
 
     n: int
@@ -114,11 +115,12 @@ class Support(NamedTuple):
 
 def support(content: Counts | Predictions, metric: Metric) -> tuple[Support, ...]:
     """Return the number of rows and events behind the metric of each group."""
+    weighted = isinstance(content, Predictions) and content.weight is not None
     if isinstance(metric, Rate):
         table = content.table if isinstance(content, Counts) else content.decision_table()
-        return tuple(Support(int(x + z), int(x)) for x, z, _ in metric.split(table))
+        return tuple(Support(int(x + z), None if weighted else int(x)) for x, z, _ in metric.split(table))
     events: Sequence[int | None] = [None] * len(content.groups)
-    if isinstance(metric, Auc):
+    if isinstance(metric, Auc) and not weighted:
         events = (content.table[:, 1].sum(axis=1) if isinstance(content, Counts) else content.positives()).tolist()
     return tuple(Support(int(n), x) for n, x in zip(content.sizes, events, strict=True))
 

@@ -53,7 +53,11 @@ CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hoch
 CORRECTIONS |= {"max_t": "max-T", "none": "no correction"}
 UNBOUNDED = "any value"
 EQUAL, CORRELATED = "the metric is equal in both groups", "the score is not correlated with the attribute"
-"""The null hypotheses."""
+BEYOND = {
+    "difference": "the metric differs between both groups by at least {high:g}",
+    "ratio": "the ratio of the rates is below {low:g}{sides}",
+}
+"""The null hypotheses, without and with a bound."""
 LEAST_UNITS = 20
 """With fewer units in a group (AUC: positives or negatives) a test that is not exact is inconclusive."""
 LIMITS = """
@@ -219,6 +223,14 @@ def bound_text(bounds: Bounds | None) -> str:
     return f"a ratio of at least {bounds.low:g}" + ("" if math.isinf(bounds.high) else " in either direction")
 
 
+def null(bounds: Bounds | None) -> str:
+    """Return the null hypothesis of a comparison."""
+    if bounds is None:
+        return EQUAL
+    sides = "" if math.isinf(bounds.high) else ", in one direction or the other"
+    return BEYOND[bounds.comparison].format(low=bounds.low, high=bounds.high, sides=sides)
+
+
 def shown_sentence(results: Sequence[Entry], alpha: float, bound: str) -> str:
     """Say how often the bound is shown, not shown and refuted, and name the comparisons that do not show it."""
     known = [entry for entry in results if entry["undefined"] is None]
@@ -329,7 +341,7 @@ def by_evidence(results: Sequence[Entry]) -> list[Entry]:
 
 def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[Section]:
     results, pairs = facts["results"], {_place(entry) for entry in facts["results"]}
-    nulls = (CORRELATED if entry["metric"] == CORRELATION else EQUAL for entry in results)
+    nulls = (CORRELATED if entry["metric"] == CORRELATION else null(plan.shown) for entry in results)
     tested = {
         "null": "; ".join(dict.fromkeys(nulls)),
         "rows": f"{facts['data']['rows']:,}",

@@ -1,5 +1,6 @@
 """Search for the worst subgroup and assemble the result."""
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -28,6 +29,7 @@ from fairness_audits.tables import opened
 from fairness_audits.tables import table as tables
 from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.tables.rows import Values, doubles, outcomes
+from fairness_audits.tables.source import local_files
 from fairness_audits.tables.table import Score
 from fairness_audits.values import Array
 
@@ -43,18 +45,19 @@ LIMITS = """
 varied >= 1: The rate is the same for everybody, so subgroups cannot differ.
 """
 DISTINCT = 12
+CODE = re.compile(r"[+-]?0\d")
 NAMED, SHOWN = 3, 20
 
 
 def from_files(settings: Settings) -> Result:
     """Search the rows in files. Raises ValueError for every error that the user can correct."""
     with opened(settings.predictions, "duckdb", **settings.some("missing", "separator")) as table:
-        return audited(settings, table)
+        return audited(settings, table, typed=local_files(settings.predictions).kind != "csv")
 
 
-def audited(settings: Settings, table: tables.Table) -> Result:
-    """Search the rows of a table."""
-    event, among, columns = _read(settings, table)
+def audited(settings: Settings, table: tables.Table, typed: bool = True) -> Result:
+    """Search the rows of a table. Columns of a CSV file are not ``typed``: their numbers are texts."""
+    event, among, columns = _read(settings, table, typed)
     found = intersections(
         {name: Coded(one.codes[among], one.levels) for name, one in columns.items()}, settings.depth, settings.least
     )
@@ -88,7 +91,7 @@ def audited(settings: Settings, table: tables.Table) -> Result:
     )
 
 
-def _read(settings: Settings, table: tables.Table) -> tuple[Array, Array, dict[str, Coded]]:
+def _read(settings: Settings, table: tables.Table, typed: bool) -> tuple[Array, Array, dict[str, Coded]]:
     """Return the events, the rows in the denominator of the rate, and the columns as codes."""
     rate = RATES[settings.metric]
     if settings.label is None and settings.metric not in WITHOUT_LABEL:
@@ -113,14 +116,19 @@ def _read(settings: Settings, table: tables.Table) -> tuple[Array, Array, dict[s
     return (
         event.astype(np.int64),
         among,
-        {name: _coded(table, name, frame[name], settings) for name in settings.columns},
+        {name: _coded(table, name, frame[name], settings, typed) for name in settings.columns},
     )
 
 
-def _coded(table: tables.Table, name: str, column: pd.Series, settings: Settings) -> Coded:
-    """Return a column as codes. Numbers with many values are cut into groups; other values are kept."""
+def _coded(table: tables.Table, name: str, column: pd.Series, settings: Settings, typed: bool) -> Coded:
+    """Return a column as codes. Numbers with many values are cut into groups; other values are kept.
+
+    Texts are categories. In a CSV file, numbers are texts too, but codes such as 01 are categories.
+    """
     values = Values.of(table, name, "columns", column)
-    if len(values.distinct) > DISTINCT:
+    texts = [value for value in values.distinct if isinstance(value, str)]
+    category = bool(texts) if typed else any(map(CODE.match, texts))
+    if len(values.distinct) > DISTINCT and not category:
         numbers, faults = doubles(column, Score(name))
         if not faults.any() and (cut := binned(numbers, settings.bins, DISTINCT)) is not None:
             return cut

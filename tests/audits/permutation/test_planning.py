@@ -10,6 +10,7 @@ from fairness_audits.audits.permutation.exact import Rates
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.planning import Planned, auc_variance, rejected, rows_needed, shown
+from fairness_audits.audits.permutation.statistics import auc_of
 from fairness_audits.errors import InvalidInput
 from tests.audits.permutation.builders import near
 
@@ -81,6 +82,15 @@ def test_the_formula_of_the_auc_is_the_power_of_its_permutation_test() -> None:
         rejections += found.rejected
     plan = Planned((0.5, 0.5), (1.0, 1.0), 0.05, lambda auc: auc_variance(auc, 0.4))
     assert near(rejections / trials, plan.power(rows, *aucs), trials)
+
+
+@pytest.mark.parametrize(("auc", "positives"), [(0.8, 0.1), (0.85, 0.05), (0.8, 0.9)])
+def test_the_variance_of_an_auc_of_exponential_scores_is_exact(auc: float, positives: float) -> None:
+    """DeLong's variance of a large sample, also if one class is rare."""
+    rng, rows = np.random.default_rng(3), 200_000
+    label = (rng.random(rows) < positives).astype(np.int64)
+    scores = np.where(label == 1, auc / (1 - auc), 1.0) * rng.exponential(size=rows)
+    assert rows * auc_of(label, scores).variance == pytest.approx(auc_variance(auc, positives), rel=0.06)
 
 
 def test_the_formula_of_a_mean_is_the_power_of_its_permutation_test() -> None:
