@@ -64,7 +64,7 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
         audit.__signature__ = signature.replace(parameters=[*arrays, *options.values()])  # type: ignore[attr-defined]
         if function.__doc__:
             text = in_python(documented(kind, taken), kind)
-            audit.__doc__ = function.__doc__.replace("%(settings)s", text.replace("\n", "\n    "))
+            audit.__doc__ = inspect.cleandoc(function.__doc__).replace("%(settings)s", text)
         return audit  # type: ignore[return-value]
 
     return decorate

@@ -10,6 +10,7 @@ import dis
 import functools
 import importlib
 import importlib.util
+import re
 import sys
 import sysconfig
 import types
@@ -92,6 +93,16 @@ class Import:
         return sys.modules[name.partition(".")[0]] if self.whole else module
 
 
+def _steps(code: types.CodeType) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the argument of each instruction; from Python 3.13 on, one may access two variables."""
+    for step in dis.get_instructions(code):
+        accesses = re.findall("(LOAD|STORE)_FAST", step.opname)
+        if len(accesses) == 2:
+            yield from ((f"{access}_FAST", name) for access, name in zip(accesses, step.argval, strict=True))
+        elif step.opname != "EXTENDED_ARG":
+            yield step.opname, step.argval
+
+
 def _chains(code: types.CodeType, bound: dict[str, list[Any]]) -> Iterator[list[Any]]:
     """Yield the names that code loads, each with the attributes that follow: ``["torch", "nn", "Linear"]``.
 
@@ -101,10 +112,7 @@ def _chains(code: types.CodeType, bound: dict[str, list[Any]]) -> Iterator[list[
     imported: list[Any] = []
     constants: list[Any] = [0, None]
     taken: list[str] = []
-    for step in dis.get_instructions(code):
-        name, value = step.opname, step.argval
-        if name == "EXTENDED_ARG":
-            continue
+    for name, value in _steps(code):
         if imported and name in IMPORTING:
             if name == "IMPORT_FROM":
                 taken = [value]
