@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
+import fairness_audits as fa
 from fairness_audits import options as options
 from fairness_audits.audits.fliptest.model import Decider, of_frames
 from fairness_audits.audits.fliptest.model import probed as tried
@@ -276,6 +278,18 @@ def test_labels_0_and_1_need_no_word_and_others_do(label: list[Any], positive: s
     assert len(levels) == 2
     with invalid(option="label", column="y"):
         classes_of(labels([1, 1]), "y", 2, None, None)
+
+
+@pytest.mark.parametrize("wrong", [{"positive": "no"}, {"classes": ["yes", "no"]}])
+@pytest.mark.parametrize("audit", [fa.loss_ratio, fa.robustness_bias])
+def test_a_models_own_classes_are_not_reversed(audit: Callable[..., Any], wrong: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    y = np.where(rows["a"] > 0, "yes", "no")
+    groups = pd.DataFrame({"g": np.where(rows["b"] > 0, "x", "z")})
+    named = {"sensitive": groups} if audit is fa.loss_ratio else {"groups": groups}
+    with invalid(option=next(iter(wrong))):
+        audit(LogisticRegression().fit(rows, y), rows, y, **named, **wrong)
 
 
 def test_more_classes_are_numbers_of_the_models_outputs_or_names_in_their_order() -> None:

@@ -17,6 +17,7 @@ from fairness_audits.inputs.model import Computing, Model, named_as
 from fairness_audits.inputs.probe import JUMPING, TRIED_ROWS, Answers, Scores, answered, jumps, probed
 from fairness_audits.inputs.table import Rows, Source, Units, drawn
 from fairness_audits.messages import SHOWN, advised, check_columns, listed
+from fairness_audits.options import flag
 from fairness_audits.seeds import generators
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
@@ -39,11 +40,23 @@ def as_the_model_says(settings: Asked, source: Source, model: Model) -> Asked:
     if named and not settings.features:
         settings = replace(settings, features=tuple(name for name in named if name != settings.label))
     classes = [level_name(value) for value in model.classes]
+    order = [level_name(name) for name in settings.classes or ()]
+    if sorted(order) == sorted(classes) and order != classes:
+        raise _contradiction("classes", classes)
+    if len(classes) == 2 and settings.positive is not None and level_name(settings.positive) == classes[0]:
+        raise _contradiction("positive", classes)
     if settings.positive is None and settings.classes is None and len(classes) == 2 and settings.label in source.table:
         own = {level_name(value) for value in source.table[settings.label].dropna().unique()}
         if own == set(classes) and own != {"0", "1"}:
             settings = replace(settings, positive=classes[1])
     return settings
+
+
+def _contradiction(option: str, classes: Sequence[str]) -> InvalidInput:
+    """Return the error for an option that contradicts the order of the classes of a fitted model."""
+    known = listed(list(map(repr, classes)))
+    problem = f"{flag(option)} does not match the model, whose classes are {known} in this order"
+    return InvalidInput(problem, option=option, remedy="Leave it out, because the model knows its classes")
 
 
 def sensitive_inputs(found: Rows, encoding: Encoding, sensitive: Sequence[str]) -> Rows:
