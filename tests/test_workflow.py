@@ -73,6 +73,8 @@ def test_every_declared_artefact_is_made_and_none_else(finished: Path, study: st
         found = {path.stem: path.stat().st_size for path in (finished / "results" / folder / study).glob(f"*.{suffix}")}
         assert set(found) == {one.name for one in registry.declared(study) if one.kind == kind}
         assert min(found.values()) > 0
+    page = (finished / "results" / "pages" / f"{study}.html").read_text()
+    assert [other for other in declared(CONF, "experiment") if f'id="{other}"' in page] == [study]
 
 
 def test_a_twin_is_stamped_on_every_table_and_figure_and_on_the_report(finished: Path) -> None:
