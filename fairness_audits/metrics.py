@@ -41,7 +41,7 @@ class PermutationGap:
         label = y if isinstance(y, pd.Series) else pd.Series(np.asarray(y), index)
         groups = self._groups(X, label.index, group)
         columns = {name: pd.Series(values, label.index) for name, values in output.items()}
-        options = {"metric": self.metric, "pairs": True, **positive, **self.settings}
+        options = {"metric": self.metric, "pairs": "reference" not in self.settings, **positive, **self.settings}
         found = _tested(label, **columns, group=groups, **options)
         tests = [one for one in found.facts["results"] if one["undefined"] is None]
         if not tests:

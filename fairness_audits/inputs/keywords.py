@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
@@ -24,8 +25,8 @@ DATA = ("facts", "of")
 def settled(value: Any, hint: Any) -> Any:
     """Convert a keyword's value to the type of its option.
 
-    NumPy scalars become Python scalars. A scalar becomes the text of a level or a list with one value, if the option
-    needs it. A value that does not fit is returned unchanged, so that the error can show it.
+    NumPy scalars become Python scalars. A scalar becomes the text of a level, a list with one value or a path, if the
+    option needs it. A value that does not fit is returned unchanged, so that the error can show it.
     """
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()
@@ -39,7 +40,8 @@ def settled(value: Any, hint: Any) -> Any:
         return value if value is None else next((one for one in found if fits(one, hint)), value)
     if fits(value, hint):
         return value
-    return next((one for one in (_level(value), [value], [_level(value)]) if fits(one, hint)), value)
+    paths = [Path(value)] if isinstance(value, str) else []
+    return next((one for one in (_level(value), [value], [_level(value)], *paths) if fits(one, hint)), value)
 
 
 def _level(value: Any) -> Any:

@@ -2,12 +2,17 @@
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import fairness_audits as fa
+from fairness_audits.audits.fliptest import brief as fliptest
+from fairness_audits.audits.robustness_bias import brief as robustness
+from fairness_audits.audits.robustness_bias import measured
 from fairness_audits.results.result import Result
 
 N = 1600
@@ -58,3 +63,46 @@ def test_the_brief_answers_its_five_questions(name: str) -> None:
     assert all(answer for _, answer in brief.lines)
     text = " ".join(answer for _, answer in brief.lines)
     assert [one for one in words if one not in text] == []
+
+
+def test_a_flip_test_says_what_is_beyond_noise_and_of_whom() -> None:
+    """The two flipsets differ in size by more than chance, while their sum does not."""
+    noise = {"p_either_adjusted": 0.7, "p_net_adjusted": 0.04}
+    assert "further apart" in fliptest._beyond(noise, 0.05)
+    assert fliptest._beyond({**noise, "p_either_adjusted": 0.04}, 0.05).startswith("More people flip")
+    assert fliptest._within(None, 0).startswith("Nobody flips")
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"x": rng.normal(size=1400), "y": rng.integers(0, 2, 1400)})
+    group = np.repeat(["a", "b"], 700)
+    asked: dict[str, Any] = {"source": "a", "target": "b", "null_draws": 39, "refits": 0, "map": "entropic"}
+
+    def model(frame: pd.DataFrame) -> pd.Series:
+        return (frame["x"] > 0).astype(int)
+
+    found = fa.fliptest(model, rows[["x"]], group, y=rows["y"], given_label=1, **asked)
+    assert found.brief is not None
+    assert "with true label 1" in found.brief.people
+    assert "with true label 1" in found.verdict.sentence
+    assert "of at most 500 people" not in found.verdict.sentence
+    everybody = fa.fliptest(model, rows[["x"]], group, **asked)
+    assert "of at most 500 people (numbers scaled to the size of a)" in everybody.verdict.sentence
+
+
+def test_a_smaller_change_is_enough_only_where_it_was_measured() -> None:
+    """Certificates are lower bounds of another model, and the fair metric is another length."""
+    plain: Any = SimpleNamespace(entry={"bound": "exact"}, unit=SimpleNamespace(metric="L2"))
+    lower: Any = SimpleNamespace(entry={"bound": "lower"}, unit=SimpleNamespace(metric="L2"))
+    fair: Any = SimpleNamespace(entry={"bound": "exact"}, unit=SimpleNamespace(metric=measured.FAIR))
+    said = [robustness._closer(one, "g = B") for one in (plain, lower, fair)]
+    assert said[0] == "A smaller change is enough for g = B."
+    assert "smoothed" in said[1]
+    assert said[2] == "By the fair metric, a smaller change is enough for g = B."
+
+
+def test_without_a_correction_the_guarantee_is_that_of_a_single_test() -> None:
+    rng = np.random.default_rng(99)
+    group, decision = rng.integers(0, 20, 2000).astype(str), rng.integers(0, 2, 2000)
+    for correct in ("none", "holm"):
+        found = fa.permutation_test(prediction=decision, group=group, metric="selection_rate", correct=correct, width=1)
+        assert found.brief is not None
+        assert ("not corrected" in found.brief.sure) == (correct == "none")

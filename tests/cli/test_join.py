@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import fairness_audits as fa
@@ -97,6 +99,37 @@ def test_results_of_calls_are_joined_of_three_classes_too() -> None:
         fa.join([parts[0], audited(bounds="none", part="2/2")])
     with invalid(option="parts"):
         fa.join([])
+
+
+def test_parts_of_a_search_among_people_have_no_policy_and_the_same_reference() -> None:
+    """Each part chooses its policy from its own rows, so the policy of one part is not that of all rows."""
+    rng = np.random.default_rng(0)
+
+    def rows(n: int) -> pd.DataFrame:
+        title = rng.choice(["Ms", "Mr"], n)
+        merit, sex = rng.normal(size=n), np.where(rng.random(n) < 0.1, rng.choice(["Ms", "Mr"], n), title)
+        return pd.DataFrame({"title": title, "merit": merit, "sex": sex, "y": (merit > 0).astype(int)})
+
+    def tree(frame: pd.DataFrame) -> np.ndarray:
+        one = np.where(frame["merit"] + 0.5 * (frame["title"] == "Mr") > 0.2, 0.9, 0.1)
+        return np.column_stack([1 - one, one])
+
+    here, others = rows(400), [rows(200), rows(200)]
+
+    def audit(**settings: Any) -> fa.Result:
+        inputs = here[["title", "merit"]]
+        return fa.loss_ratio(tree, inputs, here["y"], sensitive=here[["sex"]], **{"least_share": 0.2, **settings})
+
+    whole = audit(reference=others[0])
+    parts = [audit(reference=others[0], part=f"{k}/2") for k in (1, 2)]
+    found = fa.join(parts)
+    near(found.facts["results"]["loss_ratio"]["S_n"], whole.facts["results"]["loss_ratio"]["S_n"])
+    assert found.facts["search"]["policy"] is None
+    assert found.facts["search"]["evaluations"] == sum(one.facts["search"]["evaluations"] for one in parts)
+    assert "policy" not in found.summary()
+    for changed in (audit(reference=others[1], part="2/2"), audit(reference=others[0], part="2/2", least_share=0.3)):
+        with invalid(option="parts"):
+            fa.join([parts[0], changed])
 
 
 def test_parts_of_different_audits_are_refused() -> None:

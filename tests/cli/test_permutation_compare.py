@@ -11,6 +11,7 @@ from sklearn.metrics import precision_score, roc_auc_score
 import fairness_audits as fa
 from fairness_audits.errors import InvalidInput
 from tests.cli.places import json_of, run
+from tests.errors import invalid
 
 N = 2000
 
@@ -92,3 +93,16 @@ def test_the_same_version_twice_is_inconclusive_and_f1_is_refused() -> None:
         assert same.outcome == "inconclusive"
     with pytest.raises(InvalidInput):
         fa.compare(ROWS["y"], **DECISIONS, metric="f1", **call)
+
+
+def test_few_draws_are_refused_or_raised_and_few_rows_decide_nothing() -> None:
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=300)
+    call: dict[str, Any] = {"first": score, "second": score + 0.3, "metric": "mean_score"}
+    group = rng.choice(["a", "b"], 300)
+    assert fa.compare(**call, group=group).outcome == "rejected"
+    with invalid(option="draws"):
+        fa.compare(**call, group=group, draws=50)
+    few = np.where(np.arange(300) < 10, "few", "many")
+    shifted = {**call, "second": np.where(few == "few", score + 0.3, score)}
+    assert fa.compare(**shifted, group=few).outcome == "inconclusive"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairness_audits.audits.compare.settings import Settings
+from fairness_audits.audits.permutation.brief import UNCORRECTED
 from fairness_audits.messages import listed
 from fairness_audits.results.document import INDEPENDENT_ROWS, Brief, Verdict, certainty
 from fairness_audits.results.formats import level
@@ -28,6 +29,7 @@ def brief(facts: Mapping[str, Any], settings: Settings, verdict: Verdict) -> Bri
             f"If nothing really changed, an audit like this would find a change in at most "
             f"{level(1 - settings.alpha)} of cases.",
             "Changes of this size can arise by chance. This is no proof that nothing changes.",
-        ),
+        )
+        + (UNCORRECTED if settings.correct == "none" and len(known) > 1 else ""),
         limits="Whether either version is fair: both may have the same gap. Why the versions differ.",
     )

@@ -1,6 +1,8 @@
 """Run a comparison of two versions and assemble its result."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from fairness_audits.audits.compare.brief import brief
-from fairness_audits.audits.compare.settings import Settings
+from fairness_audits.audits.compare.settings import DRAWS, Settings
 from fairness_audits.audits.inference import adjusted_p
 from fairness_audits.audits.permutation.metrics import WITHOUT_LABEL, Auc, Mean, Rate, metric_named
 from fairness_audits.audits.permutation.outcomes import Predictions
@@ -59,6 +61,11 @@ def from_files(settings: Settings) -> Result:
 def audited(settings: Settings, table: tables.Table) -> Result:
     """Compare two versions on the rows of a table."""
     entries = list(_entries(settings, table))
+    if (least := _least_draws(entries, settings)) > settings.draws:
+        if settings.draws != DRAWS:
+            problem = f"--draws={settings.draws} is too small to reject in {plural(len(entries), 'test')}"
+            raise InvalidInput(problem, option="draws", remedy=f"Use at least --draws={least}, or drop it")
+        entries = list(_entries(replace(settings, draws=least), table))
     adjusted = adjusted_p([entry["p_value"] for entry in entries], range(len(entries)), settings.correct)
     results = [
         plain({**one, "adjusted_p_value": p, "rejected": p is not None and p <= settings.alpha})
@@ -81,6 +88,15 @@ def audited(settings: Settings, table: tables.Table) -> Result:
         tables={"changes": _frame(results)},
         settings=settings,
     )
+
+
+def _least_draws(entries: Sequence[Mapping[str, Any]], settings: Settings) -> int:
+    """Return the smallest number of permutations with which a single test can be rejected after the correction."""
+    number = sum(one["p_value"] is not None for one in entries)
+    if all(one["exact"] for one in entries):
+        return 0
+    times = {"none": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}.get(settings.correct, number)
+    return math.ceil(2 * times / settings.alpha - 1e-9) - 1
 
 
 def _metrics(settings: Settings) -> list[Rate | Mean | Auc]:
@@ -183,7 +199,6 @@ def _sample_changes(
     settings: Settings, grouping: str, metric: Rate | Auc | Mean, rows: Array, codes: Array, names: tuple[str, ...]
 ) -> Iterator[dict[str, Any]]:
     """Yield the entries of a metric whose change is no mean over rows; ``rows`` (3, n) are label and both versions."""
-    (rng,) = generators("audit", "compare", str(settings.seed), grouping, metric.name, repetitions=1)
     common = {
         "grouping": grouping,
         "metric": metric.name,
@@ -197,7 +212,7 @@ def _sample_changes(
             return auc_change(label, first, second)
         # A negative predictive value is the precision of the opposite label and decisions.
         pair = [one == SELECTED[metric.name] for one in (label, first, second)]
-        return precision_change(*(one.astype(np.int64) for one in pair), draws=settings.draws, rng=rng)
+        return precision_change(*(one.astype(np.int64) for one in pair))
 
     for code, name in enumerate(names):
         one = found(codes == code)
@@ -228,7 +243,7 @@ def _nothing(n: int) -> dict[str, Any]:
 def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdict:
     """Say which metrics and gaps change."""
     known = [one for one in results if one["p_value"] is not None]
-    found = [one for one in known if one["rejected"]]
+    found = [one for one in known if one["rejected"] and (one["exact"] or one["n"] >= LEAST)]
     lines = [
         f"{one['title']}, {one['grouping']} {one['what']}: {decimal(one['first'])} to {decimal(one['second'])}"
         for one in sorted(found, key=lambda one: one["adjusted_p_value"])[:NAMED]

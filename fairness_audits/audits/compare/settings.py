@@ -24,6 +24,9 @@ PAGE = "See docs/guide/permutation.md for details."
 FILES = "audit.json, the page compare.html and changes.csv"
 
 
+DRAWS = 10_000
+
+
 class Data(Predictions, title="data"):
     versions: tuple[str, str] = source(
         "the two columns with decisions or scores, one for each version",
@@ -49,7 +52,7 @@ class Comparison(Options, title="comparison"):
 
 class Test(Level, Seed, title="test"):
     correct: Literal["holm", "bonferroni", "bh", "by", "none"] = option("correction for multiple tests", "holm")
-    draws: Count = option("number of permutations for tests that are not exact", 10_000)
+    draws: Count = option("number of permutations for tests that are not exact", DRAWS)
 
 
 class Settings(Data, Comparison, Test, Files, Output):

@@ -7,8 +7,11 @@ from fairness_audits.results.document import Brief, Verdict, certainty
 from fairness_audits.results.formats import percent
 
 
-def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
-    """Return the finding from the source group to the target group in plain words."""
+def brief(facts: Mapping[str, Any], verdict: Verdict, alpha: float, label: str) -> Brief:
+    """Return the finding from the source group to the target group in plain words.
+
+    ``label`` describes the people of both groups, such as `` with true label 1``; empty for everybody.
+    """
     found = facts["results"][0]
     source, target, n = found["source"], found["target"], found["n_source"]
     sets, refits, alone = found["flipsets"], found["refits"], found["attribute_alone"]
@@ -26,26 +29,41 @@ def brief(facts: Mapping[str, Any], verdict: Verdict) -> Brief:
             f"{source}."
         ),
         people=(
-            f"{n:,} people of {source} and {found['n_target']:,} of {target}. Check that the model is used on such "
-            "people, and that it was not trained on them. The audit assumes both and cannot check them."
+            f"{n:,} people of {source} and {found['n_target']:,} of {target}{label}. Check that the model is used on "
+            "such people, and that it was not trained on them. The audit assumes both and cannot check them."
         ),
         found=(
             f"{down:,} people ({percent(down / n)}) get no positive decision while their counterparts do; for {up:,} "
             f"({percent(up / n)}) it is the other way round. {group}"
         ),
-        sure=certainty(
-            verdict,
-            "More people flip than between random groups, where flips come only from the map and from chance.",
-            "As many people flip between random groups, so no difference is shown. This is no proof that everybody "
-            "is treated alike.",
-        )
-        + _held(refits),
+        sure=certainty(verdict, _beyond(found["noise"], alpha), _within(found["noise"], down + up)) + _held(refits),
         limits=(
             "Whether a decision is unjust: other features of the counterpart may justify the difference. What the "
             f"decision would be if the person belonged to {target}: a counterpart is a similar member of the "
             "other group, not the same person. Whether a positive decision is good for people."
         ),
     )
+
+
+def _beyond(noise: Mapping[str, Any] | None, alpha: float) -> str:
+    chance = "than between random groups, where flips come only from the map and from chance."
+    if noise is not None and noise["p_either_adjusted"] > alpha:
+        return (
+            f"The numbers of flips in the two directions are further apart {chance} The number of all flips is not "
+            "larger."
+        )
+    return f"More people flip {chance}"
+
+
+def _within(noise: Mapping[str, Any] | None, flips: int) -> str:
+    found = (
+        "Nobody flips"
+        if not flips
+        else "Random groups have flips too"
+        if noise is None
+        else "Chance explains the flips"
+    )
+    return f"{found}, so no difference is shown. This is no proof that everybody is treated alike."
 
 
 def _held(refits: Mapping[str, Any] | None) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.fliptest.compute import DirectionResult
+from fairness_audits.audits.fliptest.compute import NOISE_PEOPLE, DirectionResult
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, SplitSizes
 from fairness_audits.audits.fliptest.refits import Refits
 from fairness_audits.audits.fliptest.space import Space
@@ -21,7 +21,7 @@ LINE = (
 """The numbers in a line of a transparency report, besides the feature and its unit."""
 
 
-def result(side: DirectionResult, space: Space, alpha: float) -> dict[str, Any]:
+def result(side: DirectionResult, space: Space, alpha: float, label: str = "") -> dict[str, Any]:
     flips, n = side.comparison.flips, len(side.people)
     quality = side.quality
     found = plain(
@@ -62,7 +62,7 @@ def result(side: DirectionResult, space: Space, alpha: float) -> dict[str, Any]:
             },
         }
     )
-    return {**found, "sentence": sentence(found)}
+    return {**found, "sentence": sentence(found, label)}
 
 
 def noise(null: SplitSizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
@@ -128,19 +128,19 @@ def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
     ]
 
 
-def sentence(found: Mapping[str, Any]) -> str:
+def sentence(found: Mapping[str, Any], label: str = "") -> str:
     n, source, target = found["n_source"], found["source"], found["target"]
     sets = (found["flipsets"][name] for name in FLIPSETS)
     positive, negative = (f"{one['size']:,} ({percent(one['share'])})" for one in sets)
     text = (
-        f"Of {n:,} people of group {source}, {positive} are in the positive flipset: they get a positive decision "
-        f"and their statistical counterparts in {target} do not. {negative} are in the negative flipset: they get no "
-        f"positive decision and their counterparts do.{held_sentence(found['refits'])}"
+        f"Of {n:,} people of group {source}{label}, {positive} are in the positive flipset: they get a positive "
+        f"decision and their statistical counterparts in {target} do not. {negative} are in the negative flipset: they "
+        f"get no positive decision and their counterparts do.{held_sentence(found['refits'])}"
     )
     if found["noise"] is None:
         return f"{text} The noise floor was not measured."
     floor = found["noise"]
-    many = f"between random groups, the map finds {span(floor['either']['range'], fixed(0))} flips"
+    many = f"between random groups{scaled(found)}, the map finds {span(floor['either']['range'], fixed(0))} flips"
     p = (
         f"adjusted p {floor['p_either_adjusted']:.2g} for the number of flips, {floor['p_net_adjusted']:.2g} for the "
         "net number"
@@ -150,6 +150,12 @@ def sentence(found: Mapping[str, Any]) -> str:
         return f"{text} The {floor['draws']} random splits are too few to tell this from noise: {many}{least}."
     verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
     return f"{text} This {verb} from the map and from chance: {many} ({p}{least})."
+
+
+def scaled(found: Mapping[str, Any]) -> str:
+    """Return the size of the random groups if they are smaller than the groups; the numbers of flips are scaled up."""
+    small = max(found["n_source"], found["n_target"]) > NOISE_PEOPLE
+    return f" of at most {NOISE_PEOPLE} people (numbers scaled to the size of {found['source']})" if small else ""
 
 
 def held_sentence(refits: Mapping[str, Any] | None) -> str:

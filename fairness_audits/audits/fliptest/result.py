@@ -12,7 +12,7 @@ from fairness_audits.audits.fliptest.brief import brief
 from fairness_audits.audits.fliptest.compute import DirectionResult, gather_sound
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS
 from fairness_audits.audits.fliptest.maps import candidates, fewest_draws, null_draws, refits
-from fairness_audits.audits.fliptest.measured import everybody, flipsets, result, transparency
+from fairness_audits.audits.fliptest.measured import everybody, flipsets, result, scaled, transparency
 from fairness_audits.audits.fliptest.model import PROBABILITY, TORCH, WANTED, Trial, of_frames, probed
 from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
@@ -132,7 +132,7 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
     trial = probed(raw, pd.concat([first.features, second.features]), settings, source.name)
     sides, used, tried = gather_sound(groups, space, trial, kinds, settings)
     kind = kinds[used][0]
-    results = [result(side, space, settings.alpha) for side in sides]
+    results = [result(side, space, settings.alpha, of_label(settings)) for side in sides]
     accuracy = balanced = None
     if first.label is not None and second.label is not None:
         label = np.concatenate([first.label, second.label])
@@ -168,7 +168,7 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
         title="FlipTest",
         subject=f"{model.name} on {source.name}",
         verdict=found,
-        brief=brief(facts, found),
+        brief=brief(facts, found, settings.alpha, of_label(settings)),
         caveats=(
             *words.caveats(CAVEATS, conditions(sides, space, trial, settings) | unread_label(source, groups, settings)),
             *words.caveats(words.READING, source.notes),
@@ -279,7 +279,7 @@ def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) 
     direction, floor = found["direction"], found["noise"]
     alike = floor and (
         f" Random splits: the smallest and largest size in {floor['draws']} splits of all people into two random "
-        "groups, each with its own map."
+        f"groups{scaled(found)}, each with its own map."
     )
     yield Text(
         f"Positive flipset: people with a positive decision whose counterparts in {found['target']} have none. "
@@ -331,6 +331,11 @@ def _report(report: Sequence[Entry]) -> Table:
     )
     ranked = sum(entry["rank_mean"] is not None for entry in report)
     return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")
+
+
+def of_label(settings: Settings) -> str:
+    """Return the true label of the audited people, such as `` with true label 1``; empty for everybody."""
+    return "" if settings.given_label is None else f" with true label {settings.given_label}"
 
 
 def unread_label(source: Source, groups: Groups, settings: Settings) -> dict[str, Any]:

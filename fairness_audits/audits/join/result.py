@@ -26,10 +26,11 @@ AGREE: Mapping[str, tuple[str, ...]] = {
     "model": ("sha256", "output_kind"),
     "options": (
         "regularization", "step_size", "steps", "delta", "alpha", "dtype", "points", "seed", "examples", "one_hot",
+        "least_share", "placebo",
     ),
     "fair_metric": ("units", "directions"),
     "bounds": ("range",),
-    "search": ("engine",),
+    "search": ("engine", "permitted", "reference_sha256"),
 }  # fmt: skip
 """Entries that must be the same in the JSONs of all parts."""
 ROUNDING = 1e-8
@@ -102,7 +103,7 @@ def _pooled(parts: Sequence[Part]) -> Result:
         "options": options,
         "model": {**first["model"], "device": listed(sorted({part["model"]["device"] for part in parts}))},
         "fair_metric": first["fair_metric"],
-        "search": first["search"],
+        "search": _joined_search([part["search"] for part in parts]),
         "placebo": (
             placebos
             and {
@@ -122,6 +123,14 @@ def _pooled(parts: Sequence[Part]) -> Result:
         "examples": [{**one, "audit_rank": 1 + place // 3} for place, one in enumerate(examples)],
     }
     return result_of(facts, options, test)
+
+
+def _joined_search(parts: Sequence[Part]) -> Part:
+    """Return the search of all parts, without the policy, which each part chooses from its own rows."""
+    found = dict(parts[0])
+    if found["engine"] == "people":
+        found |= {"policy": None, "evaluations": sum(part["evaluations"] for part in parts)}
+    return found
 
 
 def _loss_ratio_test(tests: Sequence[Part], delta: float, alpha: float) -> RatioTest:

@@ -110,7 +110,10 @@ def by_differences(answers: Answers, features: Array, label: Array, units: Units
 
             def loss(z: Array) -> Array:
                 step()
-                return answers.loss(units.outward(z), label[rows])
+                # A row whose loss was infinite has no finite point any more, and models refuse such input.
+                finite = np.isfinite(z).all(axis=1)
+                at = units.outward(np.where(finite[:, None], z, points[rows]))
+                return np.where(finite, answers.loss(at, label[rows]), np.nan)
 
             width = SINGLE_WIDTH if answers.single else WIDTH
             return difference_flow(loss, points[rows], plan, hold, bounds, width)

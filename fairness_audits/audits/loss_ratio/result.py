@@ -1,5 +1,6 @@
 """From the settings of a loss-ratio audit to its result. Layout of the JSON: ``docs/guide/loss_ratio.md``."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -192,6 +193,7 @@ def audited(
         origin = source.name if others is None or reference is None else reference.name
         found |= {**whole.facts, "policy": statistics(whole.policy)}
         found["reference"] = {"path": origin, "rows": len(known), "held_out": others is None}
+        found["reference_sha256"] = hashlib.sha256(np.ascontiguousarray(known).tobytes()).hexdigest()
     else:
         if isinstance(answers, Answers):
             engine = by_differences(answers, *search, scale, settings.steps)
@@ -345,6 +347,7 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
         "clipped": whole and {"clip": search["clip"], "most": 1 - search["clip"]},
         "erratic": whole
         and test["rejected"]
+        and search["policy"] is not None
         and not search["policy"]["rejected"]
         and {"mean": factor(search["policy"]["S_n"]), "bound": factor(search["policy"]["T_n"])},
         "placebo": placebo_condition(facts),

@@ -16,6 +16,7 @@ BOUND = (
     "The bound is refuted. If it held, an audit like this would refute it in at most {} of cases.",
     "The bound is shown. If it did not hold, an audit like this would show it in at most {} of cases.",
 )
+UNCORRECTED = " This holds for each of several tests, which are not corrected. Together they go wrong more often."
 """How sure a rejection is, and no rejection, of equality and of a bound."""
 
 
@@ -37,7 +38,8 @@ def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict, b
         f"{listed(groupings, 6)}.",
         people=f"{rows:,} rows of {path}. {INDEPENDENT_ROWS}",
         found="The largest differences: " + "; ".join(lines) + "." if lines else verdict.sentence,
-        sure=certainty(verdict, *(text.format(level(1 - alpha)) for text in (BOUND if bound else EQUAL))),
+        sure=certainty(verdict, *(text.format(level(1 - alpha)) for text in (BOUND if bound else EQUAL)))
+        + (UNCORRECTED if facts["correction"] == "none" and len(known) > 1 else ""),
         limits=(
             "Why groups differ, and whether the difference is just. Anything about single people, or about groups "
             "that were not compared."

@@ -37,7 +37,12 @@ class OneSided(NamedTuple):
 
 
 def score_statistic(
-    x_a: Array | int, m_a: int, x_b: Array | int, m_b: int, at: Array | float, comparison: Comparison
+    x_a: Array | int,
+    m_a: Array | int,
+    x_b: Array | int,
+    m_b: Array | int,
+    at: Array | float,
+    comparison: Comparison,
 ) -> Array:
     """Compute Z of events x and trials m for a difference or a ratio ``at``; arrays broadcast.
 
@@ -48,13 +53,13 @@ def score_statistic(
     r_a, r_b = restricted(f_a, m_a, f_b, m_b, at)
     scale = np.ones_like(at) if comparison == "difference" else at
     gap = f_a - f_b - at if comparison == "difference" else f_a - at * f_b
-    variance = (r_a * (1 - r_a) / m_a + scale**2 * r_b * (1 - r_b) / m_b) * (m_a + m_b) / max(m_a + m_b - 1, 1)
+    variance = (r_a * (1 - r_a) / m_a + scale**2 * r_b * (1 - r_b) / m_b) * (m_a + m_b) / np.maximum(m_a + m_b - 1, 1)
     gap = np.where(np.abs(gap) <= EQUAL, 0.0, gap)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(gap == 0, 0.0, gap / np.sqrt(np.maximum(variance, 0)))
 
 
-def _equal_but_for(f_a: Array, m_a: int, f_b: Array, m_b: int, d: Array) -> tuple[Array, Array]:
+def _equal_but_for(f_a: Array, m_a: Array | int, f_b: Array, m_b: Array | int, d: Array) -> tuple[Array, Array]:
     """Return the maximum-likelihood rates with difference d, a root of a cubic. Source: Farrington and Manning 1990."""
     t = m_b / m_a
     b = -(1 + t + f_a + t * f_b + d * (t + 2)) / (3 * (1 + t))
@@ -67,7 +72,7 @@ def _equal_but_for(f_a: Array, m_a: int, f_b: Array, m_b: int, d: Array) -> tupl
     return root, np.clip(root - d, 0, 1)
 
 
-def _in_ratio(f_a: Array, m_a: int, f_b: Array, m_b: int, r: Array) -> tuple[Array, Array]:
+def _in_ratio(f_a: Array, m_a: Array | int, f_b: Array, m_b: Array | int, r: Array) -> tuple[Array, Array]:
     """Return the maximum-likelihood rates with ratio r, a root of a quadratic. Source: Miettinen and Nurminen 1985."""
     m = m_a + m_b
     b, c = m_a * r + m_a * f_a + m_b + m_b * f_b * r, m_a * f_a + m_b * f_b

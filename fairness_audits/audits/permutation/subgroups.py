@@ -13,6 +13,7 @@ subgroup is rejected is at most alpha in every sample, for any number of subgrou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -21,11 +22,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fairness_audits.audits.permutation.monte_carlo import monte_carlo_p
+from fairness_audits.audits.permutation.score_tests import score_statistic
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 BLOCK = 64
 """Number of permutations drawn together: a block of them and the counts of all subgroups are held in memory."""
+HALVINGS = 60
 ROUNDING = 1e-9
 MOST = 200_000
 """Largest number of subgroups."""
@@ -183,17 +186,26 @@ def worst_subgroups(
         largest.append(of_the_rest[0])
     p = np.empty(len(sizes))
     p[order] = np.maximum.accumulate(monte_carlo_p(extremes, draws))
-    critical = float(np.quantile(np.concatenate(largest), 1 - alpha, method="higher"))
-    # Add one event and one non-event to each rate, only in the standard error, as in the studentised tests.
-    error = np.sqrt(_variance(events, sizes) + _variance(total - events, n - sizes))
-    low, high = (np.clip(rate - rest + side * critical * error, -1, 1) for side in (-1, 1))
+    # The largest of all |T| is significant if it exceeds this value.
+    critical = np.sort(np.concatenate(largest))[::-1][max(0, math.floor(alpha * (draws + 1) + ROUNDING) - 1)]
+    low, high = _score_intervals(events, sizes, total - events, n - sizes, float(critical) * (1 + ROUNDING))
     return Tested(sizes.astype(int), events.astype(int), rate, rest, low, high, statistic, p)
 
 
-def _variance(events: Array, trials: Array) -> Array:
-    """Return the variance of a rate by Agresti and Caffo 2000."""
-    smooth = (events + 1) / (trials + 2)
-    return smooth * (1 - smooth) / (trials + 2)
+def _score_intervals(events: Array, sizes: Array, others: Array, rest: Array, critical: float) -> Array:
+    """Return the differences of rates whose score statistic is within +-critical: both ends, (2, k), by bisection.
+
+    At a difference of 0 the score statistic is T. An interval therefore contains 0 if |T| is at most ``critical``.
+    """
+    ends = []
+    for end in (-1.0, 1.0):
+        inside, outside = events / sizes - others / rest, np.full(len(sizes), end)
+        for _ in range(HALVINGS):
+            middle = (inside + outside) / 2
+            within = np.abs(score_statistic(events, sizes, others, rest, middle, "difference")) <= critical
+            inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
+        ends.append(inside)
+    return np.array(ends)
 
 
 def binned(values: Array, number: int, most: int) -> Coded | None:

@@ -161,6 +161,8 @@ def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:
     if found["rows"] is None:
         return f"No number of rows gives a power of {percent(settings.wanted_power)} to {aim}."
     rows = f"{found['rows']:,} rows of both groups together"
+    if (both := sum(settings.shares or (1.0,))) < 1 - 1e-9:
+        rows = f"{found['rows']:,} rows, of which {percent(both)} belong to the two groups"
     if "gap" in found:
         values = (
             f"{decimal(settings.value + found['gap'])} in the first group and {decimal(settings.value)} in the other"

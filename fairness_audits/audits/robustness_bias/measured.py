@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 KINDS = {EXACT: "exact", SMOOTHING: "lower"}
 """Type of the distances: exact, lower bounds, or upper bounds for all other attacks."""
 BOUNDS = {"upper": "upper bounds", "lower": "lower bounds of the smoothed model"}
+FAIR = "fair distance"
+"""The metric of a unit that is not L2."""
 Entry = Mapping[str, Any]
 
 

@@ -19,7 +19,7 @@ from fairness_audits.attacks.relu_distance import Layers, relu_distance
 from fairness_audits.audits.loss_ratio.compute import fair_metric, people_of
 from fairness_audits.audits.loss_ratio.trial import as_the_model_says, columns_of, sensitive_inputs
 from fairness_audits.audits.robustness_bias.distances import EXACT
-from fairness_audits.audits.robustness_bias.measured import Chosen, Examined, Measured, Unit, measured
+from fairness_audits.audits.robustness_bias.measured import FAIR, Chosen, Examined, Measured, Unit, measured
 from fairness_audits.audits.robustness_bias.points import Points, Subjects, check_sizes, compared, partition_of, sampled
 from fairness_audits.audits.robustness_bias.settings import Attacks, Images, Input, OfRows, Settings, Shape, refuse
 from fairness_audits.errors import InvalidInput
@@ -72,7 +72,7 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
     chosen, distance, evaluations = distances(trial, points.rows[subjects.correct], settings)
     every = np.full(len(points.rows), np.nan)
     every[subjects.correct] = np.where(np.isfinite(distance), distance, np.nan)
-    unit = Unit("row", "L2" if changes.plain else "fair distance", "standard deviations")
+    unit = Unit("row", "L2" if changes.plain else FAIR, "standard deviations")
     result = measured(chosen, every, None, subjects, own, unit)
     return Examined(
         subjects=subjects,

@@ -13,6 +13,7 @@ import pandas as pd
 
 from fairness_audits.audits.robustness_bias.brief import brief
 from fairness_audits.audits.robustness_bias.measured import (
+    FAIR,
     Examined,
     Measured,
     Unit,
@@ -185,7 +186,9 @@ def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
         "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
         **_soundness(found),
     }
-    rejected, text, facts = conclusion(found, alpha, label is not None, settings.budget, first.unit.name)
+    rejected, text, facts = conclusion(
+        found, alpha, label is not None, settings.budget, first.unit.name, first.unit.metric == FAIR
+    )
     if words.beyond(SOUND, quantities, rejected is True):
         # Unsound distances may order the groups the wrong way round.
         text, facts = (
@@ -240,7 +243,7 @@ def _numbers(group: Entry, alpha: float) -> str:
 
 
 def conclusion(
-    found: Entry, alpha: float, labelled: bool, budget: float | None = None, unit: str = "image"
+    found: Entry, alpha: float, labelled: bool, budget: float | None = None, unit: str = "image", fair: bool = False
 ) -> tuple[bool | None, str, dict[str, Any]]:
     """Return whether a test rejects (None without tests), the sentence on the tests, and its groups."""
     # With two levels, only the closer one is compared. The other is its mirror image.
@@ -269,10 +272,12 @@ def conclusion(
     else:
         first, *others = shown if shown[0]["sigma"] < 0 else shown[::-1]
         change = "certified radii" if found["bound"] == "lower" else "distances"
+        change = f"fair {change}" if fair else change
         change += "" if budget is None else f" up to T = {_number(budget)}"
         place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
+        smoothed = " of the smoothed model" if found["bound"] == "lower" else ""
         text = (
-            f"{unit.title()}s of {_title(first)} are {place} the decision boundary: their {change} are "
+            f"{unit.title()}s of {_title(first)} are {place} the decision boundary{smoothed}: their {change} are "
             f"{100 * abs(first['sigma']):.0f} % {than} than those of all other {unit}s, {first['auc']:.3g} on average "
             f"({_numbers(first, alpha)})."
         )

@@ -1,5 +1,6 @@
 """Search for the worst subgroup and assemble the result."""
 
+import math
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -61,6 +62,9 @@ def audited(settings: Settings, table: tables.Table, typed: bool = True) -> Resu
     found = intersections(
         {name: Coded(one.codes[among], one.levels) for name, one in columns.items()}, settings.depth, settings.least
     )
+    if settings.draws < (least := math.ceil(1 / settings.alpha - 1e-9) - 1):
+        problem = f"--draws={settings.draws} is too small to reject at level {settings.alpha:g}"
+        raise InvalidInput(problem, option="draws", remedy=f"Use at least --draws={least}")
     (rng,) = generators("audit", "subgroups", str(settings.seed), settings.metric, repetitions=1)
     tested = worst_subgroups(event[among], found, draws=settings.draws, alpha=settings.alpha, rng=rng)
     entries = _entries(found, tested, settings)

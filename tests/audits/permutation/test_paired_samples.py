@@ -42,21 +42,30 @@ def test_the_variance_of_a_change_of_precision_is_that_of_generalised_estimating
     order = np.argsort(person, kind="stable")
     family = sm.families.Gaussian()  # the identity link: the coefficient is the difference of two shares
     fitted = sm.GEE(label[person][order], design[order], groups=person[order], family=family).fit()
-    found = precision_change(label, *both, draws=999, rng=RNG)
+    found = precision_change(label, *both)
     assert (found.first, found.second) == pytest.approx([label[one].mean() for one in rows])
     assert found.variance == pytest.approx(fitted.cov_robust[1, 1], rel=0.01)
     assert found.p_value == pytest.approx(fitted.pvalues[1], abs=0.01)
 
 
-def test_a_few_rows_are_enumerated() -> None:
-    """Three rows, all right, are selected by the second alone, and three, all wrong, by the first alone."""
-    label, second = np.repeat([1, 0], 3), np.repeat([1, 0], 3)
-    found = precision_change(label, 1 - second, second, draws=9, rng=RNG)
-    assert found.exact
-    # Of the 64 outcomes, two are as far apart; in two more one version selects nobody, which counts as extreme.
-    assert found.p_value == pytest.approx(4 / 64)
-    nobody = precision_change(label, np.zeros(6, dtype=int), second, draws=9, rng=RNG)
+def test_the_statistic_of_a_precision_by_hand() -> None:
+    """6 of 8 rows against 9 of 10, of which both versions select 4 right rows and 1 wrong one."""
+    label = np.repeat([1, 1, 1, 0, 0], [4, 2, 5, 1, 1])
+    first, second = np.repeat([[1, 1, 0, 1, 1], [1, 0, 1, 1, 0]], [4, 2, 5, 1, 1], axis=1)
+    found = precision_change(label, first, second)
+    assert (found.first, found.second, found.n, found.exact) == (6 / 8, 9 / 10, 8, False)
+    pooled = 15 / 18
+    shared = (4 * (1 - pooled) ** 2 + pooled**2) / 18
+    z = (9 / 10 - 6 / 8) / np.sqrt((pooled * (1 - pooled) - 2 * shared) * (1 / 8 + 1 / 10))
+    assert found.p_value == pytest.approx(2 * norm.sf(z))
+    nobody = precision_change(label, np.zeros_like(label), second)
     assert np.isnan([nobody.p_value, nobody.first]).all()
+
+
+def test_equal_precisions_of_versions_that_select_different_numbers_of_rows_are_not_told_apart() -> None:
+    rng, trials = np.random.default_rng(5), 2000
+    p = [precision_change(*(rng.random((3, 200)) < [[0.95], [0.2], [0.6]]).astype(int)).p_value for _ in range(trials)]
+    assert near(float(np.mean(np.array(p) <= 0.05)), 0.05, trials)
 
 
 @pytest.mark.parametrize("metric", ["auc", "precision"])
@@ -65,7 +74,7 @@ def test_level_coverage_and_power(metric: str) -> None:
 
     def found(better: float, n: int = 150) -> SampleChange:
         if metric == "precision":
-            return precision_change(*decisions(rng, n, better), draws=99, rng=rng)
+            return precision_change(*decisions(rng, n, better))
         label = rng.integers(0, 2, n)
         score = label + rng.normal(size=(2, n)) + rng.normal(size=n)
         return auc_change(label, score[0], score[1] + better * label)
