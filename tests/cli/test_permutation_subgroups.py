@@ -101,3 +101,11 @@ def test_intervals_hold_together_and_agree_with_the_p_values() -> None:
 def test_too_few_draws_are_refused() -> None:
     with invalid(option="draws"):
         fa.worst_subgroups(PEOPLE[["sex"]], prediction=PEOPLE["d"], metric="selection_rate", draws=10)
+
+
+def test_nothing_is_shown_by_small_subgroups() -> None:
+    """44 rows with rates of .50 and .77 show no difference, and no equality either."""
+    sex, decision = np.repeat(["f", "m"], 22), np.repeat([1, 0, 1, 0], [11, 11, 17, 5])
+    call: dict[str, Any] = {"prediction": decision, "metric": "selection_rate"}
+    assert fa.worst_subgroups(pd.DataFrame({"sex": sex}), **call).outcome == "inconclusive"
+    assert fa.worst_subgroups(pd.DataFrame({"sex": sex}), **call, width=1.0).outcome == "not rejected"

@@ -28,7 +28,7 @@ def brief(facts: Mapping[str, Any], settings: Settings, title: str, verdict: Ver
             verdict,
             "If the rate were the same everywhere, a search like this would name any subgroup in at most "
             f"{level(1 - settings.alpha)} of cases, however many it searches.",
-            "Among so many subgroups, differences of this size can arise by chance. This is no proof that all are "
+            "Among all these subgroups, differences of this size can arise by chance. This is no proof that all are "
             "alike.",
         ),
         limits="Why a subgroup differs, and whether that is just. Nothing about smaller subgroups, nor about columns "

@@ -44,6 +44,8 @@ together: The p-values and intervals account for all tested subgroups, whatever 
 """
 LIMITS = """
 varied >= 1: The rate is the same for everybody, so subgroups cannot differ.
+wide <= 0 unless rejected: The intervals of {value} of {tests} are wider than {width:g}, so there are too few rows to
+  tell. Use more rows, a larger --least or another --width.
 """
 DISTINCT = 12
 CODE = re.compile(r"[+-]?0\d")
@@ -184,7 +186,11 @@ def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) ->
         f"(joint level {settings.alpha:g}). {'Clearest first' if rejected else 'Nearest'}: {'; '.join(lines)}{more}."
     )
     facts = {"subgroups": len(entries), "different": len(rejected)}
-    quantities = {"varied": int(varied)}
+    wide = sum(entry["interval"][1] - entry["interval"][0] > settings.width for entry in entries)
+    quantities = {
+        **{"varied": int(varied), "wide": wide, "width": settings.width},
+        "tests": plural(len(entries), "subgroup"),
+    }
     return words.concluded(bool(rejected), ("UNEQUAL", "NOT REJECTED"), text, LIMITS, quantities, "rejected", facts)
 
 

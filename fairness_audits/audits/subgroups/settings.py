@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fairness_audits.options import Decisions, Files, Options, Output, Seed, option, source
-from fairness_audits.validation import Count, Limit, Share, at_least
+from fairness_audits.validation import Count, Limit, Positive, Share, at_least
 
 EXAMPLES = """\
 examples:
@@ -39,6 +39,9 @@ class Search(Options, title="search"):
 class Test(Seed, title="test"):
     alpha: Share = option("probability of any false rejection", 0.05)
     draws: Count = option("number of joint permutations", 1000)
+    width: Positive = option(
+        "if nothing is rejected, the outcome is inconclusive if the interval of any subgroup is wider than W", 0.2, "W"
+    )
 
 
 class Settings(Decisions, Search, Test, Files, Output):
