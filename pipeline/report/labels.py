@@ -54,7 +54,7 @@ DATASETS = {
     UTKFACE: "UTKFace",
     ADIENCE: "Adience",
     DIGITS: "Digits",
-    "none": "no data set",
+    "none": "simulations",
 }
 PUBLISHED_IMAGES = (CIFAR10, CIFAR100, SUPER, UTKFACE, ADIENCE)
 """Image data sets of the paper. The digits are our addition."""

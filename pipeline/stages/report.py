@@ -8,7 +8,7 @@ from pipeline.report import environment, html
 
 SEEDS = (
     "Each random stream has its own seed, the SHA-256 hash of its stage (prepare, train or audit), data set, method, "
-    "audit and number of repetition. There is no global seed."
+    "audit and repetition number. There is no global seed."
 )
 
 

@@ -52,7 +52,11 @@ class Comparison(Options, title="comparison"):
 
 class Test(Level, Seed, title="test"):
     correct: Literal["holm", "bonferroni", "bh", "by", "none"] = option("correction for multiple tests", "holm")
-    draws: Count = option("number of permutations for tests that are not exact", DRAWS)
+    draws: Count = option(
+        f"number of permutations for tests that are not exact (default: {DRAWS}, or as many as the correction needs). "
+        "It is an error if they are too few to reject",
+        DRAWS,
+    )
 
 
 class Settings(Data, Comparison, Test, Files, Output):

@@ -98,8 +98,9 @@ class Predict(Options, title="model"):
 class Map(Options, title="map"):
     map: str = option(
         "transport map. entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as "
-        "published, but with its best checked map; auto: the first of entropic, exact, stochastic and wgan that is "
-        "good enough on held-out people; see docs/guide/fliptest.md (default: auto)",
+        "published, but with the state of the training that is nearest to the target group; auto: the first of "
+        "entropic, exact, stochastic and wgan that is good enough on held-out people; see docs/guide/fliptest.md "
+        "(default: auto)",
         "auto",
         "NAME",
     )

@@ -62,7 +62,7 @@ def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
     return (
         f"By chance: size of the flipset between two random halves of the source group ({people} people each) under "
         "exact transport, in the first trial. The number is the mean. In brackets: the size that a random split "
-        "exceeds with probability of at most \u03b1. A dash: the map is learned."
+        "exceeds with probability at most \u03b1. A dash: the map is learned."
     )
 
 

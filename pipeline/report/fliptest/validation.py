@@ -41,8 +41,8 @@ PRINTED = {
     "GPA": "GPA",
 }
 HEALTHY = (
-    f"A map is valid if every feature of the counterparts has a KS distance of at most {WORST_HEALTHY_KS:g} from the "
-    "target group. Otherwise its training failed."
+    "A map is valid (reaches its target) if every feature of the counterparts has a KS distance of at most "
+    f"{WORST_HEALTHY_KS:g} from the target group. Otherwise its training failed."
 )
 NO_ERROR = 1e-12
 """Errors on real people below this value are rounding errors."""
