@@ -50,11 +50,11 @@ def label_classes(
             problem = f"{table.name}: column {column!r} (label) holds {listed(held)} instead of 0 and 1"
             remedy = f"Name the value that counts as 1, such as {advised('positive', held[1])}"
             raise InvalidInput(problem, source=table.name, option="positive", column=column, remedy=remedy)
-        raise _not_two(table, column, values, strange)
+        raise _not_two(table, column, values, strange, several)
     names = {value: level_name(value) for value in values}
     if len(set(names.values())) > 2 and not several:
         strange = [value for value in values if _binary(value) is None] or list(values)
-        raise _not_two(table, column, values, sorted(strange, key=str))
+        raise _not_two(table, column, values, sorted(strange, key=str), several)
     one = matching_level(table, column, names.values(), positive, "positive")
     return {value: int(name == one) for value, name in names.items()}
 
@@ -162,7 +162,7 @@ def matching_level(table: Placed, column: str, names: Iterable[str], wanted: str
     return found
 
 
-def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: list[Any]) -> InvalidInput:
+def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: list[Any], several: bool) -> InvalidInput:
     places = table.places(Faulty(column, "value", value=strange[0]))
     at = where(places, values[strange[0]], sum(values.values()), values=False)
     problem = (
@@ -170,6 +170,8 @@ def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: lis
         f"({_shown(values)}); {str(strange[0])!r} is in {at}"
     )
     remedy = "Keep only rows of two classes, or recode the label as 0 and 1"
+    if several:
+        remedy = f"Name the value that counts as 1, such as {advised('positive', str(strange[0]))}"
     return InvalidInput(problem, source=table.name, option="label", column=column, row=first_row(places), remedy=remedy)
 
 

@@ -292,6 +292,15 @@ def test_a_models_own_classes_are_not_reversed(audit: Callable[..., Any], wrong:
         audit(LogisticRegression().fit(rows, y), rows, y, **named, **wrong)
 
 
+def test_columns_that_a_fitted_model_does_not_take_are_no_inputs() -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "unused", "b"])
+    y, groups = (rows["a"] > 0).astype(int), pd.DataFrame({"g": np.where(rows["b"] > 0, "x", "z")})
+    model = LogisticRegression().fit(rows[["a", "b"]], y)
+    for found in (fa.loss_ratio(model, rows, y, sensitive=groups), fa.robustness_bias(model, rows, y, groups=groups)):
+        assert found.facts["data"]["features"] == ["a", "b"]
+
+
 def test_more_classes_are_numbers_of_the_models_outputs_or_names_in_their_order() -> None:
     for label, names in (([0, 2, 1, 2], None), (["a", "c", "b", "c"], ("a", "b", "c"))):
         codes, levels = classes_of(labels(label), "y", 3, names, None)

@@ -67,6 +67,8 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
                     )
     wanted = [f"{place}/{len(named)}" for place in range(1, len(named) + 1)]
     found = [str(part["data"]["part"]) for _, part in named]
+    if len(sizes := {text.partition("/")[2] for text in found}) == 1 and (of := sizes.pop()).isdigit():
+        wanted = [f"{place}/{of}" for place in range(1, int(of) + 1)]
     if sorted(found) != sorted(wanted):
         problem = f"expected each of the parts {listed(wanted)} once (--part), found {listed(found)}"
         raise InvalidInput(problem, option="parts")

@@ -14,6 +14,7 @@ from fairness_audits.audits.loss_ratio.association import association
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
+from fairness_audits.inputs.encoding import Encoding
 from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
 from fairness_audits.messages import SHOWN, advised, apart, check_columns, listed, nearest
 from fairness_audits.seeds import generators
@@ -219,12 +220,14 @@ def pinned_share(original: Array, comparable: Array, metric: FairMetric, bounds:
     return float((held @ shares).mean())
 
 
-def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int) -> pd.DataFrame:
+def examples_of(
+    evidence: Evidence, some: Rows, row_numbers: Array, units: Units, encoding: Encoding, count: int
+) -> pd.DataFrame:
     """Return the rows with the ``count`` largest finite ratios.
 
     Each row has three lines: ``original``; ``comparable``, the end of the attack; ``possible``, the nearest person who
-    could exist. The features keep their own names and units, so you can pass a line to the model again. The audit's
-    columns begin with ``audit_``. A feature with the name of an audit column gets the suffix ``(input)``.
+    could exist. The columns are those of the model in their own units, so you can pass a line to the model again. The
+    audit's columns begin with ``audit_``. A feature with the name of an audit column gets the suffix ``(input)``.
     """
     order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
     worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
@@ -236,12 +239,14 @@ def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units
     p = {version: probability(own, some.label[worst], two) for version, own in loss.items()}
     groups = {name: np.array(some.levels[name])[group[worst]].tolist() for name, group in some.sensitive.items()}
     moved = np.abs(units.inward(points["comparable"]) - units.inward(points["original"]))
+    moved = np.column_stack([moved[:, list(group)].max(axis=1) for group in encoding.groups])
+    inputs = {version: encoding.decoded(own) for version, own in points.items()}
     changes = []
     for k, own in enumerate(moved):
         largest = [j for j in np.argsort(-own, kind="stable")[:CHANGES] if own[j] > NEGLIGIBLE * own.max()]
-        ends = [(some.names[j], points["original"][k, j], points["comparable"][k, j]) for j in largest]
+        ends = [(encoding.columns[j], *(inputs[one].iloc[k, j] for one in ("original", "comparable"))) for j in largest]
         levels = [f"{name.partition('=')[0]} {values[k]}" for name, values in groups.items()]
-        changes.append("; ".join([*levels, *(f"{name} {start:.4g} -> {end:.4g}" for name, start, end in ends)]))
+        changes.append("; ".join([*levels, *(f"{name} {_shown(start)} -> {_shown(end)}" for name, start, end in ends)]))
     parts = []
     for version in loss:
         own = {
@@ -257,9 +262,13 @@ def examples_of(evidence: Evidence, some: Rows, row_numbers: Array, units: Units
         last = {"audit_changes": changes}
         named = apart([f"audit_{name}" for name in groups], {*own, *last}, "sensitive")
         columns = {**own, **dict(zip(named, groups.values(), strict=True)), **last}
-        features = pd.DataFrame(points[version], columns=apart(some.names, columns, "input"))
+        features = inputs[version].set_axis(apart(encoding.columns, columns, "input"), axis="columns")
         parts.append(pd.DataFrame(columns).join(features))
     return pd.concat(parts).sort_values("audit_rank", kind="stable", ignore_index=True)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def probability(loss: Array, label: Array, two: bool) -> Array:

@@ -107,14 +107,14 @@ def by_people(
     if not moves:
         most = listed([f"{names[place]} {shares[place]:.2f}" for place in order], SHOWN)
         raise InvalidInput(
-            "the audit changes whole columns, because the model's outputs jump, but the fair metric permits no column "
-            f"to change: at least {settings.least_share:g} of a change must be along the sensitive directions, and the "
+            "the search among people changes whole columns, but the fair metric permits no column to change: at least "
+            f" {settings.least_share:g} of a change must be along the sensitive directions, and the "
             f"largest share is {shares.max():.2f} ({most})",
             option="least_share",
             remedy=(
-                f"{unfounded or 'Lower --least-share. '}Or name the indicators of each category with --one-hot, or "
-                "include the sensitive columns if they are inputs of the model. The audits fliptest and permutation "
-                "need no fair metric"
+                f"{unfounded or 'Lower --least-share. '}If columns are indicators of categories, name these "
+                "with --one-hot. If sensitive columns are inputs of the model, include them. The audits fliptest and "
+                "permutation need no fair metric"
             ),
         )
 

@@ -206,7 +206,7 @@ def audited(
         for one, level in enumerate(levels)
     ]
     largest = float(np.nanmax(evidence.ratio))
-    examples = examples_of(evidence, some, numbers, scale, settings.examples)
+    examples = examples_of(evidence, some, numbers, scale, encoding, settings.examples)
     tests, counts = (evidence.course, evidence.error_course), {"saturated": answers.saturated, "largest_ratio": largest}
     facts = {
         **measured(evidence.steps, tests, classes, counts),

@@ -39,6 +39,9 @@ def as_the_model_says(settings: Asked, source: Source, model: Model) -> Asked:
     check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
     if named and not settings.features:
         settings = replace(settings, features=tuple(name for name in named if name != settings.label))
+    elif named and set(named) < set(settings.features):
+        # What the model does not take cannot change its output.
+        settings = replace(settings, features=tuple(name for name in settings.features if name in named))
     classes = [level_name(value) for value in model.classes]
     order = [level_name(name) for name in settings.classes or ()]
     if sorted(order) == sorted(classes) and order != classes:

@@ -100,7 +100,7 @@ def precision_change(label: Array, first: Array, second: Array) -> SampleChange:
     >>> second = np.where(np.arange(40) < 20, 1, 0)
     >>> found = precision_change(label, first, second)
     >>> found.first, found.second, round(found.p_value, 6)
-    (0.5, 1.0, 0.000911)
+    (0.5, 1.0, 6.3e-05)
     """
     table = np.array(
         [[((label == y) & (first == a) & (second == b)).sum() for a, b in ((1, 1), (1, 0), (0, 1))] for y in (0, 1)]
