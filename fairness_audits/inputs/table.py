@@ -270,7 +270,9 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
         problem = f"--classes names a class more than once: {listed(classes)}"
         raise InvalidInput(problem, option="classes", remedy="Name each class once")
     number = {name: place for place, name in enumerate(classes or ())}
-    if all(text.isdigit() for text in texts) and not set(texts) <= set(number):
+    # Numbers are indices of the outputs, unless the classes are numbers themselves.
+    indices = all(text.isdigit() for text in texts) and not any(name.isdigit() for name in number)
+    if indices and not set(texts) <= set(number):
         number = {text: int(text) for text in texts}
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
         problem, remedy = (

@@ -276,7 +276,7 @@ def test_labels_0_and_1_need_no_word_and_others_do(label: list[Any], positive: s
     codes, levels = classes_of(labels(label), "y", 2, None, positive)
     np.testing.assert_array_equal(codes, [0, 1, 1, 0])
     assert len(levels) == 2
-    with invalid(option="label", column="y"):
+    with invalid(column="y"):
         classes_of(labels([1, 1]), "y", 2, None, None)
 
 
@@ -290,6 +290,23 @@ def test_a_models_own_classes_are_not_reversed(audit: Callable[..., Any], wrong:
     named = {"sensitive": groups} if audit is fa.loss_ratio else {"groups": groups}
     with invalid(option=next(iter(wrong))):
         audit(LogisticRegression().fit(rows, y), rows, y, **named, **wrong)
+
+
+@pytest.mark.parametrize("classes", [(1, 2), (1, 2, 3)])
+@pytest.mark.parametrize("audit", [fa.loss_ratio, fa.robustness_bias])
+def test_a_label_beside_the_models_classes_shifts_no_other_label(audit: Callable[..., Any], classes: Any) -> None:
+    """Labels 0, 1, ... are indices of outputs only if the model's classes are not numbers themselves."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(90, 2)), columns=["a", "b"])
+    y = np.digitize(rows["a"], [-0.4, 0.4][: len(classes) - 1]) + 1
+    groups = pd.DataFrame({"g": np.where(rows["b"] > 0, "x", "z")})
+    named = {"sensitive": groups} if audit is fa.loss_ratio else {"groups": groups}
+    model = LogisticRegression().fit(rows, y)
+    with invalid(option="label", column="y"):
+        audit(model, rows, np.where(np.arange(90) == 0, 0, y), **named)
+    if len(classes) == 3:
+        with invalid(option="positive"):
+            audit(model, rows, y, **named, positive=2)
 
 
 def test_columns_that_a_fitted_model_does_not_take_are_no_inputs() -> None:

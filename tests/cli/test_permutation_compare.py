@@ -106,3 +106,19 @@ def test_few_draws_are_refused_or_raised_and_few_rows_decide_nothing() -> None:
     few = np.where(np.arange(300) < 10, "few", "many")
     shifted = {**call, "second": np.where(few == "few", score + 0.3, score)}
     assert fa.compare(**shifted, group=few).outcome == "inconclusive"
+
+
+def test_a_change_without_a_variance_is_shown_and_not_tested() -> None:
+    """The AUC falls from 1 to 0 in both groups: neither has an estimated variance, and the gap does not change."""
+    y, group = np.arange(200) % 2, np.where(np.arange(200) // 2 % 2, "b", "a")
+    score = y + np.random.default_rng(0).uniform(0, 0.5, 200)
+    found = fa.compare(y, first=score, second=-score, group=group, metric="auc")
+    first, _, _ = found.facts["results"]
+    assert (first["first"], first["second"], first["change"], first["p_value"]) == (1.0, 0.0, -1.0, None)
+    assert found.outcome == "inconclusive"
+    nobody = fa.compare(y, first=(score > 0.6) * 1, second=y * 0, group=group, metric="precision")
+    assert nobody.outcome == "inconclusive"
+
+
+def test_tests_that_draw_nothing_take_any_number_of_draws() -> None:
+    assert fa.compare(ROWS["y"], **SCORES, group=ROWS["sex"], metric="auc", draws=10).outcome

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import fairness_audits as fa
-from fairness_audits.audits.permutation.subgroups import Coded, intersections, worst_subgroups
+from fairness_audits.audits.permutation.subgroups import Coded, binned, intersections, worst_subgroups
 from fairness_audits.errors import InvalidInput
 from tests.audits.permutation.builders import near
 from tests.cli.places import json_of, run
@@ -109,3 +109,10 @@ def test_nothing_is_shown_by_small_subgroups() -> None:
     call: dict[str, Any] = {"prediction": decision, "metric": "selection_rate"}
     assert fa.worst_subgroups(pd.DataFrame({"sex": sex}), **call).outcome == "inconclusive"
     assert fa.worst_subgroups(pd.DataFrame({"sex": sex}), **call, width=1.0).outcome == "not rejected"
+
+
+def test_bins_of_close_numbers_have_names_of_their_own() -> None:
+    for values in (1_600_000_000 + 10 * np.arange(600), 1 + 1e-9 * np.arange(600)):
+        cut = binned(values.astype(float), 5, 12)
+        assert cut is not None
+        assert len(set(cut.levels)) == 5

@@ -30,6 +30,6 @@ def brief(facts: Mapping[str, Any], settings: Settings, verdict: Verdict) -> Bri
             f"{level(1 - settings.alpha)} of cases.",
             "Changes of this size can arise by chance. This is no proof that nothing changes.",
         )
-        + (UNCORRECTED if settings.correct == "none" and len(known) > 1 else ""),
+        + (UNCORRECTED if settings.correct == "none" and verdict.outcome == "rejected" and len(known) > 1 else ""),
         limits="Whether either version is fair: both may have the same gap. Why the versions differ.",
     )

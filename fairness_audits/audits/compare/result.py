@@ -44,6 +44,8 @@ gaps: A gap is the metric of the first group minus the metric of the second. Its
 """
 LIMITS = """
 varied >= 1: Both versions give the same answer for everybody.
+undefined <= 0 unless rejected: {value} changes could not be tested: a version has no such metric in a group, or its
+  metric has no estimated variance.
 small <= 0 unless rejected: {value} of {tests} tests are not exact, and have a group with fewer than {least} rows. These
   tests are valid only for large groups.
 """
@@ -68,7 +70,9 @@ def audited(settings: Settings, table: tables.Table) -> Result:
         entries = list(_entries(replace(settings, draws=least), table))
     adjusted = adjusted_p([entry["p_value"] for entry in entries], range(len(entries)), settings.correct)
     results = [
-        plain({**one, "adjusted_p_value": p, "rejected": p is not None and p <= settings.alpha})
+        plain(
+            {**_public(one), "adjusted_p_value": p, "rejected": p is not None and p <= settings.alpha and _counts(one)}
+        )
         for one, p in zip(entries, adjusted, strict=True)
     ]
     facts = {"rows": table.size(), "versions_compared": list(settings.versions), "results": results}
@@ -90,10 +94,20 @@ def audited(settings: Settings, table: tables.Table) -> Result:
     )
 
 
+def _public(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry without the note on whether its test draws permutations."""
+    return {key: value for key, value in entry.items() if key != "drawn"}
+
+
+def _counts(entry: Mapping[str, Any]) -> bool:
+    """Return whether a rejection counts: the test is exact, or both groups are large enough."""
+    return bool(entry["exact"] or entry["n"] >= LEAST)
+
+
 def _least_draws(entries: Sequence[Mapping[str, Any]], settings: Settings) -> int:
     """Return the smallest number of permutations with which a single test can be rejected after the correction."""
     number = sum(one["p_value"] is not None for one in entries)
-    if all(one["exact"] for one in entries):
+    if not any(one.get("drawn") for one in entries):
         return 0
     times = {"none": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}.get(settings.correct, number)
     return math.ceil(2 * times / settings.alpha - 1e-9) - 1
@@ -171,7 +185,7 @@ def _changes(
             **common,
             **{"what": name, "n": int(own.sum()), "first": pair[0, own].mean(), "second": pair[1, own].mean()},
             **{"change": found.estimate, "interval": [found.low, found.high]},
-            **{"p_value": found.p_value, "exact": found.exact},
+            **{"p_value": found.p_value, "exact": found.exact, "drawn": not found.exact},
         }
     for what, own in _gaps(codes, names):
         least = int(min(own.sum(), (~own).sum()))
@@ -185,7 +199,7 @@ def _changes(
         yield {
             **common,
             **{"what": what, "n": least, "first": gaps[0], "second": gaps[1], "change": test.difference},
-            **{"interval": [test.ci_low, test.ci_high], "p_value": test.p_value, "exact": False},
+            **{"interval": [test.ci_low, test.ci_high], "p_value": test.p_value, "exact": False, "drawn": True},
         }
 
 
@@ -216,18 +230,18 @@ def _sample_changes(
 
     for code, name in enumerate(names):
         one = found(codes == code)
+        values = {"first": one.first, "second": one.second, "change": one.second - one.first}
         if np.isnan(one.p_value):
-            yield {**common, "what": name, **_nothing(one.n)}
+            yield {**common, "what": name, **_nothing(one.n), **values}
             continue
         tested = {"interval": list(one.interval(settings.alpha)), "p_value": one.p_value, "exact": one.exact}
-        values = {"first": one.first, "second": one.second, "change": one.second - one.first}
         yield {**common, "what": name, "n": one.n, **values, **tested}
     for what, own in _gaps(codes, names):
         here, rest = found(own), found(~own)
         first, second, variance = here.first - rest.first, here.second - rest.second, here.variance + rest.variance
         p, n = normal_p(second - first, variance), min(here.n, rest.n)
         if np.isnan(p):
-            yield {**common, "what": what, **_nothing(n)}
+            yield {**common, "what": what, **_nothing(n), "first": first, "second": second, "change": second - first}
             continue
         reach = float(ndtri(1 - settings.alpha / 2) * np.sqrt(variance))
         ends = [second - first - reach, second - first + reach]
@@ -243,7 +257,7 @@ def _nothing(n: int) -> dict[str, Any]:
 def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdict:
     """Say which metrics and gaps change."""
     known = [one for one in results if one["p_value"] is not None]
-    found = [one for one in known if one["rejected"] and (one["exact"] or one["n"] >= LEAST)]
+    found = [one for one in known if one["rejected"]]
     lines = [
         f"{one['title']}, {one['grouping']} {one['what']}: {decimal(one['first'])} to {decimal(one['second'])}"
         for one in sorted(found, key=lambda one: one["adjusted_p_value"])[:NAMED]
@@ -254,12 +268,13 @@ def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdic
     text += f" at level {settings.alpha:g}: {'; '.join(lines)}{more}." if lines else f" at level {settings.alpha:g}."
     quantities = {
         "varied": int(any(one["varied"] for one in results)),
-        "small": sum(not one["exact"] and one["n"] < LEAST for one in known),
+        "undefined": len(results) - len(known),
+        "small": sum(not _counts(one) for one in known),
         **{"tests": len(known), "least": LEAST},
     }
     facts = {"tests": len(known), "changed": len(found)}
     headlines = ("CHANGED", "NO CHANGE SHOWN")
-    return words.concluded(bool(found), headlines, text, LIMITS, quantities, "rejected", facts)
+    return words.concluded(bool(found) if known else None, headlines, text, LIMITS, quantities, "rejected", facts)
 
 
 def _table(results: Sequence[Mapping[str, Any]], settings: Settings) -> Table:

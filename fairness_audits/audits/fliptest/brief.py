@@ -61,7 +61,7 @@ def _within(noise: Mapping[str, Any] | None, flips: int) -> str:
         if not flips
         else "Random groups have flips too"
         if noise is None
-        else "Chance explains the flips"
+        else "Chance may explain the flips"
     )
     return f"{found}, so no difference is shown. This is no proof that everybody is treated alike."
 

@@ -19,7 +19,7 @@ from fairness_audits.inputs.table import Rows, Source, Units, drawn
 from fairness_audits.messages import SHOWN, advised, check_columns, listed
 from fairness_audits.options import flag
 from fairness_audits.seeds import generators
-from fairness_audits.tables.levels import level_name
+from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.values import Array
 
 PLACEBO_ROWS = 2000
@@ -46,12 +46,18 @@ def as_the_model_says(settings: Asked, source: Source, model: Model) -> Asked:
     order = [level_name(name) for name in settings.classes or ()]
     if sorted(order) == sorted(classes) and order != classes:
         raise _contradiction("classes", classes)
-    if len(classes) == 2 and settings.positive is not None and level_name(settings.positive) == classes[0]:
+    held = set[str]()
+    if settings.label is not None and settings.label in source.table:
+        held = {level_name(value) for value in source.table[settings.label].dropna().unique()}
+    unnamed = settings.positive is None and settings.classes is None
+    if unnamed and held & set(classes) and (strange := in_order(held - set(classes))):
+        problem = f"{source.name}: column {settings.label!r} (label) holds {listed(strange, SHOWN)}"
+        problem += f", but the model's classes are {listed(classes)}"
+        raise InvalidInput(problem, source=source.name, option="label", column=settings.label, remedy="Drop these rows")
+    if settings.positive is not None and (len(classes) > 2 or [level_name(settings.positive)] == classes[:-1]):
         raise _contradiction("positive", classes)
-    if settings.positive is None and settings.classes is None and len(classes) == 2 and settings.label in source.table:
-        own = {level_name(value) for value in source.table[settings.label].dropna().unique()}
-        if own == set(classes) and own != {"0", "1"}:
-            settings = replace(settings, positive=classes[1])
+    if unnamed and len(classes) == 2 and held == set(classes) and held != {"0", "1"}:
+        settings = replace(settings, positive=classes[1])
     return settings
 
 

@@ -26,6 +26,7 @@ def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict, b
     metrics = list(dict.fromkeys(entry["title"] for entry in results))
     groupings = list(dict.fromkeys(entry["grouping"] for entry in results))
     known = [entry for entry in results if entry["difference"] is not None]
+    several = not bound and verdict.facts["hypotheses"] > 1
     apart = sorted(known, key=lambda entry: -abs(entry["difference"]))[:SHOWN]
     lines = [
         f"{entry['title']}: " + " and ".join(f"{one['estimate']:.3g} ({one['name']})" for one in entry["groups"])
@@ -39,7 +40,7 @@ def brief(facts: Mapping[str, Any], path: str, alpha: float, verdict: Verdict, b
         people=f"{rows:,} rows of {path}. {INDEPENDENT_ROWS}",
         found="The largest differences: " + "; ".join(lines) + "." if lines else verdict.sentence,
         sure=certainty(verdict, *(text.format(level(1 - alpha)) for text in (BOUND if bound else EQUAL)))
-        + (UNCORRECTED if facts["correction"] == "none" and len(known) > 1 else ""),
+        + (UNCORRECTED if several and facts["correction"] == "none" and verdict.outcome == "rejected" else ""),
         limits=(
             "Why groups differ, and whether the difference is just. Anything about single people, or about groups "
             "that were not compared."

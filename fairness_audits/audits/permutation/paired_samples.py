@@ -20,8 +20,8 @@ NAN = float("nan")
 class SampleChange:
     """A metric under both versions, with the variance of the change and its two-sided p-value.
 
-    ``n`` counts the rows behind it: those of the rarer label for the AUC, and for a precision the rows that a version
-    selects, of the version that selects fewer.
+    ``n`` counts the rows behind it: those of the rarer label for the AUC, and for a precision the rows of the rarer
+    label that either version selects, or all rows that a version selects if they are fewer.
     Values that do not exist are NaN.
     """
 
@@ -108,8 +108,9 @@ def precision_change(label: Array, first: Array, second: Array) -> SampleChange:
     both, alone = table[:, 0], table[:, 1:]
     counts = both[:, None] + alone
     selected = counts.sum(axis=0)
-    n = int(selected.min())
-    if n == 0:
+    # The normal approximation needs rows of both labels, as the AUC does.
+    n = int(min(selected.min(), table.sum(axis=1).min()))
+    if selected.min() == 0:
         return SampleChange(NAN, NAN, NAN, NAN, n, exact=False)
     (one, two), pooled = counts[1] / selected, counts[1].sum() / selected.sum()
     shared = (both[1] * (1 - pooled) ** 2 + both[0] * pooled**2) / selected.sum()

@@ -2,7 +2,6 @@ r"""The worst subgroup: compare a rate in every intersection of columns with all
 
 With N rows in the denominator of the rate, K of them events, and n_S rows with x_S events in subgroup S, x_S is
 hypergeometric under permutations of the events, so
-the events leaves x_S hypergeometric, so
 
 .. math:: T_S = \frac{x_S - n_S K / N}{\sqrt{n_S (N - n_S) K (N - K) / (N^2 (N - 1))}}
 
@@ -216,4 +215,5 @@ def binned(values: Array, number: int, most: int) -> Coded | None:
     codes = np.searchsorted(cuts, values, side="left")
     used, codes = np.unique(codes, return_inverse=True)
     ends = [(values[codes == code].min(), values[codes == code].max()) for code in range(len(used))]
-    return Coded(codes, tuple(f"{low:g} to {high:g}" for low, high in ends))
+    names = [tuple(f"{low:{form}} to {high:{form}}" for low, high in ends) for form in ("g", ".12g", ".17g")]
+    return Coded(codes, next((own for own in names if len(set(own)) == len(own)), names[-1]))

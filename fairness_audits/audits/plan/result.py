@@ -71,7 +71,7 @@ def planned(settings: Settings) -> Result:
         title="Plan of a comparison",
         subject=_title(settings),
         verdict=Verdict("not rejected", _headline(found), _sentence(settings, found), {}),
-        brief=brief(settings, _sentence(settings, found), found["power"]),
+        brief=brief(settings, _sentence(settings, found), found["power"], _answered(found)),
         caveats=tuple(caveats(CAVEATS, of)),
         sections=(Section("Plan", (Facts(lines),)), Section("Groups", (table,))),
         facts=facts,
@@ -149,6 +149,12 @@ def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
 def _title(settings: Settings) -> str:
     """Return the metric's name for readers."""
     return METRICS[settings.metric].title if settings.metric in METRICS else settings.metric
+
+
+def _answered(found: Mapping[str, Any]) -> bool:
+    """Return whether there is such a number of rows, or such a gap."""
+    gaps = [found[name] for name in ("gap", "gap_below", "gap_above") if name in found]
+    return found["rows"] is not None and any(gap is not None for gap in gaps)
 
 
 def _headline(found: Mapping[str, Any]) -> str:

@@ -49,11 +49,11 @@ def test_the_variance_of_a_change_of_precision_is_that_of_generalised_estimating
 
 
 def test_the_statistic_of_a_precision_by_hand() -> None:
-    """6 of 8 rows against 9 of 10, of which both versions select 4 right rows and 1 wrong one."""
+    """6 of 8 rows against 9 of 10, of which both versions select 4 right rows and 1 of 2 wrong ones."""
     label = np.repeat([1, 1, 1, 0, 0], [4, 2, 5, 1, 1])
     first, second = np.repeat([[1, 1, 0, 1, 1], [1, 0, 1, 1, 0]], [4, 2, 5, 1, 1], axis=1)
     found = precision_change(label, first, second)
-    assert (found.first, found.second, found.n, found.exact) == (6 / 8, 9 / 10, 8, False)
+    assert (found.first, found.second, found.n, found.exact) == (6 / 8, 9 / 10, 2, False)
     pooled = 15 / 18
     shared = (4 * (1 - pooled) ** 2 + pooled**2) / 18
     z = (9 / 10 - 6 / 8) / np.sqrt((pooled * (1 - pooled) - 2 * shared) * (1 / 8 + 1 / 10))
