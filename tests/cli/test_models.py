@@ -276,7 +276,7 @@ def test_labels_0_and_1_need_no_word_and_others_do(label: list[Any], positive: s
     codes, levels = classes_of(labels(label), "y", 2, None, positive)
     np.testing.assert_array_equal(codes, [0, 1, 1, 0])
     assert len(levels) == 2
-    with invalid(column="y"):
+    with invalid(option="label", column="y"):
         classes_of(labels([1, 1]), "y", 2, None, None)
 
 
@@ -302,7 +302,7 @@ def test_a_label_beside_the_models_classes_shifts_no_other_label(audit: Callable
     groups = pd.DataFrame({"g": np.where(rows["b"] > 0, "x", "z")})
     named = {"sensitive": groups} if audit is fa.loss_ratio else {"groups": groups}
     model = LogisticRegression().fit(rows, y)
-    with invalid(option="label", column="y"):
+    with invalid(option="y", column="y"):
         audit(model, rows, np.where(np.arange(90) == 0, 0, y), **named)
     if len(classes) == 3:
         with invalid(option="positive"):
