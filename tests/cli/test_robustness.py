@@ -560,6 +560,9 @@ def test_a_group_that_is_farther_is_not_called_closer() -> None:
     assert (rejected, facts["closer"], facts["farther"]) == (True, [], [{"partition": "g", "level": "a"}])
     assert "Images of g = a are farther from the decision boundary: their distances are 40 % larger" in said
     assert "misclassified images counted as distance 0, no difference is shown: sigma is +0.30" in said
+    assert "their fair distances are" in conclusion(found, 0.05, labelled=True, fair=True)[1]
+    certified = conclusion({**found, "bound": "lower"}, 0.05, labelled=True)[1]
+    assert "decision boundary of the smoothed model: their certified radii are" in certified
     assert conclusion(found, 0.001, labelled=True)[0] is False
     for level in correct:
         level |= {"sigma_p_adjusted": None, "sigma": None}

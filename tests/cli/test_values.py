@@ -17,6 +17,7 @@ import fairness_audits as fa
 from fairness_audits.audits.fliptest import settings as fliptest
 from fairness_audits.audits.loss_ratio import settings as loss_ratio
 from fairness_audits.audits.permutation import settings as permutation
+from fairness_audits.inputs.keywords import settled
 from fairness_audits.options import Options, as_yaml, from_yaml, stated
 from fairness_audits.tables.typed import typed
 from tests.cli.places import ended
@@ -350,3 +351,8 @@ def test_a_result_of_a_call_is_in_its_own_words() -> None:
     ):
         assert not options_in(result.summary())
         assert not options_in(inspect.getdoc(call) or "")
+
+
+def test_a_path_may_be_a_text() -> None:
+    assert settled("kept.npz", Path | None) == Path("kept.npz")
+    assert settled("name", str | None) == "name"

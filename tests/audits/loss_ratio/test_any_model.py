@@ -148,6 +148,21 @@ def test_where_the_direction_may_be_noise_no_smaller_share_is_advised() -> None:
         assert ("Lower least_share" in remedy, "no evidence of" in remedy) == (advised, not advised)
 
 
+def test_differences_leave_out_rows_with_an_infinite_loss() -> None:
+    """A probability of exactly 0 has no difference, and scikit-learn refuses the point without a number."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
+    sensitive = pd.DataFrame({"s": np.where(X["a"] + 0.3 * rng.normal(size=120) > 0, "f", "m")})
+    y = (X["a"] > 0).astype(int)
+    model = LogisticRegression().fit(X, y)
+    model.coef_ = np.array([[300.0, 0.0]])
+    settings: dict[str, Any] = {"steps": 100, "step_size": 0.05, "regularization": 1.0, "standardize": "none"}
+    found = fa.loss_ratio(model, X, y, sensitive=sensitive, search="differences", bounds="none", **settings)
+    test = found.facts["results"]["loss_ratio"]
+    assert test["non_finite"] > 0
+    assert test["n"] + test["non_finite"] == 120
+
+
 def test_columns_of_text_are_switched_as_a_whole() -> None:
     X, y, sex = people(0, bias=0.25)
 
