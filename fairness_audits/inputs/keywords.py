@@ -38,10 +38,11 @@ def settled(value: Any, hint: Any) -> Any:
     if get_origin(hint) in (Union, UnionType):
         found = (settled(value, one) for one in get_args(hint))
         return value if value is None else next((one for one in found if fits(one, hint)), value)
+    if hint is Path and isinstance(value, str):
+        return Path(value)
     if fits(value, hint):
         return value
-    paths = [Path(value)] if isinstance(value, str) else []
-    return next((one for one in (_level(value), [value], [_level(value)], *paths) if fits(one, hint)), value)
+    return next((one for one in (_level(value), [value], [_level(value)]) if fits(one, hint)), value)
 
 
 def _level(value: Any) -> Any:
