@@ -104,6 +104,21 @@ def corrected_once(p: Array, hypotheses: Sequence[Hashable], correction: str) ->
     return np.where(np.isnan(p), np.nan, corrected(largest, correction)[index])
 
 
+def least_draws(alpha: float, tails: int = 1, hypotheses: int = 1, correction: str = "none") -> int:
+    """Return the smallest number of draws with which a single one of these hypotheses can be rejected at level alpha.
+
+    The smallest p-value of B draws is ``tails`` / (B + 1). The correction multiplies it by the number m of hypotheses
+    (Holm, Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or by 1.
+
+    Examples
+    --------
+    >>> least_draws(0.05), least_draws(0.05, tails=2, hypotheses=780, correction="holm")
+    (19, 31199)
+    """
+    alone = {"none": 1.0, "max_t": 1.0, "by": float(np.sum(hypotheses / np.arange(1, hypotheses + 1)))}
+    return math.ceil(alone.get(correction, hypotheses) * tails / alpha - 1e-9) - 1
+
+
 def adjusted_p(p: Sequence[float | None], hypotheses: Sequence[Hashable], correction: str) -> list[float | None]:
     """Correct p-values by :func:`corrected_once`; None marks a test that could not be made."""
     found = corrected_once(np.array(p, dtype=float), hypotheses, correction)

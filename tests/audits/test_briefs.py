@@ -70,7 +70,7 @@ def test_a_flip_test_says_what_is_beyond_noise_and_of_whom() -> None:
     noise = {"p_either_adjusted": 0.7, "p_net_adjusted": 0.04}
     assert "further apart" in fliptest._beyond(noise, 0.05)
     assert fliptest._beyond({**noise, "p_either_adjusted": 0.04}, 0.05).startswith("More people flip")
-    assert fliptest._within(None, 0).startswith("Nobody flips")
+    assert fliptest._within(0).startswith("Nobody flips")
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"x": rng.normal(size=1400), "y": rng.integers(0, 2, 1400)})
     group = np.repeat(["a", "b"], 700)

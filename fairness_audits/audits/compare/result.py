@@ -1,6 +1,5 @@
 """Run a comparison of two versions and assemble its result."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ from scipy.special import ndtri
 
 from fairness_audits.audits.compare.brief import brief
 from fairness_audits.audits.compare.settings import DRAWS, Settings
-from fairness_audits.audits.inference import adjusted_p
+from fairness_audits.audits.inference import adjusted_p, least_draws
 from fairness_audits.audits.permutation.metrics import WITHOUT_LABEL, Auc, Mean, Rate, metric_named
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.paired import change, values
@@ -67,7 +66,8 @@ def audited(settings: Settings, table: tables.Table) -> Result:
         if settings.draws != DRAWS:
             problem = f"--draws={settings.draws} is too small to reject in {plural(len(entries), 'test')}"
             raise InvalidInput(problem, option="draws", remedy=f"Use at least --draws={least}, or drop it")
-        entries = list(_entries(replace(settings, draws=least), table))
+        settings = replace(settings, draws=least)
+        entries = list(_entries(settings, table))
     adjusted = adjusted_p([entry["p_value"] for entry in entries], range(len(entries)), settings.correct)
     results = [
         plain(
@@ -106,11 +106,10 @@ def _counts(entry: Mapping[str, Any]) -> bool:
 
 def _least_draws(entries: Sequence[Mapping[str, Any]], settings: Settings) -> int:
     """Return the smallest number of permutations with which a single test can be rejected after the correction."""
-    number = sum(one["p_value"] is not None for one in entries)
     if not any(one.get("drawn") for one in entries):
         return 0
-    times = {"none": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}.get(settings.correct, number)
-    return math.ceil(2 * times / settings.alpha - 1e-9) - 1
+    number = sum(one["p_value"] is not None for one in entries)
+    return least_draws(settings.alpha, 2, number, settings.correct)
 
 
 def _metrics(settings: Settings) -> list[Rate | Mean | Auc]:

@@ -36,7 +36,7 @@ def brief(facts: Mapping[str, Any], verdict: Verdict, alpha: float, label: str) 
             f"{down:,} people ({percent(down / n)}) get no positive decision while their counterparts do; for {up:,} "
             f"({percent(up / n)}) it is the other way round. {group}"
         ),
-        sure=certainty(verdict, _beyond(found["noise"], alpha), _within(found["noise"], down + up)) + _held(refits),
+        sure=certainty(verdict, _beyond(found["noise"], alpha), _within(down + up)) + _held(refits),
         limits=(
             "Whether a decision is unjust: other features of the counterpart may justify the difference. What the "
             f"decision would be if the person belonged to {target}: a counterpart is a similar member of the "
@@ -55,14 +55,8 @@ def _beyond(noise: Mapping[str, Any] | None, alpha: float) -> str:
     return f"More people flip {chance}"
 
 
-def _within(noise: Mapping[str, Any] | None, flips: int) -> str:
-    found = (
-        "Nobody flips"
-        if not flips
-        else "Random groups have flips too"
-        if noise is None
-        else "Chance may explain the flips"
-    )
+def _within(flips: int) -> str:
+    found = "Nobody flips" if not flips else "Chance may explain the flips"
     return f"{found}, so no difference is shown. This is no proof that everybody is treated alike."
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-from fairness_audits.audits.inference import adjusted_p, wilson_interval
+from fairness_audits.audits.inference import adjusted_p, least_draws, wilson_interval
 from fairness_audits.audits.permutation import metrics as known_metrics
 from fairness_audits.audits.permutation.correlation import correlation_test
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate
@@ -31,7 +31,6 @@ from fairness_audits.tables.table import Table
 
 WIDTH = 0.2
 """If the interval of a difference of rates is wider, a test without rejection is inconclusive."""
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -236,17 +235,13 @@ class References:
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     """Return the plan with enough draws for a single rejection to be possible after the correction.
 
-    The smallest p-value of B draws is 1 / (B + 1), or 2 / (B + 1) with equal tails. The correction multiplies it by the
-    number m of hypotheses (Holm, Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or
-    by 1. Raises ValueError if the user sets fewer draws.
+    Raises ValueError if the user sets fewer draws.
     """
     if not any(job.drawn for job in jobs):
         return plan
     number = len({hypothesis for job in jobs for hypothesis in job.hypotheses})
-    times = {"none": 1.0, "max_t": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}
     tails_of = [tails(plan.alternative(metric)) for metric in plan.metrics if plan.drawn(metric)]
-    times_each = times.get(plan.correction, number) * max(tails_of, default=1)
-    least = math.ceil(times_each / plan.settings.alpha - ROUNDING) - 1
+    least = least_draws(plan.settings.alpha, max(tails_of, default=1), number, plan.correction)
     if plan.settings.draws is not None and least > plan.draws:
         raise InvalidInput(
             f"--draws={plan.draws} is too small to reject at level {plan.settings.alpha:g} in "

@@ -20,8 +20,9 @@ NAN = float("nan")
 class SampleChange:
     """A metric under both versions, with the variance of the change and its two-sided p-value.
 
-    ``n`` counts the rows behind it: those of the rarer label for the AUC, and for a precision the rows of the rarer
-    label that either version selects, or all rows that a version selects if they are fewer.
+    ``n`` is the number of rows that limits the normal approximation. For the AUC, it counts the rows of the rarer
+    label. For a precision, it counts the rows of the rarer label that either version selects, or all rows that one
+    version selects if they are fewer.
     Values that do not exist are NaN.
     """
 

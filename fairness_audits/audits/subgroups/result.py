@@ -1,6 +1,5 @@
 """Search for the worst subgroup and assemble the result."""
 
-import math
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.audits.inference import least_draws
 from fairness_audits.audits.permutation.metrics import HIGH_IS_WORSE, RATES, WITHOUT_LABEL
 from fairness_audits.audits.permutation.subgroups import (
     Coded,
@@ -64,7 +64,7 @@ def audited(settings: Settings, table: tables.Table, typed: bool = True) -> Resu
     found = intersections(
         {name: Coded(one.codes[among], one.levels) for name, one in columns.items()}, settings.depth, settings.least
     )
-    if settings.draws < (least := math.ceil(1 / settings.alpha - 1e-9) - 1):
+    if settings.draws < (least := least_draws(settings.alpha)):
         problem = f"--draws={settings.draws} is too small to reject at level {settings.alpha:g}"
         raise InvalidInput(problem, option="draws", remedy=f"Use at least --draws={least}")
     (rng,) = generators("audit", "subgroups", str(settings.seed), settings.metric, repetitions=1)

@@ -49,7 +49,7 @@ def test_the_variance_of_a_change_of_precision_is_that_of_generalised_estimating
 
 
 def test_the_statistic_of_a_precision_by_hand() -> None:
-    """6 of 8 rows against 9 of 10, of which both versions select 4 right rows and 1 of 2 wrong ones."""
+    """One version is right in 6 of its 8 rows, the other in 9 of 10. Both select 4 right rows and 1 wrong row."""
     label = np.repeat([1, 1, 1, 0, 0], [4, 2, 5, 1, 1])
     first, second = np.repeat([[1, 1, 0, 1, 1], [1, 0, 1, 1, 0]], [4, 2, 5, 1, 1], axis=1)
     found = precision_change(label, first, second)
