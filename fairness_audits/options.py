@@ -92,11 +92,16 @@ class Options(Checked):
         return {name: getattr(self, name) for name in names}
 
 
-class Output(Options, title="output"):
-    """The outputs of every audit. They are not written into the YAML, because they do not change the audit."""
+class Written(Options, title="output"):
+    """The files of every result. They are not written into the YAML, because they do not change the audit."""
 
     output: Path | None = source("folder for {files}", None, "DIR")
     json: Path | None = source("file for the result as JSON", None, "FILE")
+
+
+class Output(Written, title="output"):
+    """The outputs of an audit that tests something."""
+
     junit: Path | None = source("file for the outcome as JUnit XML, for continuous integration", None, "FILE")
     gate: bool = source("exit with a status for the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
 from fairness_audits.messages import listed, missing_package, not_installed, option_in, shown
-from fairness_audits.options import Output, add_options, flag, from_yaml, option_fields, similar
+from fairness_audits.options import Output, Written, add_options, flag, from_yaml, option_fields, similar
 from fairness_audits.version import __version__
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
 """Options that name an output, including those of single audits; True for a folder."""
 EXITS = """
 exit status: 0 the audit ran, whatever its outcome; 2 an error that you can correct, with a message on stderr; 1 an
-unexpected error. With --gate: 0 not rejected, 3 rejected, 4 inconclusive. {page}"""
+unexpected error. {gate}{page}"""
+GATE = "With --gate: 0 not rejected, 3 rejected, 4 inconclusive. "
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,7 +91,8 @@ def parser() -> ArgumentParser:
             name,
             help=described.partition("\n")[0],
             description="\n\n".join(textwrap.fill(part, width) for part in described.split("\n\n")),
-            epilog=module.EXAMPLES + EXITS.format(page=module.PAGE),
+            epilog=module.EXAMPLES
+            + EXITS.format(gate=GATE if issubclass(module.Settings, Output) else "", page=module.PAGE),
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
@@ -122,12 +124,12 @@ def audits() -> Mapping[str, ModuleType]:
     return {getattr(module, "COMMAND", name.replace("_", "-")): module for name, module in modules.items()}
 
 
-def settings_of(arguments: Namespace) -> Output:
+def settings_of(arguments: Namespace) -> Written:
     """Return the settings from the arguments and the file of ``--config``; exit if a required option is missing.
 
     Arguments override the file.
     """
-    kind: type[Output] = arguments.module.Settings
+    kind: type[Written] = arguments.module.Settings
     values = {} if arguments.config is None else from_yaml(arguments.config, kind, arguments.audit)
     values |= {name: value for name, value in vars(arguments).items() if name not in OURS}
     needed = [one.name for _, one, _ in option_fields(kind) if one.default is MISSING and one.name not in values]
@@ -136,7 +138,7 @@ def settings_of(arguments: Namespace) -> Output:
     return kind(**values)
 
 
-def audited(module: ModuleType, settings: Output) -> Result:
+def audited(module: ModuleType, settings: Written) -> Result:
     """Return the result of an audit with these settings. Its modules may be heavy, so they are imported here."""
     home = importlib.import_module(f"{module.__package__}.result")
     return home.from_files(settings)
@@ -163,14 +165,15 @@ def _run(arguments: Namespace) -> int:
         fits.setLevel(logging.INFO)
     found = audited(arguments.module, settings)
     # Write before printing, so that the files exist even if the reader closes the output early (`| head`).
-    written = deliver(found, settings.output, settings.json, settings.junit)
+    tests = isinstance(settings, Output)
+    written = deliver(found, settings.output, settings.json, settings.junit if tests else None)
     print(found.summary())
     for path in written:
         print(f"written: {path}")
-    return STATUS[found.outcome] if settings.gate else 0
+    return STATUS[found.outcome] if tests and settings.gate else 0
 
 
-def _unrecognized(words: Sequence[str], settings: type[Output]) -> str:
+def _unrecognized(words: Sequence[str], settings: type[Written]) -> str:
     """Return the error message for unknown arguments: similar options, and the required options."""
     required = {one.name: one.default is MISSING for _, one, _ in option_fields(settings)}
     names = [name for word in words if word.startswith("--") and (name := option_in(word.partition("=")[0]))]

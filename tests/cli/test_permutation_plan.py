@@ -19,6 +19,8 @@ def test_the_command_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert made["exact"]
     assert run("plan", *asked.split(), "--output", "out")[0] == 0
     assert "of both groups together" in Path("out/plan.html").read_text()
+    # A plan tests nothing.
+    assert run("plan", *asked.split(), "--gate")[0] == 2
 
 
 def test_rows_and_gap_give_the_power_which_cannot_be_set_too() -> None:

@@ -8,7 +8,7 @@ normal approximation.
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from fairness_audits.options import Level, Number, Options, Output, option
+from fairness_audits.options import Level, Number, Options, Written, option
 from fairness_audits.validation import Count, Positive, Share, interval
 
 EXAMPLES = """\
@@ -54,7 +54,7 @@ class Test(Level, title="test"):
     )
 
 
-class Settings(Question, Groups, Test, Output):
+class Settings(Question, Groups, Test, Written):
     """The options of a plan."""
 
     @property
