@@ -165,12 +165,12 @@ def _run(arguments: Namespace) -> int:
         fits.setLevel(logging.INFO)
     found = audited(arguments.module, settings)
     # Write before printing, so that the files exist even if the reader closes the output early (`| head`).
-    tests = isinstance(settings, Output)
-    written = deliver(found, settings.output, settings.json, settings.junit if tests else None)
+    tested = settings if isinstance(settings, Output) else None
+    written = deliver(found, settings.output, settings.json, tested.junit if tested else None)
     print(found.summary())
     for path in written:
         print(f"written: {path}")
-    return STATUS[found.outcome] if tests and settings.gate else 0
+    return STATUS[found.outcome] if tested and tested.gate else 0
 
 
 def _unrecognized(words: Sequence[str], settings: type[Written]) -> str:

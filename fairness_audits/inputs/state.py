@@ -6,6 +6,7 @@ The state is also restored after an error and after Ctrl-C.
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 import sys
 import types
@@ -17,13 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.references import of_library, referred
 from fairness_audits.models.device import determinism, float32_kernels, full_precision
 
 if TYPE_CHECKING:
     import torch
 
 CONTAINERS = (dict, OrderedDict, list, set)
+LIBRARIES = (
+    "torch", "torchvision", "torchaudio", "functorch", "numpy", "scipy", "sklearn", "pandas", "einops", "timm",
+    "kornia", "opt_einsum", "xgboost", "lightgbm", "catboost",
+)  # fmt: skip
+"""Packages whose code holds no networks of users."""
 
 
 @contextmanager
@@ -187,8 +192,7 @@ def _held(thing: Any) -> Iterator[Any]:
     if isinstance(thing, types.FunctionType):
         cells = (cell.cell_contents for cell in thing.__closure__ or () if cell != types.CellType())
         yield from (*cells, *(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values())
-        if not of_library(thing.__globals__.get("__name__")):
-            yield from (value for _, value in referred(thing, importing=False).values())
+        yield from _named(thing)
     elif isinstance(thing, types.MethodType):
         yield from (thing.__self__, thing.__func__)
     elif isinstance(thing, functools.partial):
@@ -199,3 +203,36 @@ def _held(thing: Any) -> Iterator[Any]:
         yield from thing
     yield from getattr(thing, "__dict__", {}).values()
     yield from (vars(kind)["__call__"] for kind in type(thing).__mro__[:-1] if "__call__" in vars(kind))
+
+
+def _named(function: types.FunctionType) -> Iterator[Any]:
+    """Yield the globals, and the attributes of loaded modules, that have a name that a function's code uses.
+
+    The names do not tell which module an attribute is taken from, so some objects may be yielded needlessly.
+    """
+    home = function.__globals__
+    if _of_library(home.get("__name__")):
+        return
+    names: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    packages = ["", *itertools.accumulate((home.get("__package__") or "").split("."), "{}.{}".format)]
+    imported = (sys.modules.get(f"{package}.{name}".strip(".")) for package in packages for name in sorted(names))
+    pending = [*(home[name] for name in sorted(names & home.keys())), *filter(None, imported)]
+    seen: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if not isinstance(one, types.ModuleType):
+            yield one
+        elif id(one) not in seen and not _of_library(one.__name__):
+            seen.add(id(one))
+            pending += [vars(one)[name] for name in sorted(names & vars(one).keys())]
+
+
+def _of_library(module: str | None) -> bool:
+    """Return whether a module belongs to the standard library or to LIBRARIES."""
+    root = (module or "").partition(".")[0]
+    return root in sys.stdlib_module_names or root in LIBRARIES

@@ -7,6 +7,7 @@ import pickle
 import random
 import subprocess
 import sys
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -21,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits.audits.robustness_bias import attacking
+from fairness_audits.inputs.state import networks_in
 from fairness_audits.models.device import float32_kernels
 from tests.errors import invalid
 
@@ -583,6 +585,10 @@ MODELS: dict[str, Callable[[float], Any]] = {
     "functions": lambda shift: (lambda net: lambda x: net(x) + shift)(smooth()),
     "ensembles": ensemble,
     "activations": lambda shift: torch.nn.Sequential(smooth()[:2], torch.nn.LeakyReLU(1 - shift), smooth()[3:]),
+    # The outputs at the audited images, whose pixels are eighths, are equal.
+    "roundings": lambda shift: (lambda net: lambda x: net(x if shift else x + 2 * ((8 * x).round() / 8 - x)))(smooth()),
+    "slopes": lambda shift: (lambda net: lambda x: net(x + shift * (x.detach() - x)))(smooth()),
+    "arrays": lambda shift: (lambda net, w: lambda x: net(x) + torch.tensor(w))(smooth(), np.float32([shift])),
 }
 
 
@@ -603,17 +609,27 @@ def test_kept_distances_are_of_the_same_model_alone(name: str, tmp_path: Path, m
         measured(made(0.0), file)
 
 
-def test_a_checkpoint_of_a_model_that_cannot_be_known_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
-    net = smooth()
-    file = str(tmp_path / "weights.pt")
-    torch.save(net.state_dict(), file)
-
-    def loading(x: torch.Tensor) -> torch.Tensor:
-        net.load_state_dict(torch.load(file))
-        found: torch.Tensor = net(x)
-        return found
-
-    with invalid(option="checkpoint"):
-        measured(loading, tmp_path / "kept.npz")
-    assert not (tmp_path / "kept.npz").exists()
-    np.testing.assert_array_equal(measured(loading, None), measured(net, None))
+def test_networks_are_found_in_everything_that_a_function_names() -> None:
+    net, other = smooth(), smooth()
+    module, package = types.ModuleType("nets_of_a_user"), types.ModuleType("users.inner")
+    module.net, package.other = net, other  # type: ignore[attr-defined]
+    space = {"__name__": "users.model", "__package__": "users", "nets": module, "every": [net]}
+    codes = {
+        "lambda x: nets.net(x)": [net],
+        "lambda x: [one(x) for one in every]": [net],
+        "lambda x: (lambda y: nets.net(y))(x)": [net],
+        "lambda x: __import__('math').sqrt(x)": [],
+    }
+    for code, expected in codes.items():
+        assert [one for one in networks_in(eval(code, dict(space))) if one in (net, other)] == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "nets_of_a_user", module)
+        patch.setitem(sys.modules, "users.inner", package)
+        for code, expected in {
+            "import nets_of_a_user as n\n    return n.net(x)": [net],
+            "from nets_of_a_user import net as n\n    return n(x)": [net],
+            "from .inner import other as n\n    return n(x)": [other],
+        }.items():
+            made = dict(space)
+            exec(f"def function(x):\n    {code}", made)
+            assert [one for one in networks_in(made["function"]) if one in (net, other)] == expected

@@ -6,13 +6,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairness_audits.audits.robustness_bias.attacking import DistanceCache, chosen_attacks, distances
+from fairness_audits.audits.robustness_bias.attacking import (
+    DistanceCache,
+    chosen_attacks,
+    distances,
+    fingerprint,
+    weights_of,
+)
 from fairness_audits.audits.robustness_bias.checking import Check, checked_attacks
 from fairness_audits.audits.robustness_bias.distances import SMOOTHING, exact_arithmetic
 from fairness_audits.audits.robustness_bias.measured import Examined, Measured, Unit, measured
 from fairness_audits.audits.robustness_bias.points import check_sizes
 from fairness_audits.audits.robustness_bias.settings import Rows, Settings, refuse
-from fairness_audits.audits.robustness_bias.subjects import Pictures, classified, identity, normalised, read_points
+from fairness_audits.audits.robustness_bias.subjects import Pictures, classified, normalised, read_points
 from fairness_audits.inputs.model import Model
 from fairness_audits.inputs.probe import model_facts
 from fairness_audits.inputs.table import Source, check_classes
@@ -38,7 +44,7 @@ def examined(settings: Settings, source: Source, model: Model, array: Array | No
     normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
     # The network's part of the cache key. Smoothing also depends on the seed, through its noise.
     made_of = {
-        **{"model": "" if settings.checkpoint is None else identity(model), **normalisation},
+        **{"model": "" if settings.checkpoint is None else weights_of(model), **normalisation},
         **{"output kind": settings.output_kind, "shape": list(shape)},
         **{"program": __version__, "torch": torch.__version__, "numpy": np.__version__},
     }
@@ -51,7 +57,8 @@ def examined(settings: Settings, source: Source, model: Model, array: Array | No
         check_sizes(subjects.points, settings.min_group)
         labels = np.zeros(0, dtype=np.int64) if label is None else label
         check_classes(labels, subjects.classes, settings.classes, settings.label, source.name)
-        cache = DistanceCache(settings.checkpoint, made_of, made_by)
+        probed = np.zeros(0) if settings.checkpoint is None else fingerprint(subjects)
+        cache = DistanceCache(settings.checkpoint, made_of, made_by, probed)
         try:
             found = [distances(one, subjects, cache, settings) for one in wanted]
             check = checked_attacks(subjects, settings) if any(one.bound == "upper" for one in wanted) else None

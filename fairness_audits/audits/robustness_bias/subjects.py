@@ -6,10 +6,8 @@ Normalisation is a part of the network, so gradients and distances refer to pixe
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,20 +18,14 @@ from fairness_audits.audits.robustness_bias.images import HIGHEST, Images, Shape
 from fairness_audits.audits.robustness_bias.points import Points, Subjects, compared, partition_of, sampled
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.identity import model_key
-from fairness_audits.inputs.model import NETWORKS, Computing, Model, no_gradient
+from fairness_audits.inputs.model import Computing, Model, no_gradient
 from fairness_audits.inputs.probe import Form, Scores, check_alone, check_finite, check_gradient, read, tensor_of
-from fairness_audits.inputs.references import Opaque
-from fairness_audits.inputs.table import Source, class_numbers, sha256
+from fairness_audits.inputs.table import Source, class_numbers
 from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.progress import track
 from fairness_audits.results.formats import plural
 from fairness_audits.values import Array
 
-WHOLE = (*NETWORKS, ".onnx")
-"""Formats of files that contain the whole model."""
-LOCATION = re.compile(rb"\n\x08location\x12([\x01-\x7f])(.{1,127})", re.DOTALL)
-"""Length and name of an external weight file in an ONNX program."""
 LARGEST_STD = 2.0
 """Largest standard deviation of pixels in [0, 1]."""
 TOGETHER = 128
@@ -134,31 +126,6 @@ def normalised(model: Model, options: Settings, shape: Shape, with_gradient: boo
         return tensor_of(model.evaluate, (x - centre) / scale, form)
 
     return Raw(output, device, form, mean, std)
-
-
-def identity(model: Model) -> str:
-    """Return an identifier of the model: its file if this contains the whole model, otherwise its computation.
-
-    Raises InvalidInput if part of the computation cannot be identified.
-    """
-    if model.file is not None and model.file.suffix in WHOLE:
-        return " ".join(map(sha256, (model.file, *weight_files(model.file))))
-    try:
-        return model_key(model.evaluate)
-    except Opaque as error:
-        raise InvalidInput(
-            f"the checkpoint cannot identify this model: {error}",
-            option="checkpoint",
-            remedy="Drop --checkpoint, or pass a torch network or a file that holds the whole model (.pt, .pt2, .onnx)",
-        ) from error
-
-
-def weight_files(file: Path) -> list[Path]:
-    """Return the external weight files of an ONNX program."""
-    if file.suffix != ".onnx":
-        return []
-    places = {found[1][: found[0][0]].decode(errors="replace") for found in LOCATION.findall(file.read_bytes())}
-    return [path for place in sorted(places) if (path := file.parent / place).is_file()]
 
 
 def check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
