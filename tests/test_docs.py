@@ -156,7 +156,7 @@ def test_the_commands_on_groups_run_as_they_stand(
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"y": likes, "p": score, "sex": np.where(group, "Male", "Female")}).to_parquet("preds.parquet")
     rows = {"skill": skill + group, "hours": rng.standard_normal(200), "race": np.where(group, "White", "Black")}
-    pd.DataFrame(rows).to_parquet("rows.parquet")
+    pd.DataFrame({**rows, "y": likes}).to_parquet("rows.parquet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript, which the guide offers
         torch.jit.script(torch.nn.Linear(2, 2).eval()).save("model.pt")

@@ -588,7 +588,7 @@ MODELS: dict[str, Callable[[float], Any]] = {
     # The outputs at the audited images, whose pixels are eighths, are equal.
     "roundings": lambda shift: (lambda net: lambda x: net(x if shift else x + 2 * ((8 * x).round() / 8 - x)))(smooth()),
     "slopes": lambda shift: (lambda net: lambda x: net(x + shift * (x.detach() - x)))(smooth()),
-    "arrays": lambda shift: (lambda net, w: lambda x: net(x) + torch.tensor(w))(smooth(), np.float32([shift])),
+    "arrays": lambda shift: (lambda net, w: lambda x: net(x) + torch.tensor(w))(smooth(), np.full(1, shift, "f4")),
 }
 
 
