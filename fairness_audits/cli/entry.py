@@ -8,12 +8,14 @@ import inspect
 import logging
 import os
 import pkgutil
+import re
 import shutil
 import sys
 import textwrap
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING
 from pathlib import Path
 from types import ModuleType
@@ -153,6 +155,7 @@ def _run(arguments: Namespace) -> int:
     for name, folder in WRITTEN.items():
         if (path := getattr(settings, name, None)) is not None:
             check_destination(path, folder)
+            _check_kept(flag(name), path, folder, arguments, settings)
     if settings.output is not None and importlib.util.find_spec("matplotlib") is None:
         raise InvalidInput(not_installed("--output draws figures and", "matplotlib"), option="output")
     if sys.stderr.isatty():
@@ -171,6 +174,32 @@ def _run(arguments: Namespace) -> int:
     for path in written:
         print(f"written: {path}")
     return STATUS[found.outcome] if tested and tested.gate else 0
+
+
+def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, settings: Written) -> None:
+    """Raise InvalidInput if the output ``path``, named ``by`` an option, would replace what the audit reads."""
+    for own in (*_read(settings), *filter(None, [arguments.config])):
+        replaced = path.exists() and own.exists() and own.samefile(path)
+        if folder and own.resolve().parent == path.resolve():
+            replaced |= own.name in re.findall(r"[\w.]+", arguments.module.FILES)
+        elif not folder and path.exists() and own.is_dir():
+            replaced |= path.resolve().parent == own.resolve()
+        if replaced:
+            problem = f"{by}={path} would replace {own}, which the audit reads"
+            raise InvalidInput(problem, source=path, option=option_in(by), remedy="Name another place for the output")
+
+
+def _read(settings: Written) -> Iterator[Path]:
+    """Yield the files and folders that exist under a text of the settings, its pattern, or its part before a colon."""
+    from fairness_audits.tables.source import expanded
+
+    for _, one, _ in option_fields(type(settings)):
+        value = getattr(settings, one.name)
+        for text in () if one.name in WRITTEN else value if isinstance(value, tuple | list) else (value,):
+            # A text may be no possible name of a file.
+            with suppress(OSError, ValueError):
+                names = (str(text), str(text).rpartition(":")[0], *expanded(str(text)))
+                yield from (Path(name) for name in names if name and Path(name).exists())
 
 
 def _unrecognized(words: Sequence[str], settings: type[Written]) -> str:

@@ -24,13 +24,15 @@ class Encoding:
     """The ``columns`` of the model's input and their d features: ``names``, and ``groups`` of positions by column.
 
     A column of numbers is one feature. ``levels`` has the levels of each category. A category with two levels is one
-    feature, 1 for the second level. A category with more levels has an indicator for each.
+    feature, 1 for the second level. A category with more levels has an indicator for each. ``flags`` are the columns of
+    booleans.
     """
 
     columns: tuple[str, ...]
     names: tuple[str, ...]
     groups: tuple[tuple[int, ...], ...]
     levels: Mapping[str, pd.Series]
+    flags: frozenset[str]
 
     @property
     def categories(self) -> tuple[tuple[int, ...], ...]:
@@ -63,8 +65,11 @@ class Encoding:
         return replace(source, table=pd.concat([table, pd.DataFrame(coded, index=table.index)], axis="columns"))
 
     def decoded(self, points: Array) -> pd.DataFrame:
-        """Convert points (n, d) to a data frame of the model's columns; a category has the nearest level."""
-        if not self.levels:
+        """Convert points (n, d) to a data frame of the model's columns; a category has the nearest level.
+
+        Booleans are booleans, unless some points lie between 0 and 1.
+        """
+        if not self.levels and not self.flags:
             return pd.DataFrame(np.array(points), columns=list(self.columns))
         found = {}
         for name, group in zip(self.columns, self.groups, strict=True):
@@ -73,7 +78,8 @@ class Encoding:
                 code = block.argmax(axis=1) if len(group) > 1 else (block[:, 0] > 0.5).astype(int)
                 found[name] = self.levels[name].take(code).reset_index(drop=True)
             else:
-                found[name] = block[:, 0]
+                values = block[:, 0]
+                found[name] = values.astype(bool) if name in self.flags and np.isin(values, (0, 1)).all() else values
         return pd.DataFrame(found)
 
 
@@ -93,7 +99,8 @@ def encoding_of(source: Source, columns: Sequence[str], categories: bool) -> Enc
             labels = apart(labels, {*source.table.columns, *names}, "level")
         groups.append(tuple(range(len(names), len(names) + len(labels))))
         names += labels
-    return Encoding(tuple(columns), tuple(names), tuple(groups), levels)
+    flags = frozenset(name for name in columns if pd.api.types.is_bool_dtype(source.table[name].dtype))
+    return Encoding(tuple(columns), tuple(names), tuple(groups), levels, flags)
 
 
 def is_category(column: pd.Series) -> bool:

@@ -24,7 +24,7 @@ class Part:
     def sql(self, dialect: Dialect, found: SqlColumn) -> str:
         """Return the SQL of each row's group name, NULL if the value is missing or a value to cut is not a number."""
         if not self.relation:
-            return f"CAST({found.raw} AS STRING)"
+            return _level(dialect, found)
         if found.number is None:
             problem = f"Column {self.column!r} holds no numbers"
             raise InvalidInput(problem, option="group", column=self.column, remedy="Cut a column of numbers")
@@ -73,6 +73,21 @@ def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
         return None
     parts = [_part(one.strip(), columns) for one in text.split(CROSS)]
     return None if len(parts) == 1 and not parts[0].relation else Grouping(text, tuple(parts))
+
+
+def _level(dialect: Dialect, found: SqlColumn) -> str:
+    """Return the SQL of a value's :func:`fairness_audits.tables.levels.level_name`, in quotes if it contains ``&``."""
+    text = f"CAST({found.raw} AS STRING)"
+    if found.truth:
+        return f"CASE {text} WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' END"
+    # The engines differ in how they write what a pattern has found, but not in how they write nothing.
+    whole, decimals = dialect.text("^-?([1-9][0-9]*|0)[.]0+$"), dialect.text("[.]0+$")
+    rest, shorter = f"regexp_replace({text}, {whole}, '')", f"regexp_replace({text}, {decimals}, '')"
+    text = f"CASE WHEN {rest} = '' THEN {shorter} ELSE {text} END"
+    text = f"CASE {text} WHEN '-0' THEN '0' ELSE {text} END"
+    quote = dialect.text('"')
+    quoted = f"{quote} || replace({text}, {quote}, {quote} || {quote}) || {quote}"
+    return f"CASE WHEN {text} LIKE '%&%' THEN {quoted} ELSE {text} END"
 
 
 def _part(text: str, columns: Sequence[str]) -> Part:

@@ -26,7 +26,7 @@ from fairness_audits.tables.table import (
 )
 from fairness_audits.tables.typed import number_of
 
-WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
+WHOLE = re.compile(r"(-?[1-9]\d*|-?0)\.0+")
 """Pattern of a whole number with decimals, such as 1.0; codes such as 01.0 do not match."""
 MOST_GROUPS = 50
 """Maximum number of groups; a column with more values probably holds a number or a name."""
@@ -130,7 +130,7 @@ def level_name(value: Any) -> str:
     """Return a value as text, a whole number without decimals: 1 and 1.0 are the same level, 01 is another."""
     text = str(float(value) if isinstance(value, Decimal) else value)
     found = WHOLE.fullmatch(text)
-    return found[1] if found else text
+    return (found[1] if found[1] != "-0" else "0") if found else text
 
 
 def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:

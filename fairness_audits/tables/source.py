@@ -36,7 +36,7 @@ def local_files(source: str | Path | Sequence[str | Path]) -> Files:
     """
     sources = [source] if isinstance(source, str | Path) else list(source)
     name = listed([str(one) for one in sources], 3)
-    paths = [path for one in sources for path in _expanded(str(one))]
+    paths = [path for one in sources for path in expanded(str(one))]
     if not paths:
         remedy = "Pass the path of a CSV or Parquet file, or a glob in quotes"
         raise InvalidInput(f"there is no file {name}", source=name, remedy=remedy)
@@ -194,7 +194,8 @@ def separated_by(sample: str, path: str) -> str:
     return "," if first.get(",", 2) > 1 else max(first, key=lambda mark: first[mark])
 
 
-def _expanded(one: str) -> list[str]:
+def expanded(one: str) -> list[str]:
+    """Return the files of a path, a folder or a pattern."""
     if Path(one).is_file():
         return [one]
     if Path(one).is_dir():

@@ -32,11 +32,13 @@ class Dialect:
 class SqlColumn:
     """SQL expressions of a column: ``raw`` is its value, ``number`` its value as a double, NULL if it is not a number.
 
-    ``number`` is None for a column of another type, such as a date or a list.
+    ``number`` is None for a column of another type, such as a date or a list. ``truth`` tells whether the values are
+    booleans.
     """
 
     raw: str
     number: str | None
+    truth: bool = False
 
 
 def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, str]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import fairness_audits as fa
@@ -38,6 +39,35 @@ AUDITS = {
 }
 """Each audit's arguments, and files besides audit.json and the page."""
 SHELL = "--predictions preds.parquet --label y --score p --group sex --draws 39 --metric auc"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "permutation --json preds.parquet",
+        "permutation --json PLACE/preds.parquet --predictions *.parquet",
+        "permutation --junit again.yaml --config again.yaml",
+        "permutation --output PLACE --predictions groups.csv",
+        "loss-ratio --sensitive sex --model model.py:f --json model.py",
+        "join --parts part --output part",
+        "join --parts part --json part/audit.json",
+    ],
+)
+def test_no_output_replaces_what_the_audit_reads(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"y": [0, 1], "p": [0.2, 0.7], "sex": ["f", "m"]})
+    frame.to_csv("groups.csv", index=False)
+    frame.to_parquet("preds.parquet")
+    Path("model.py").write_text("f = None\n")
+    Path("again.yaml").write_text("audit: permutation\n")
+    Path("part").mkdir()
+    Path("part", "audit.json").write_text("{}")
+    name, *rest = shlex.split(given.replace("PLACE", str(tmp_path)))
+    shared = {"permutation": SHELL, "loss-ratio": "--data preds.parquet --label y"}.get(name, "")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    status, _, err = ended([name, *shlex.split(shared), *rest])
+    assert (status, "which the audit reads" in " ".join(err.split())) == (2, True), err
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("name", AUDITS)

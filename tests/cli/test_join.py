@@ -99,6 +99,13 @@ def test_results_of_calls_are_joined_of_three_classes_too() -> None:
         fa.join([parts[0], audited(bounds="none", part="2/2")])
     with invalid(option="parts"):
         fa.join([])
+    for strange in ("part.json", parts[0], parts[1]):
+        with invalid(option="parts"):
+            fa.join(strange)
+    for other in ({**parts[1], "schema": 3}, {**parts[1], "data": {}}, "nowhere.json"):
+        with invalid(option="parts") as raised:
+            fa.join([parts[0], other])
+        assert "--" not in str(raised.value)
 
 
 def test_parts_of_a_search_among_people_have_no_policy_and_the_same_reference() -> None:

@@ -59,6 +59,26 @@ def test_a_made_group_is_the_column_that_one_would_make(group: str, made: pd.Ser
     assert [{**one, "grouping": group} for one in theirs] == ours
 
 
+def crossed(table: Any) -> set[str]:
+    with opened(table, "duckdb") as known:
+        made = grouping("a*b", known.columns)
+        assert made is not None
+        known.add(made)
+        return set(known.arrays(["a*b"])["a*b"])
+
+
+def test_the_names_of_a_cross_are_those_of_its_columns_and_no_two_combinations_share_one() -> None:
+    texts = ["1", "1.0", "01", "0.0", "-0.0", "2.50"]
+    levels = {"1 & x", "01 & x", "0 & x", "2.50 & x"}
+    pd.DataFrame({"a": texts, "b": "x"}).to_csv("texts.csv", index=False)
+    assert crossed("texts.csv") == levels
+    frame = pd.DataFrame({"a": [1.0, 0.0, -0.0, 2.5], "b": [True, True, True, False]})
+    frame.to_parquet("typed.parquet")
+    assert crossed(frame) == crossed("typed.parquet") == {"1 & True", "0 & True", "2.5 & False"}
+    alike = pd.DataFrame({"a": ["a & b", "a", "a &", "a"], "b": ["c", "b & c", "b", "& b"]})
+    assert crossed(alike) == {'"a & b" & c', 'a & "b & c"', '"a &" & b', 'a & "& b"'}
+
+
 def test_a_cross_of_the_command_is_that_of_a_call() -> None:
     call: dict[str, Any] = {"prediction": PEOPLE["d"], "metric": "tpr", "cross": True}
     assert fa.permutation_test(PEOPLE["y"], group=PEOPLE[["sex", "race"]], **call).facts["results"] == results(
@@ -100,7 +120,7 @@ def test_a_text_is_a_column_before_it_is_a_cross() -> None:
 def test_spark_makes_the_same_groups() -> None:
     if reason := unavailable():
         pytest.skip(reason)
-    for group in ("sex*race", "age>=40"):
+    for group in ("sex*race", "age>=40", "race*y"):
         counts = []
         for engine in ("duckdb", "spark"):
             with opened("rows.csv", engine) as table:  # type: ignore[arg-type]

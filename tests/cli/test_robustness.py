@@ -412,7 +412,8 @@ def test_an_ordinary_network_has_a_verdict(kind: str) -> None:
 @pytest.mark.parametrize(
     "network",
     [
-        # Linear at the first images alone, and at the images but not on the way to the boundary.
+        # Linear at the images and the boundary next to them, at the first images, and not on the way to the boundary.
+        lambda x: torch.where(x.flatten(1)[:, :1] > 0.97, x.flatten(1).square(), x.flatten(1)) @ W - 0.5 * W.sum(),
         lambda x: torch.where(x.flatten(1)[:, :1] > 0.79, x.flatten(1).square(), x.flatten(1)) @ W - 0.5 * W.sum(),
         lambda x: torch.nn.functional.leaky_relu((x.flatten(1) - 0.3) @ W.abs()) - 0.3,
         lambda x: x.flatten(1).pow(1 / 2.2) @ W - 0.7 * W.sum(),

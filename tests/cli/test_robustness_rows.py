@@ -10,14 +10,16 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
+from fairness_audits.audits.robustness_bias.result import conclusion
 from tests.cli.places import ended
 from tests.errors import invalid
 
@@ -178,6 +180,82 @@ def test_a_network_is_no_farther_from_its_boundary_than_the_attack_along_gradien
     again = audited(make_pipeline(scaler, same), y=None)
     assert again.facts["results"][0]["bound"] == "exact"
     np.testing.assert_allclose(lengths(again), lengths(found), rtol=1e-6)
+
+
+def steep(frame: pd.DataFrame) -> np.ndarray:
+    """Return probabilities of a curved boundary, nearly all of which are 0 or 1."""
+    z = (frame[NUMBERS].to_numpy() - X[NUMBERS].mean().to_numpy()) / SCALE
+    return 1 / (1 + np.exp(-80 * (z[:, 0] + z[:, 1] + 0.8 * z[:, 0] * z[:, 1])))
+
+
+OTHER_DECISIONS: dict[str, Any] = {
+    "threshold": FixedThresholdClassifier(LINEAR, threshold=0.7).fit(X[NUMBERS], Y),
+    "votes": BaggingClassifier(LINEAR, 5, random_state=0).fit(X[NUMBERS], Y),
+    "confident": steep,
+}
+
+
+@pytest.mark.parametrize("name", OTHER_DECISIONS)
+def test_distances_are_to_the_models_own_decisions(name: str) -> None:
+    model = OTHER_DECISIONS[name]
+    decide = getattr(model, "predict", lambda frame: (model(frame) > 0.5).astype(int))
+    result = audited(model, y=decide(X[NUMBERS]))
+    assert result.facts["results"][0]["bound"] == "upper"
+    # In 400 directions, no point a tenth nearer has another decision, and a point two hundredths farther does.
+    angle = np.linspace(0, 2 * np.pi, 401)[1:]
+    around = np.column_stack([np.cos(angle), np.sin(angle)]) * SCALE
+    far = [
+        decide(pd.DataFrame(row + part * length * around, columns=NUMBERS))
+        for row, length in zip(X[NUMBERS].to_numpy()[:40], lengths(result), strict=False)
+        for part in (0.9, 1.02)
+    ]
+    own = np.repeat(decide(X[NUMBERS][:40]), 2)
+    crossed = np.array([(there != one).any() for there, one in zip(far, own, strict=True)]).reshape(-1, 2)
+    assert crossed[:, 0].mean() < 0.1
+    assert crossed[:, 1].mean() > 0.9
+
+
+def test_columns_that_do_not_change_keep_their_values_and_switches_their_levels() -> None:
+    y = X["age"] > 40
+    rows = pd.DataFrame({"age": X["age"], "rate": np.where(X["sex"] == "f", 0.2, 0.9), "land": "de", "year": 2026})
+
+    def table(frame: pd.DataFrame) -> np.ndarray:
+        assert set(frame["land"]) == {"de"}
+        assert set(frame["year"]) == {2026}
+        return frame["age"].to_numpy() - 40 + frame["rate"].map({0.2: 0.0, 0.9: 1.0}).to_numpy()
+
+    moved = X["age"] - 40 + (X["sex"] == "m")
+    expected = np.abs(moved) / SCALE[0]
+    found = lengths(audited(table, rows, moved > 0))
+    away = np.where(X["sex"] == "f", moved + 1, moved - 1)
+    switched = np.where(np.sign(away) != np.sign(moved), 1.0, np.hypot(1, away / SCALE[0]))
+    np.testing.assert_allclose(found, np.minimum(expected, switched), rtol=1e-6)
+    encoder = make_column_transformer((OneHotEncoder(), ["land", "year"]), remainder="passthrough")
+    fitted = make_pipeline(encoder, StandardScaler(), LogisticRegression()).fit(rows, y)
+    assert audited(fitted, rows, y).facts["data"]["fixed"] == ["land", "year"]
+
+
+def test_a_model_gets_booleans_where_the_table_has_them() -> None:
+    rows = pd.DataFrame({"age": X["age"], "member": X["sex"] == "f"})
+
+    def by_membership(frame: pd.DataFrame) -> np.ndarray:
+        return np.where(~frame["member"], frame["age"] - 40, frame["age"] - 30)
+
+    assert audited(by_membership, rows, None).facts["data"]["switches"] == ["member"]
+
+
+def test_a_group_whose_others_all_have_distance_0_is_in_the_verdict() -> None:
+    near = {"partition": "job", "n": 80, "denominator": "correct", "sigma_ci_low": None, "sigma_ci_high": None}
+    groups = [
+        {**near, "level": level, "sigma": sigma, "auc": auc, "sigma_p_adjusted": p}
+        for level, sigma, auc, p in (("a", None, 0.4, 0.0005), ("b", -1.0, 0.0, 0.2), ("c", -1.0, 0.0, 0.2))
+    ]
+    groups += [{**one, "denominator": "paper"} for one in groups]
+    found = {"attack": "exact", "bound": "exact", "points": 240, "groups": groups}
+    rejected, said, facts = conclusion(found, 0.05, labelled=True, unit="row")
+    assert (rejected, facts["farther"]) == (True, [{"partition": "job", "level": "a"}])
+    expected = "their distances are 0.4 on average, those of all other rows 0 (adjusted p 0.0005, n = 80)."
+    assert said == f"Rows of job = a are farther from the decision boundary: {expected}"
 
 
 def test_what_is_no_table_to_audit_is_refused() -> None:

@@ -44,6 +44,8 @@ from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.values import Array, Classifier
 
 FLIPSETS: tuple[Literal["positive", "negative"], ...] = ("positive", "negative")
+ROUNDING = 1e-6
+"""Distance, in people, of sizes of splits that are the same size: splits of another size are scaled."""
 
 
 @dataclass(frozen=True)
@@ -185,8 +187,8 @@ class SplitSizes:
         return self.positive - self.negative
 
     def p_value(self, sizes: Array, observed: int) -> float:
-        """Return the p-value of an observed size against the sizes of the splits."""
-        return float(monte_carlo_p(np.array([(sizes >= observed).sum()]), len(sizes))[0])
+        """Return the p-value of an observed size against the sizes of the splits, which may be rounded."""
+        return float(monte_carlo_p(np.array([(sizes >= observed - ROUNDING).sum()]), len(sizes))[0])
 
 
 def random_splits(n: int, m: int, draws: int, rng: np.random.Generator, most: int | None = None) -> list[RandomSplit]:

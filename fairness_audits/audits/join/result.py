@@ -17,6 +17,7 @@ from fairness_audits.audits.loss_ratio.ratio_tests import (
 from fairness_audits.audits.loss_ratio.result import STATISTICS, measured, result_of, statistics
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed, reason
+from fairness_audits.results.document import Document
 from fairness_audits.results.result import Result
 
 Part = Mapping[str, Any]
@@ -37,7 +38,7 @@ ROUNDING = 1e-8
 """Largest difference between machines in what they learn from the same rows."""
 MOMENTS = {"S_n": float, "V_n": float, **dict.fromkeys(("n", "non_finite", "clipped", "below_one"), int)}
 """The pooled fields of a loss-ratio test. A null, where a part has no number, becomes NaN."""
-WRITTEN = "Pass files written by --json, or folders written by --output"
+WRITTEN = "Pass the JSON files or the folders that the audits of the parts have written"
 """Remedy for a file that is not a result."""
 ERROR_COUNTS = ("n", "wrong_before", "wrong_after", "below_one", "non_finite")
 
@@ -49,6 +50,8 @@ def from_files(settings: Settings) -> Result:
 
 def joined(results: Iterable[Result | Part | str | Path]) -> Result:
     """Return one test of all rows from the ``results`` of the parts: Results, dictionaries, files or folders."""
+    if isinstance(results, Result | Mapping | str | Path):
+        raise InvalidInput("expected a list of the parts' results, found one", option="parts", remedy="Pass a list")
     named = [_read(one, number) for number, one in enumerate(results, start=1)]
     if not named:
         raise InvalidInput("expected the results of the parts of an audit, found none", option="parts")
@@ -56,6 +59,13 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
         if part["audit"] != "loss-ratio":
             problem = f"{name} is a result of the audit {part['audit']}. Only parts of a loss-ratio audit can be joined"
             raise InvalidInput(problem, source=name, option="parts")
+        if part.get("schema") != Document.schema:
+            problem = f"{name} has the schema {part.get('schema')}, expected {Document.schema}"
+            raise InvalidInput(problem, source=name, option="parts", remedy="Repeat the audit with this version")
+        if "part" not in part.get("data", {}):
+            raise InvalidInput(
+                f"{name} does not state its part of the rows", source=name, option="parts", remedy=WRITTEN
+            )
         for group, keys in AGREE.items():
             for key in keys:
                 if not _alike(part.get(group, {}).get(key), named[0][1].get(group, {}).get(key)):

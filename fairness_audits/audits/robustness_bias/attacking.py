@@ -144,9 +144,10 @@ def _made(chosen: Chosen, subjects: Pictures, options: Settings) -> tuple[Attack
 
 
 def _exact(subjects: Pictures) -> Attack:
-    """Return the closed form for a linear network; linearity is checked at every image and its nearest boundary point.
+    """Return the closed form for a linear network.
 
-    Raises InvalidInput if the network's scores are not affine.
+    Raises InvalidInput if the network's scores are not affine at some image, its nearest boundary point, or one of a
+    batch of random images.
     """
     evaluate = subjects.classifier.evaluate
     origin = torch.zeros((1, *subjects.source.shape), dtype=torch.float32, device=subjects.device)
@@ -169,7 +170,7 @@ def _exact(subjects: Pictures) -> Attack:
         check(np.concatenate((images, crossing(weight, bias, images, label).clip(0, 1))))
         return closed_form(images, label, streams)
 
-    check(subjects.source.pixels(subjects.points.rows[:CPU_BATCH]))
+    check(np.random.default_rng(0).random((CPU_BATCH, *subjects.source.shape), dtype=np.float32))
     return attack
 
 

@@ -7,7 +7,7 @@ search also starts from an attack along gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,6 +42,8 @@ UNITS = 64
 """Largest number of hidden units for which exact distances are tried."""
 SHARP = 15.0
 """Largest log-odds that probabilities tell to ten digits."""
+HALVINGS, BESIDE = 40, 1e-4
+"""Bisections of a way across a formula's boundary, and the distance, as a part of the way, of points beside it."""
 REFERENCE = 5000
 """Largest number of rows among which those of other decisions are looked for."""
 FMN = {"steps": 20, "start_steps": 100}
@@ -128,17 +130,29 @@ class Trial:
             "fair_metric": self.metric and {**self.metric, "cost": self.changes.cost},
         }
 
-    def margins(self) -> Callable[[Array], Array]:
+    def outward(self, z: Array) -> Array:
+        """Convert points in the units of the audit to the columns' own units, switches to exactly one of their levels.
+
+        A level that is off by rounding would be another value to a tree or a table of values.
+        """
+        x = self.units.outward(z)
+        for one in self.changes.switches:
+            places = one.positions
+            column = self.everyone.features[:, places]
+            low, high = (0.0, 1.0) if len(places) > 1 else (column.min(), column.max())
+            x[:, places] = np.where(z[:, places] > one.levels.max() / 2, high, low)
+        return x
+
+    def decisions(self, z: Array) -> Array:
+        """Return the model's decisions (m,) at points in the units of the audit."""
+        return self.answers.decisions(self.outward(z))
+
+    def margins(self, z: Array) -> Array:
         """Return the scores (m, K) of points in the units of the audit: the decision function, if there is one."""
         if self.model.margins is None:
-            return lambda z: self.answers.scores(self.units.outward(z))
-
-        def scores(z: Array) -> Array:
-            assert self.model.margins is not None
-            found = self.model.margins(self.encoding.decoded(self.units.outward(z)))
-            return np.stack([np.zeros(len(found)), found], axis=1) if found.ndim == 1 else found
-
-        return scores
+            return self.answers.scores(self.outward(z))
+        found = np.asarray(self.model.margins(self.encoding.decoded(self.outward(z))))
+        return np.stack([np.zeros(len(found)), found], axis=1) if found.ndim == 1 else found
 
 
 def tried(settings: Settings, source: Source, model: Model, directions: Array | None, groups: Sequence[str]) -> Trial:
@@ -222,7 +236,7 @@ def distances(trial: Trial, numbers: Array, settings: Settings) -> tuple[Chosen,
 
     def decide(points: Array, rows: Array) -> Array:
         # Features that do not change keep their exact values.
-        there = np.where(points == z[rows], features[rows], trial.units.outward(points))
+        there = np.where(points == z[rows], features[rows], trial.outward(points))
         return trial.answers.decisions(there)
 
     some = drawn(np.arange(len(trial.z)), REFERENCE, "robustness", "reference", str(settings.seed))
@@ -241,39 +255,78 @@ def distances(trial: Trial, numbers: Array, settings: Settings) -> tuple[Chosen,
 
 
 def linear_scores(trial: Trial) -> tuple[Array, Array] | None:
-    """Return W (K, d) and b (K,) in the units of the audit if the model's scores are linear, else None."""
-    scores, z = trial.margins(), trial.z
-    base, steps = z.min(axis=0), np.ones(z.shape[1])
-    base[trial.changes.numbers] = 0.0
-    for one in trial.changes.switches:
-        steps[one.positions] = one.levels.max()
-    at_base = scores(np.vstack([base, base + np.diag(steps)]))
-    with np.errstate(invalid="ignore"):
-        weight = (at_base[1:] - at_base[0]).T / steps
-        bias = at_base[0] - weight @ base
+    """Return W (K, d) and b (K,) in the units of the audit if the model's scores are linear, else None.
+
+    Columns that do not change have no weight. Their share is in b.
+    """
+    z, changes = trial.z, trial.changes
+    base, steps = z[0].copy(), np.zeros(z.shape[1])
+    base[changes.numbers], steps[changes.numbers] = 0.0, 1.0
+    for one in changes.switches:
+        base[one.positions], steps[one.positions] = one.levels.min(), one.levels.max()
+    moving = np.flatnonzero(steps)
+    try:
+        at_base = trial.margins(np.vstack([base, base + np.diag(steps)[moving]]))
+    except ValueError:  # of a model that does not accept these values
+        return None
+    weight = np.zeros((at_base.shape[1], len(base)))
+    if not np.isfinite(at_base).all():
+        return None
+    weight[:, moving] = (at_base[1:] - at_base[0]).T / steps[moving]
+    bias = at_base[0] - weight @ base
     return (weight, bias) if agrees(trial, lambda z: z @ weight.T + bias) else None
 
 
 def agrees(trial: Trial, scores: Callable[[Array], Array]) -> bool:
     """Return whether a formula has the model's decisions and differences of scores.
 
-    They are compared at all rows, and at rows whose numbers are moved by one and by ten standard deviations.
-    Probabilities are compared where they do not round to 0 or 1.
+    They are compared at all rows, at rows with the switches of other rows, at both with their numbers moved by one and
+    by ten standard deviations, and close to the formula's own boundary. Log-probabilities are told up to SHARP. Where
+    one is beyond it, the other must be beyond it as well.
     """
-    moved = np.concatenate([trial.z] * 3)
-    noise = np.random.default_rng(0).normal(size=(2, len(trial.z), len(trial.changes.numbers)))
-    moved[len(trial.z) :, trial.changes.numbers] += np.concatenate([noise[0], 10 * noise[1]])
-    there, expected = trial.margins()(moved), scores(moved)
-    if there.shape != expected.shape or not np.isfinite(expected).all():
+    told = np.inf if trial.model.margins is not None or trial.answers.kind == "logits" else SHARP
+    size, within = 0.0, False
+    try:
+        for points in tests_of(trial, scores):
+            there, expected = trial.margins(points), scores(points)
+            if there.shape != expected.shape or not np.isfinite(expected).all() or np.isnan(there).any():
+                return False
+            first = expected.argmax(axis=1)
+            gaps, wanted = (
+                (one[np.arange(len(one)), first][:, None] - one).clip(-told, told) for one in (there, expected)
+            )
+            size = max(size, float(np.abs(gaps).max(initial=0)))
+            within |= bool((np.abs(wanted).max(axis=1) < told).any())
+            alike = np.abs(gaps - wanted).max(initial=0) <= LINEARITY * size
+            if not alike or not np.array_equal(first, trial.decisions(points)):
+                return False
+    except ValueError:  # of a model that does not accept these values
         return False
-    tried = np.full(len(moved), True)
-    with np.errstate(invalid="ignore"):
-        gaps, wanted = there - there[:, :1], expected - expected[:, :1]
-    if trial.model.margins is None and trial.answers.kind != "logits":
-        tried = np.abs(wanted).max(axis=1) <= SHARP
-    gaps, wanted = gaps[tried], wanted[tried]
-    alike = np.array_equal(expected[: len(trial.z)].argmax(axis=1), trial.answers.prediction)
-    return alike and bool(len(gaps)) and bool(np.abs(gaps - wanted).max() <= LINEARITY * np.abs(gaps).max())
+    return within
+
+
+def tests_of(trial: Trial, scores: Callable[[Array], Array]) -> Iterator[Array]:
+    """Yield points at which to compare a formula with the model, the rows first; see :func:`agrees`."""
+    rng, numbers = np.random.default_rng(0), trial.changes.numbers
+    yield trial.z
+    start = np.concatenate([trial.z] * 2)
+    for one in trial.changes.switches:
+        start[len(trial.z) :, one.positions] = rng.permutation(trial.z[:, one.positions])
+    near, far = start.copy(), start.copy()
+    near[:, numbers] += rng.normal(size=(len(start), len(numbers)))
+    far[:, numbers] += 10 * rng.normal(size=(len(start), len(numbers)))
+    yield start[len(trial.z) :]
+    yield near
+    yield far
+    crossing = scores(start).argmax(axis=1) != scores(far).argmax(axis=1)
+    start, far = start[crossing], far[crossing]
+    own, low, high = scores(start).argmax(axis=1), np.zeros((len(start), 1)), np.ones((len(start), 1))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        same = (scores(start + middle * (far - start)).argmax(axis=1) == own)[:, None]
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    for place in (np.maximum(low - BESIDE, 0.0), np.minimum(high + BESIDE, 1.0)):
+        yield start + place * (far - start)
 
 
 def one_hidden_layer(trial: Trial) -> Layers | None:

@@ -226,7 +226,10 @@ def levels(found: Entry) -> Iterator[tuple[str, list[Entry]]]:
 
 
 def _sigma(group: Entry) -> float:
-    return group["sigma"] or 0.0
+    """Return sigma, which is infinite if only the distances of the others are all 0."""
+    if group["sigma"] is None:
+        return 0.0 if group["sigma_p_adjusted"] is None else math.inf
+    return float(group["sigma"])
 
 
 def _title(group: Entry) -> str:
@@ -239,7 +242,8 @@ def _interval(group: Entry) -> str:
 
 def _numbers(group: Entry, alpha: float) -> str:
     interval, p = _interval(group), p_text(group["sigma_p_adjusted"])
-    return f"sigma {group['sigma']:+.2f}, {level(alpha)} interval {interval}, adjusted p {p}, n = {group['n']:,}"
+    numbers = "" if group["sigma"] is None else f"sigma {group['sigma']:+.2f}, {level(alpha)} interval {interval}, "
+    return f"{numbers}adjusted p {p}, n = {group['n']:,}"
 
 
 def conclusion(
@@ -248,10 +252,9 @@ def conclusion(
     """Return whether a test rejects (None without tests), the sentence on the tests, and its groups."""
     # With two levels, only the closer one is compared. The other is its mirror image.
     everyone = sorted((one for _, few in levels(found) for one in (few[:1] if len(few) == 2 else few)), key=_sigma)
-    # If all others of a group have distance 0, it has a test and no sigma. The others are named instead.
-    tested = [one for one in everyone if one["sigma_p_adjusted"] is not None and one["sigma"] is not None]
+    tested = [one for one in everyone if one["sigma_p_adjusted"] is not None]
     shown = [one for one in tested if one["sigma_p_adjusted"] <= alpha]
-    closer, farther = ([one for one in shown if sign * one["sigma"] > 0] for sign in (-1, 1))
+    closer, farther = ([one for one in shown if sign * _sigma(one) > 0] for sign in (-1, 1))
     facts = {
         "attack": found["attack"],
         "closer": [{key: one[key] for key in ("partition", "level")} for one in closer],
@@ -263,27 +266,32 @@ def conclusion(
             "and the model's accuracy below."
         )
     elif not shown:
-        largest = max(tested, key=lambda group: abs(group["sigma"]))
+        largest = max(tested, key=lambda group: abs(_sigma(group)))
         text = (
             "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
             f"of {_title(largest)}: {_numbers(largest, alpha)}. A difference that "
             f"{found['points']:,} {unit}s do not show may still exist."
         )
     else:
-        first, *others = shown if shown[0]["sigma"] < 0 else shown[::-1]
+        first, *others = shown if _sigma(shown[0]) < 0 else shown[::-1]
         change = "certified radii" if found["bound"] == "lower" else "distances"
         change = f"fair {change}" if fair else change
         change += "" if budget is None else f" up to T = {_number(budget)}"
-        place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
+        place, than = ("closer to", "smaller") if _sigma(first) < 0 else ("farther from", "larger")
+        mean = f"{first['auc']:.3g} on average"
+        if first["sigma"] is None:
+            size = f"{mean}, those of all other {unit}s 0"
+        else:
+            size = f"{100 * abs(first['sigma']):.0f} % {than} than those of all other {unit}s, {mean}"
         smoothed = " of the smoothed model" if found["bound"] == "lower" else ""
         text = (
             f"{unit.title()}s of {_title(first)} are {place} the decision boundary{smoothed}: their {change} are "
-            f"{100 * abs(first['sigma']):.0f} % {than} than those of all other {unit}s, {first['auc']:.3g} on average "
-            f"({_numbers(first, alpha)})."
+            f"{size} ({_numbers(first, alpha)})."
         )
-        text += f" {_otherwise(first, alpha, unit)}" if labelled else ""
+        text += f" {_otherwise(first, alpha, unit)}" if labelled and first["sigma"] is not None else ""
         if others:
-            others_text = ", ".join(f"{_title(one)} ({one['sigma']:+.2f})" for one in others[:3])
+            numbers = ["" if one["sigma"] is None else f" ({one['sigma']:+.2f})" for one in others[:3]]
+            others_text = ", ".join(_title(one) + number for one, number in zip(others, numbers, strict=False))
             text += f" Also: {others_text}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
     return bool(shown) if tested else None, text, facts
 

@@ -185,6 +185,9 @@ def test_sizes_are_those_of_the_flipsets_and_the_p_value_counts_the_observed_gro
     assert null.p_value(null.either, 3) == 2 / 5
     assert null.p_value(null.either, 8) == 1 / 5
     assert null.p_value(null.either, 0) == 1
+    # Shares in splits of 500 times 390 people: 3 of 500 and 6 of 1000 are the same size.
+    scaled = np.array([50, 100]) * (390 / 500)
+    assert SplitSizes(scaled, 0 * scaled).p_value(np.nextafter(scaled, 0), 78) == 2 / 3
     flips = [Flipsets(np.array([1, 1, 0, 0]), np.array(image)) for image in ([0, 0, 1, 0], [1, 1, 0, 0])]
     found = SplitSizes.of(flips)
     assert (found.positive.tolist(), found.negative.tolist()) == ([2, 0], [1, 0])
