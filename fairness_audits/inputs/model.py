@@ -34,6 +34,8 @@ from fairness_audits.values import Array
 if TYPE_CHECKING:
     import torch
 
+    from fairness_audits.inputs.table import Source
+
 MODULE_NAME = "user_code"
 """Name of a user's Python file among the imported modules."""
 NETWORKS = (".pt", ".pth", ".pt2")
@@ -244,6 +246,20 @@ def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:
     """Return the table's names for an estimator's columns, because LightGBM replaces spaces with underscores."""
     known = {str(name).replace(" ", "_"): str(name) for name in there}
     return [name if name in known.values() else known.get(name, name) for name in columns]
+
+
+def taken_columns(features: Sequence[str], label: str | None, source: Source, model: Model) -> tuple[str, ...]:
+    """Return the ``features``, or without any the columns but the ``label``, on which an estimator was fitted by name.
+
+    Features that it does not take cannot change its output. Raises InvalidInput if the table lacks a column.
+    """
+    named = named_as(model.columns, source.table)
+    check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
+    if named and not features:
+        return tuple(name for name in named if name != label)
+    return (
+        tuple(name for name in features if name in named) if named and set(named) < set(features) else tuple(features)
+    )
 
 
 class Onnx:

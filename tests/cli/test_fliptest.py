@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+import fairness_audits as fa
 from fairness_audits.audits.fliptest import maps
 from fairness_audits.audits.fliptest.compute import as_source, counterparts, null_of, places
 from fairness_audits.audits.fliptest.flipsets import RandomSplit
@@ -554,3 +556,25 @@ def test_an_exact_map_gives_others_the_image_of_the_nearest_fitted_row() -> None
     smooth = map_named("entropic", [])
     (image,), maps = smooth.fit([(rows, rows + 2)], [np.random.default_rng(0)])
     np.testing.assert_allclose(smooth.extended(maps, rows, image, rows), image)
+
+
+def test_identifiers_beside_an_empty_cell_stay_whole_numbers() -> None:
+    shifted()
+    number = pd.Series(np.arange(120) + 7, dtype="Int64").mask(np.arange(120) == 60)
+    pd.read_parquet("rows.parquet").assign(person=number).to_csv("rows.csv", index=False)
+    written(*ONE, "--data", "rows.csv")
+    found = pd.read_csv("out/flipsets.csv", dtype=str)
+    assert found["audit_id"].tolist() == (found["audit_row"].astype(int) + 7).astype(str).tolist()
+    known = found["audit_counterpart_id"].dropna()
+    assert known.str.fullmatch("[0-9]+").all()
+
+
+def test_columns_that_the_model_does_not_take_are_not_mapped_in_python() -> None:
+    shifted()
+    rows = pd.read_parquet("rows.parquet")
+    model = LogisticRegression().fit(rows[["experience"]], rows["hired"])
+    call: dict[str, Any] = {"source": "female", "target": "male", "map": "exact", "null_draws": 0, "refits": 0}
+    inputs = (rows[["experience"]], rows[["hired", "experience"]])
+    results = [fa.fliptest(model, given, rows["sex"], **call) for given in inputs]
+    assert results[0].facts["results"] == results[1].facts["results"]
+    assert results[1].facts["data"]["features"] == ["experience"]

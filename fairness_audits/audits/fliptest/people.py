@@ -112,7 +112,8 @@ def read_groups(data: Source, options: Settings) -> Groups:
                 column=options.group,
                 remedy="A map needs enough rows to fit. Use more rows, or a larger group",
             )
-        ids = None if options.id is None else table[options.id].to_numpy()[chosen]
+        # Beside an empty cell, whole numbers are read as floating-point numbers.
+        ids = None if options.id is None else table[options.id].convert_dtypes().to_numpy(dtype=object)[chosen]
         known = None if label_levels is None else label[chosen]
         found.append(Group(level, table.loc[chosen, list(names)], ids, known))
     if options.id is not None:

@@ -18,10 +18,10 @@ from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import NOISE
-from fairness_audits.inputs.model import Computing, Model, load_model, named_as
+from fairness_audits.inputs.model import Computing, Model, load_model, taken_columns
 from fairness_audits.inputs.probe import model_facts
 from fairness_audits.inputs.table import Source
-from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.messages import SHOWN, listed
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import fixed, level, percent, plain, span
@@ -114,10 +114,7 @@ def from_files(settings: Settings) -> Result:
 
 def audited(settings: Settings, source: Source, model: Model) -> Result:
     """Map one group to the other, evaluate the model on people and counterparts, and build the result."""
-    named = named_as(model.columns, source.table)
-    check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
-    if not settings.features:
-        settings = replace(settings, features=tuple(name for name in named if name != settings.label))
+    settings = replace(settings, features=taken_columns(settings.features, settings.label, source, model))
     classes = list(map(level_name, model.classes))
     if settings.positive is None and settings.label in source.table and len(classes) == 2 and classes != ["0", "1"]:
         own = set(map(level_name, source.table[settings.label].dropna().unique()))

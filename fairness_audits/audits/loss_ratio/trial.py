@@ -13,10 +13,10 @@ from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding
-from fairness_audits.inputs.model import Computing, Model, named_as
+from fairness_audits.inputs.model import Computing, Model, taken_columns
 from fairness_audits.inputs.probe import JUMPING, TRIED_ROWS, Answers, Scores, answered, jumps, probed
 from fairness_audits.inputs.table import Rows, Source, Units, drawn
-from fairness_audits.messages import SHOWN, advised, check_columns, listed
+from fairness_audits.messages import SHOWN, advised, listed
 from fairness_audits.options import flag
 from fairness_audits.seeds import generators
 from fairness_audits.tables.levels import in_order, level_name
@@ -35,13 +35,7 @@ Asked = TypeVar("Asked", Settings, RobustnessSettings)
 
 def as_the_model_says(settings: Asked, source: Source, model: Model) -> Asked:
     """Return the settings, completed with what a fitted model knows: its input columns and its class 1."""
-    named = named_as(model.columns, source.table)
-    check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
-    if named and not settings.features:
-        settings = replace(settings, features=tuple(name for name in named if name != settings.label))
-    elif named and set(named) < set(settings.features):
-        # What the model does not take cannot change its output.
-        settings = replace(settings, features=tuple(name for name in settings.features if name in named))
+    settings = replace(settings, features=taken_columns(settings.features, settings.label, source, model))
     classes = [level_name(value) for value in model.classes]
     order = [level_name(name) for name in settings.classes or ()]
     if sorted(order) == sorted(classes) and order != classes:
