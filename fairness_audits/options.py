@@ -434,7 +434,8 @@ def as_yaml(settings: Options, audit: str) -> str:
     import yaml
 
     text = yaml.safe_dump({"audit": audit, **stated(settings)}, sort_keys=False, allow_unicode=True, width=120)
-    return f"# This audit again: fairness-audits {audit} --config audit.yaml\n{text}"
+    again = f"fairness-audits {audit} --config audit.yaml"
+    return f"# The options of this audit. If it read files, this repeats it: {again}\n{text}"
 
 
 def changed(kind: type[Options], settings: Mapping[str, Any]) -> list[tuple[str, Any]]:

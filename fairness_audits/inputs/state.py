@@ -12,7 +12,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -201,7 +201,10 @@ def _held(thing: Any) -> Iterator[Any]:
         yield from thing.values()
     elif isinstance(thing, (list, tuple, set, frozenset)):
         yield from thing
-    yield from getattr(thing, "__dict__", {}).values()
+    own: Any = None
+    with suppress(Exception):  # an object may make up its attributes
+        own = thing.__dict__
+    yield from own.values() if isinstance(own, Mapping) else ()
     yield from (vars(kind)["__call__"] for kind in type(thing).__mro__[:-1] if "__call__" in vars(kind))
 
 

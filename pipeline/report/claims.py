@@ -38,9 +38,9 @@ hardly be false: it is decided in the same way and counted apart from the findin
   pooled ratio with the interval from the chi-squared distribution.
 
 A region is one of ``above`` and ``below`` (open), ``at_least`` and ``at_most`` (closed), or ``within`` (closed on both
-sides). An undefined value lies in no region. ``provided`` (parts) states the preconditions of the claim, for example
-that most maps reach their target. If the estimate of a precondition is outside its region, the claim is not testable
-here.
+sides). An undefined value lies in no region. A mean with an infinite or undefined value has no interval, so its part is
+undecided. ``provided`` (parts) states the preconditions of the claim, for example that most maps reach their target. If
+the estimate of a precondition is outside its region, the claim is not testable here.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ PART_KEYS = (
 
 
 ABOUT = {
-    "method": "the intervals are for the method, corrected for overlapping splits",
+    "method": "the intervals of means are for the method, corrected for overlapping splits; those of shares are for "
+    "further splits of the same rows",
     "splits": "the intervals are for further splits of the same rows",
     "draws": "the intervals are for further independent samples",
     "trainings": "the intervals are for further networks or trainings on the same images",
@@ -322,7 +323,7 @@ class _Quantity:
     def lacks(self) -> str:
         """Return why these rows are no evidence, or an empty text if they are."""
         if any(rows.empty for rows in self.rows):
-            return f"{self.part['label']}: not measured in this run"
+            return f"{self.part['label']}: this run has no value"
         twins = {name for rows in self.rows for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
         if not twins:
             return ""
@@ -362,9 +363,15 @@ class _Quantity:
         if len(sides) == 2 and all(side.isin([0.0, 1.0]).all() for side in sides):
             one, other = (Estimate.share(side.to_numpy(float)) for side in sides)
             return _less(one, other, level)
-        values = sides[0] if len(sides) == 1 else (sides[0] - sides[1])
+        values = sides[0]
+        if len(sides) == 2:
+            one, other = sides[0].align(sides[1], join="inner")
+            values = one - other
         limits = map(float, self.part.get("limits", (-math.inf, math.inf)))
         found = Estimate.mean(values.to_numpy(float))
+        if found.n < len(values):
+            # The mean of the others says nothing about a value that is infinite or undefined.
+            return replace(found, low=-math.inf, high=math.inf)
         correction = math.sqrt(1 + found.n * self.overlap)
         spread = max(found.std, _by_chance(self.rows[0])) * correction
         found = replace(found, std=spread).with_t_interval(level, *limits)

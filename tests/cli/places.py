@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 from fairness_audits.cli.entry import audited, main, parser, settings_of
+from fairness_audits.results.document import Document
 from fairness_audits.results.result import Result
 
 N = 300
@@ -193,7 +194,12 @@ def build_parts(folder: Path) -> None:
     """JSON of no result, of another audit, and of two parts with different options."""
     files: dict[str, Any] = {"list": [], "rates": {"audit": "permutation"}}
     files |= {
-        f"steps{steps}": {"audit": "loss-ratio", "data": {"part": "1/2"}, "options": {"steps": steps}}
+        f"steps{steps}": {
+            "audit": "loss-ratio",
+            "schema": Document.schema,
+            "data": {"part": "1/2"},
+            "options": {"steps": steps},
+        }
         for steps in (1, 2)
     }
     for name, content in files.items():

@@ -609,6 +609,23 @@ def test_kept_distances_are_of_the_same_model_alone(name: str, tmp_path: Path, m
         measured(made(0.0), file)
 
 
+def test_objects_that_make_up_their_attributes_hold_no_networks() -> None:
+    class Strange:
+        __slots__ = ()
+
+        def __getattr__(self, name: str) -> Any:
+            return Strange()
+
+    class Failing:
+        __slots__ = ()
+
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    net, held = smooth(), [Strange(), Failing()]
+    assert net in networks_in(lambda x: (net(x), held))
+
+
 def test_networks_are_found_in_everything_that_a_function_names() -> None:
     net, other = smooth(), smooth()
     module, package = types.ModuleType("nets_of_a_user"), types.ModuleType("users.inner")
