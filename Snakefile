@@ -1,5 +1,5 @@
 # Every table and figure of every study, from raw data: `snakemake --cores N`.
-#   SCALE=smoke|laptop|workstation|paper   STUDY=individual_fairness   DATASETS="adult compas"   FINISHED=yes   TRACKER=offline|online|disabled
+#   SCALE=smoke|laptop|workstation|extended|paper|gpu   STUDY=individual_fairness   DATASETS="adult compas"   FINISHED=yes   TRACKER=offline|online|disabled
 #
 #   fetch -> prepare -> train -> audit -> collect -> draw -> page, report
 #               └-> transport -┘   └-> sweep  └-> reference -> draw_reference -> figures

@@ -1,10 +1,12 @@
 """Write docs/gallery.md, one page with every figure of the reference results, from the output of `make figures`."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fairness_audits.files import load_json, save_text, written
+from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import sentence
 
 DOCS = Path(__file__).resolve().parent
@@ -20,11 +22,13 @@ writes the full report, with tables, published numbers and claims, to `results/r
 def part(study: Mapping[str, Any]) -> Iterator[str]:
     """Yield the paragraphs of a study from its index (see :func:`pipeline.report.html.describe`)."""
     yield f"## {study['title']}"
-    runs = [
-        f"{': '.join(filter(None, (one['datasets'], one['scale'] + ' scale')))}, run on {one['date']}"
-        for one in study["reference"]["runs"]
-    ]
-    yield f"{study['paper']}. {sentence('; '.join(runs))}."
+    runs: dict[str, dict[str, None]] = {}
+    for one in study["reference"]["runs"]:
+        names = re.split(", | and ", one["datasets"])
+        runs.setdefault(f"{one['scale']} scale, run on {one['date']}", {}).update(dict.fromkeys(filter(None, names)))
+    # A single kind of run is that of all data sets.
+    named = [when if len(runs) == 1 else f"{enumerated(names)}: {when}" for when, names in runs.items()]
+    yield f"{study['paper']}. {sentence('; '.join(named))}."
     for one in study["artefacts"]:
         if one["kind"] == "figure":
             yield f"### {one['label']}. {one['title']}"

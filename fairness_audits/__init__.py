@@ -156,9 +156,9 @@ def compare(
 
     .. math:: \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}.
 
-    Both versions predict the same rows. A change of a rate is tested by McNemar's exact test, a change of the AUC by
-    DeLong's test, a change of another mean by random signs, and a change of a gap by permutations of the rows' changes
-    between groups.
+    Both versions predict the same rows. A change of precision or negative predictive value is tested by Kosinski's
+    score test, of another rate by McNemar's exact test, of the AUC by DeLong's test, of another mean by random signs,
+    and of a gap by permutations of the rows' changes between groups.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def worst_subgroups(
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each subgroup, the strongest evidence first.
+        ``to_frame()`` has a row for each subgroup. Those worse than the others come first, each kind by its evidence.
 
     Examples
     --------

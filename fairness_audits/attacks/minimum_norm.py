@@ -81,7 +81,7 @@ def deepfool(
     Raises
     ------
     InvalidInput
-        For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
+        For settings out of range, for images that are not pixels in [0, 1], and for labels that are not classes.
 
     References
     ----------
@@ -237,7 +237,7 @@ def fmn(
     Raises
     ------
     InvalidInput
-        For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
+        For settings out of range, for images that are not pixels in [0, 1], and for labels that are not classes.
 
     References
     ----------

@@ -131,7 +131,7 @@ def certify(
     Raises
     ------
     InvalidInput
-        For settings out of range, for images that are no pixels in [0, 1], and for labels that are no classes.
+        For settings out of range, for images that are not pixels in [0, 1], and for labels that are not classes.
 
     References
     ----------

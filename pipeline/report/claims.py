@@ -85,7 +85,7 @@ ABOUT = {
     "further splits of the same rows",
     "splits": "the intervals are for further splits of the same rows",
     "draws": "the intervals are for further independent samples",
-    "trainings": "the intervals are for further networks or trainings on the same images",
+    "trainings": "the intervals are for further networks or training runs on the same images",
     "groups": "the intervals are for further groups of this kind",
     "points": "the intervals are for further test points under these models",
     "models": "the intervals are for these models only, which are not a sample",

@@ -2,7 +2,7 @@
 
 Takes a file with the outputs of both versions in two columns, on the same rows. For each metric, it tests how each
 group's metric changes from the first version to the second, and how the gap between groups changes. Rates are tested by
-McNemar's exact test, the AUC by DeLong's test.
+McNemar's exact test, precision and negative predictive value by Kosinski's score test, the AUC by DeLong's test.
 """
 
 from collections.abc import Sequence

@@ -430,7 +430,7 @@ def sentence(facts: Mapping[str, Any], delta: float, alpha: float) -> str:
     test = facts["results"]["loss_ratio"]
     if not is_judged(facts["fair_metric"]):
         ratio, interval = factor(test["S_n"]), span((test["ci_low"], test["ci_high"]), factor)
-        return f"The mean loss ratio along it is {ratio} ({level(alpha)} interval {interval})."
+        return f"The mean loss ratio along the learned direction is {ratio} ({level(alpha)} interval {interval})."
     if test["rejected"]:
         return (
             f"The audit rejects individual fairness: with {level(alpha)} confidence, the loss on a comparable "

@@ -126,7 +126,7 @@ HEAT_MAPS = {
 
 
 @artefact(
-    "A classifier with θ₁ = 0 is individually fair for every θ₂. The test accepts blue classifiers and rejects red "
+    "A classifier with θ₁ = 0 is individually fair for every θ₂. The test rejects red classifiers but not blue "
     "ones. Top: the authors' generator (labels centred) and a fitted intercept, as stated. Middle: an intercept of "
     "zero, which comes close to the published figure. Bottom: labels as printed in equation E.1. They are all 1, so no "
     "intercept can be fitted. Left: the metric ignores the true direction. Centre and right: it ignores a direction "
@@ -154,7 +154,7 @@ def figure_1(inputs: Inputs) -> Picture:
         figure,
         "The test statistic T_n of logistic classifiers on a grid of coefficients.",
         inputs.stamp(["heatmaps", "heatmaps_printed"]),
-        "Heat maps over two coefficients, blue where the test accepts, red where it rejects, the boundary in black.",
+        "Heat maps over two coefficients, red where the test rejects, blue where it does not, the boundary in black.",
         notes=(
             f"Black line: the boundary of rejection, T_n = {delta:g}. Each row has its own colour scale.",
             "Data: equation E.1. In the top rows, labels are centred on the mean of each group, as in the authors' "

@@ -71,7 +71,8 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
         stamps.stamp(inputs, sorted({one.block for one in audited})),
         notes=(
             "The groups behind a share of agreeing signs share points, and both sides measure accuracy on the same "
-            "test images. The predictive check treats them as independent and ignores the variation between trainings. "
+            "test images. The predictive check treats them as independent and ignores the variation between training "
+            "runs. "
             "Differences of sigma: Welch's test over the groups. Medians of one training have no spread.",
             NOTEBOOKS_NOTE,
             *study.not_run(audited),

@@ -168,7 +168,7 @@ def exact(inputs: Inputs, pairs: Sequence[Pair], title: str) -> Picture:
         figure,
         title,
         stamps.stamp(inputs, study.LINEAR, [one.dataset for one in every]),
-        "For each data set and partition, a falling curve for each group: the share of its points that are further "
+        "For each data set and partition, a falling curve for each group: the share of its points that are farther "
         "than a budget from the boundary.",
         notes=(
             "Shares are over all members of a group. The axes cover nearly all distances. Images of unknown gender or "
@@ -320,7 +320,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
         title,
         stamps.stamp(inputs, study.NETWORKS, [dataset]),
         "One row for each network and one column for each distance. Each panel has a falling curve for each group: the "
-        "share of its points that are further than a budget from the boundary.",
+        "share of its points that are farther than a budget from the boundary.",
         notes=(
             "Last epoch. Shares are over all members of a group.",
             "Attacks give upper bounds of the distance. Smoothing gives lower bounds of the distance of the smoothed "

@@ -59,7 +59,7 @@ def figure_1(inputs: Inputs) -> Picture:
 
 @artefact(
     "Left: three classes and the regions of a multinomial logistic regression. Right: share of each class that is "
-    "further than a budget from the boundary. The middle class has two neighbours, so its share falls fastest, "
+    "farther than a budget from the boundary. The middle class has two neighbours, so its share falls fastest, "
     "although all classes have the same accuracy.",
 )
 def figure_2(inputs: Inputs) -> Picture:
@@ -82,7 +82,7 @@ def figure_2(inputs: Inputs) -> Picture:
         figure,
         "A multinomial logistic regression on three classes.",
         Stamp(inputs.scale, ("simulated",)),
-        "Left: points of three classes with the regions of the classifier. Right: share of each class that is further "
+        "Left: points of three classes with the regions of the classifier. Right: share of each class that is farther "
         "than a budget from the boundary. The share of the middle class falls fastest.",
         notes=(f"Accuracies: {said}. Distances are exact.",),
     )

@@ -1,4 +1,4 @@
-"""Tables by group: the partitions, sigma with interval and test, and the variation between trainings."""
+"""Tables by group: the partitions, sigma with interval and test, and the variation between training runs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -117,8 +117,8 @@ def table_sigma(inputs: Inputs) -> StampedTable:
 
 
 @artefact(
-    "Variation of sigma between trainings of one network, compared with its variation between groups. The trainings "
-    "have different random numbers.",
+    "Variation of sigma between training runs of one network, compared with its variation between groups. The training "
+    "runs have different random numbers.",
 )
 def table_trainings(inputs: Inputs) -> StampedTable:
     found = study.audited(inputs, study.TRAININGS)
@@ -142,13 +142,13 @@ def table_trainings(inputs: Inputs) -> StampedTable:
         ]
         body.append(Row((w.dataset_label(every[0].dataset), w.NETWORKS[network], *cells)))
     return StampedTable(
-        title="Several trainings of one network.",
+        title="Several training runs of one network.",
         columns=(
             *labels("Data", "Network"),
             Column("trainings", decimals=0),
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("spread", decimals=1, name="SD of accuracy"),
-            Column("within", decimals=3, name="SD of sigma over trainings"),
+            Column("within", decimals=3, name="SD of sigma over training runs"),
             Column("between", decimals=3, name="SD of sigma over groups"),
             Column("signs", "text", name="same sign"),
         ),
@@ -156,8 +156,8 @@ def table_trainings(inputs: Inputs) -> StampedTable:
         stamp=stamps.stamp(inputs, study.TRAININGS),
         notes=(
             f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, all members.",
-            "SD: standard deviation. Over trainings: of sigma of a group, as the root of the mean variance. Over "
-            "groups: of the mean sigma. Same sign: groups whose sigma has the same sign in all trainings.",
+            "SD: standard deviation. Over training runs: of sigma of a group, as the root of the mean variance. Over "
+            "groups: of the mean sigma. Same sign: groups whose sigma has the same sign in all training runs.",
             *engines(inputs, shown),
             *study.not_run(found),
         ),

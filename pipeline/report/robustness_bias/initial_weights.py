@@ -81,9 +81,9 @@ def table_pretrained(inputs: Inputs) -> StampedTable:
         or (Row((f"not run at {inputs.scale} scale", "", "", *[None] * 9)),),
         stamp=stamps.stamp(inputs, study.PRETRAINED),
         notes=(
-            "Means over trainings, with the standard deviation in brackets. |sigma|: correctly classified points, mean "
-            f"over the groups with at least {study.TOO_FEW} of them. Signs kept: share of groups whose sigma has the "
-            "same sign after the first epoch and after the last, all members.",
+            "Means over training runs, with the standard deviation in brackets. |sigma|: correctly classified points, "
+            f"mean over the groups with at least {study.TOO_FEW} of them. Signs kept: share of groups whose sigma has "
+            "the same sign after the first epoch and after the last, all members.",
             *_pruned(inputs, found),
             *engines(inputs, found),
             *study.not_run(every),
@@ -92,7 +92,7 @@ def table_pretrained(inputs: Inputs) -> StampedTable:
 
 
 def _cells(ones: Sequence[Audited]) -> Iterator[Estimate]:
-    """Yield the cells of the trainings of one kind."""
+    """Yield the cells of the training runs of one kind."""
     for moment in (w.FIRST, w.LAST):
         yield Estimate.mean(np.array([100 * one.curve.get(one.epoch(moment) or 0, math.nan) for one in ones]))
     for attack in (w.DEEPFOOL, w.SMOOTHING):

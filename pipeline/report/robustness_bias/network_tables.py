@@ -95,8 +95,8 @@ GIGA, TERA = 1e9, 1e12
 
 
 @artefact(
-    "Cost of training and audit in multiply-adds, which do not depend on the machine. Means over trainings of the same "
-    "network.",
+    "Cost of training and audit in multiply-adds, which do not depend on the machine. Means over training runs of the "
+    "same network.",
 )
 def table_costs(inputs: Inputs) -> StampedTable:
     found = [one for one in study.trained(study.audited(inputs)) if one.block not in study.REPEATED]

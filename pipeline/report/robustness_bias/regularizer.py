@@ -87,15 +87,15 @@ def table_regularizer(inputs: Inputs) -> StampedTable:
             "n: points of the group with a distance. p: permutation test of sigma = 0 over the points of this network, "
             "not adjusted. Change: |sigma| minus |sigma| of the same network with alpha = 0.",
             f"Tau is {units or 'as configured'}. A smaller |sigma| may cost accuracy. Each network was trained once, "
-            "so the numbers do not show the variation between trainings.",
+            "so the numbers do not show the variation between training runs.",
             *study.not_run(study.audited(inputs, study.REGULARIZER)),
         ),
     )
 
 
 @artefact(
-    "Several trainings of a network without the penalty and with it, for a group that is closer to the boundary than "
-    "the others. Both trainings of a pair have the same seeds.",
+    "Several training runs of a network without the penalty and with it, for a group that is closer to the boundary "
+    "than the others. Both training runs of a pair have the same seeds.",
 )
 def table_penalties(inputs: Inputs) -> StampedTable:
     found = penalised(inputs, block=study.PENALTIES)
@@ -116,7 +116,7 @@ def table_penalties(inputs: Inputs) -> StampedTable:
             Row((*names, alpha, f"{significant} of {len(pairs)}", *shown, interval(gain, 3), *accuracies.tolist()))
         )
     return StampedTable(
-        title="The penalty on robustness bias in pairs of trainings.",
+        title="The penalty on robustness bias in pairs of training runs.",
         columns=(
             *labels("Data", "Network", "Group"),
             Column("alpha", "parameter"),
@@ -132,8 +132,8 @@ def table_penalties(inputs: Inputs) -> StampedTable:
         stamp=stamps.stamp(inputs, study.PENALTIES),
         notes=(
             f"By {study.upper_bounds(found) or 'the tightest attack'}, last epoch, correctly classified points. Means "
-            "over pairs of trainings, with Student's 95 % interval.",
-            f"Closer without: trainings without the penalty after which the group is significantly closer to the "
+            "over pairs of training runs, with Student's 95 % interval.",
+            f"Closer without: training runs without the penalty after which the group is significantly closer to the "
             f"boundary than the others (p < {study.SIGNIFICANT:g}, permutation test over points, not adjusted).",
             *study.not_run(study.audited(inputs, study.PENALTIES)),
         ),
@@ -228,13 +228,13 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
         title,
         stamps.stamp(inputs, study.REGULARIZER, [dataset]),
         f"Falling curves in each panel for {'each group' if partition else 'the penalised group and all others'}: "
-        "the share of correctly classified points further than a budget from the boundary, without the penalty and "
+        "the share of correctly classified points farther than a budget from the boundary, without the penalty and "
         "with it.",
         notes=(
             f"By {study.upper_bounds([last])}, over correctly classified points. sigma is that of the penalised group, "
             f"with its 95 % interval. Penalty as in equation 9: threshold {parameter(last.tau)} "
             f"{UNITS[last.method['scale']]}, distance by {last.form}. Each network was trained once, so the figure "
-            "does not show the variation between trainings.",
+            "does not show the variation between training runs.",
             curves.BANDS,
             *study.not_run(study.audited(inputs, study.REGULARIZER, dataset, network)),
         ),
