@@ -12,6 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 import fairness_audits as fa
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.cli.entry import audited, parser, settings_of
 from fairness_audits.errors import InvalidInput
 from fairness_audits.tables import contingency, opened
 from fairness_audits.tables.groupings import Grouping, grouping
@@ -77,6 +78,23 @@ def test_the_names_of_a_cross_are_those_of_its_columns_and_no_two_combinations_s
     assert crossed(frame) == crossed("typed.parquet") == {"1 & True", "0 & True", "2.5 & False"}
     alike = pd.DataFrame({"a": ["a & b", "a", "a &", "a"], "b": ["c", "b & c", "b", "& b"]})
     assert crossed(alike) == {'"a & b" & c', 'a & "b & c"', '"a &" & b', 'a & "& b"'}
+
+
+@pytest.mark.parametrize("file", ["rows.csv", "rows.parquet"])
+def test_only_numbers_are_cut(file: str) -> None:
+    PEOPLE.assign(age=PEOPLE["age"].astype(str).mask(PEOPLE.index == 3, "old")).to_csv("rows.csv", index=False)
+    pd.read_csv("rows.csv").to_parquet("rows.parquet")
+    given = ("--predictions", file, "--label", "y", "--prediction", "d", "--group", "sex*age>=40", "--metric", "tpr")
+    parsed = parser().parse_args(["permutation", *given])
+    with invalid(source=file, option="group", column="age", row=3):
+        audited(parsed.module, settings_of(parsed))
+
+
+@pytest.mark.parametrize("reference", ["True", "true", "1"])
+def test_a_reference_names_a_level_as_other_options_do(reference: str) -> None:
+    old = PEOPLE["age"] >= 40
+    found = fa.permutation_test(PEOPLE["y"], prediction=PEOPLE["d"], group=old, metric="tpr", reference=reference)
+    assert [group["name"] for group in found.facts["results"][0]["groups"]] == ["False", "True"]
 
 
 def test_a_cross_of_the_command_is_that_of_a_call() -> None:

@@ -26,7 +26,7 @@ from fairness_audits.messages import listed
 from fairness_audits.progress import track
 from fairness_audits.results.formats import plural
 from fairness_audits.tables import numbers
-from fairness_audits.tables.levels import level_name, rest_of
+from fairness_audits.tables.levels import level_name, level_of, rest_of
 from fairness_audits.tables.table import Table
 
 WIDTH = 0.2
@@ -207,8 +207,9 @@ class References:
         Raises InvalidInput if every grouping needs a reference and none of the references is a group.
         """
         self._seen[grouping] = content.groups
-        here = [name for name in content.groups if level_name(name) in self._names]
-        self._found.update(map(level_name, here))
+        found = {name: level_of(content.groups, name, grouping) for name in self._names}
+        here = list(dict.fromkeys(group for group in found.values() if group is not None))
+        self._found.update(name for name, group in found.items() if group is not None)
         if len(here) > 1 or (self._names and self._every and not here):
             raise InvalidInput(
                 f"--reference must name one group of {grouping!r}, but names {len(here)}; the groups are "

@@ -9,11 +9,12 @@ from fairness_audits.audits.permutation.metrics import Auc, Metric, Rate, UserMe
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.permutation_test import independent
 from fairness_audits.audits.permutation.plan import BASE_RATE, Plan, of_decisions
+from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
 from fairness_audits.tables import contingency, predictions
 from fairness_audits.tables.groupings import Constant
 from fairness_audits.tables.groupings import grouping as grouping_of
-from fairness_audits.tables.table import Table
+from fairness_audits.tables.table import Faulty, Table
 
 NO_LABEL, NO_DECISION = Constant("no label"), Constant("no decision")
 ROWS = 100_000
@@ -126,9 +127,25 @@ def support(content: Counts | Predictions, metric: Metric) -> tuple[Support, ...
 
 
 def grouped_by(text: str, table: Table) -> Attribute:
-    """Return the column, or the level of one, to group by. Crossed and cut columns are added to the table."""
+    """Return the column, or the level of one, to group by. Crossed and cut columns are added to the table.
+
+    Raises InvalidInput for a column to cut that holds other values than numbers.
+    """
     made = grouping_of(text, table.columns)
     if made is None:
         return attribute(text, table.columns)
     table.add(made)
+    for part in made.parts:
+        if part.relation and (places := table.places(Faulty(part.column, "text"))):
+            problem = (
+                f"{table.name}: {text!r} cuts column {part.column!r}, which holds {places[0].value!r}, not a number"
+            )
+            raise InvalidInput(
+                problem,
+                source=table.name,
+                option="group",
+                column=part.column,
+                row=places[0].row,
+                remedy="Cut a column of numbers",
+            )
     return Attribute(made.name)
