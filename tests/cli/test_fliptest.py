@@ -569,6 +569,16 @@ def test_identifiers_beside_an_empty_cell_stay_whole_numbers() -> None:
     assert known.str.fullmatch("[0-9]+").all()
 
 
+def test_a_direction_does_not_depend_on_what_else_is_asked() -> None:
+    shifted()
+    given = (*ONE, "--map", "stochastic", "--map-setting", "steps=40")
+    alone, *_ = written(*given)["results"]
+    for more in (["--reverse"], ["--null-draws", "3"]):
+        first, *_ = written(*given, *more)["results"]
+        for key in ("flipsets", "map", "transparency"):
+            assert first[key] == alone[key]
+
+
 def test_columns_that_the_model_does_not_take_are_not_mapped_in_python() -> None:
     shifted()
     rows = pd.read_parquet("rows.parquet")

@@ -3,7 +3,7 @@
 import importlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -65,8 +65,12 @@ class Kind:
     ) -> tuple[list[Array], TransportMap]:
         """Fit a map for each pair of source (n, k) and target (m, k) in one job; return images (n, k) and the maps.
 
-        Raises InvalidInput if a map cannot be fitted to these rows.
+        NETWORKS are fitted one by one, because rounding in a batch depends on the other maps. Raises InvalidInput if a
+        map cannot be fitted to these rows.
         """
+        if self.name in NETWORKS and len(pairs) > 1:
+            found = [self.fit([pair], [rng]) for pair, rng in zip(pairs, rngs, strict=True)]
+            return [image for (image,), _ in found], _together([maps for _, maps in found])
         sources, targets = (list(side) for side in zip(*pairs, strict=True))
         try:
             # Some maps already have the images of the rows they were fitted on.
@@ -99,6 +103,18 @@ class Kind:
         if getattr(self.module, "FITTED_ROWS_ONLY", False):
             return np.asarray(image[cost_matrix(rows, source, self.config.cost).argmin(axis=1)])
         return np.asarray(self.module.images(maps.parameters, [rows])[0])
+
+
+def _together(maps: Sequence[TransportMap]) -> TransportMap:
+    """Return the maps of several fits as those of one."""
+
+    def joined(part: str) -> dict[str, Array]:
+        return {
+            name: values if name == "step" else np.concatenate([getattr(one, part)[name] for one in maps])
+            for name, values in getattr(maps[0], part).items()
+        }
+
+    return replace(maps[0], parameters=joined("parameters"), history=joined("history"), facts=joined("facts"))
 
 
 def map_named(name: str, changes: Sequence[str]) -> Kind:
