@@ -69,8 +69,8 @@ class Kind:
         map cannot be fitted to these rows.
         """
         if self.name in NETWORKS and len(pairs) > 1:
-            found = [self.fit([pair], [rng]) for pair, rng in zip(pairs, rngs, strict=True)]
-            return [image for (image,), _ in found], _together([maps for _, maps in found])
+            every = [self.fit([pair], [rng]) for pair, rng in zip(pairs, rngs, strict=True)]
+            return [image for (image,), _ in every], _together([maps for _, maps in every])
         sources, targets = (list(side) for side in zip(*pairs, strict=True))
         try:
             # Some maps already have the images of the rows they were fitted on.
