@@ -307,8 +307,8 @@ QUESTIONS: dict[str, Question] = {
         {"ours": ours_subgroup, "AIF360": aif360_subgroup},
     ),
     "planted": (
-        "Which search finds black women if 0, 20 or 40 % of the decisions about them are turned into misses (10 trials of "
-        "6,000 rows)?",
+        "Which search finds black women if 0, 20 or 40 % of the decisions about them are turned into misses (10 trials "
+        "of 6,000 rows)?",
         "fairness-audits subgroups",
         {"ours": ours_planted, "AIF360": aif360_planted},
     ),

@@ -1,9 +1,10 @@
 """FlipTest: whose decision differs from that of their counterpart in the other group?
 
-A transport map matches each person of one group with a counterpart in the other group. It maps the distribution of the
-one group to that of the other and moves everybody as little as possible. The positive flipset holds the people who get
-a positive decision while their counterparts do not; the negative flipset is the reverse. The transparency report ranks
-the features in which a flipset differs from its counterparts. The audit reports intervals for all of these. The noise
+A transport map matches each person of the source group with a counterpart in the target group. The counterparts are
+distributed like the target group, and the map moves people as little as possible. The positive flipset holds the
+people who get a positive decision while their counterparts do not; the negative flipset is the reverse. The
+transparency report ranks the features in which a flipset differs from its counterparts. The audit reports intervals
+for all of these. The noise
 floor shows how large flipsets are between two random groups, and refits of the map show whose flips are stable.
 """
 
@@ -98,7 +99,7 @@ class Predict(Options, title="model"):
 class Map(Options, title="map"):
     map: str = option(
         "transport map. entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as "
-        "published, but with the state of the training that is nearest to the target group; auto: the first of "
+        "published, but keeps the checkpoint whose output is nearest to the target group; auto: the first of "
         "entropic, exact, stochastic and wgan that is good enough on held-out people; see docs/guide/fliptest.md "
         "(default: auto)",
         "auto",

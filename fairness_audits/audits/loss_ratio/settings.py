@@ -91,7 +91,7 @@ class Search(Options, title="search"):
     reference: Path | None = source(
         "rows that are not audited, with the same columns. The fair metric is learned from them, and --search=people "
         "takes its values from them (default: the metric is learned from the audited rows, and a fifth of the "
-        "rows gives the values)",
+        "rows, but at most 5,000, gives the values)",
         None,
         "FILE",
         python="reference",

@@ -100,8 +100,8 @@ class Test(Level, Seed, title="test"):
         "holm",
     )
     draws: Count | None = option(
-        "number of permutations. An error if they are too few to reject after the correction (default: 10000, or as "
-        "many as the correction needs)",
+        "number of permutations (default: 10000, or as many as the correction needs). It is an error if they are too "
+        "few to reject after the correction",
         None,
     )
     resampling_risk: Share | None = option(
