@@ -71,12 +71,25 @@ class PermutationGap:
         if "threshold" not in self.settings and (isinstance(metric, Rate) or getattr(metric, "decisions", False)):
             return {"prediction": estimator.predict(X)}
         if hasattr(estimator, "predict_proba"):
-            classes = list(map(str, estimator.classes_))
-            place = classes.index(str(self.settings["positive"])) if "positive" in self.settings else 1
-            return {"score": estimator.predict_proba(X)[:, place]}
+            return {"score": estimator.predict_proba(X)[:, self._place(estimator)]}
         if hasattr(estimator, "decision_function"):
-            return {"score": estimator.decision_function(X)}
+            scores, place = estimator.decision_function(X), self._place(estimator)
+            # The scores of two classes are those of the second.
+            return {"score": scores[:, place] if scores.ndim > 1 else scores if place == 1 else -scores}
         return {"score": estimator.predict(X)}
+
+    def _place(self, estimator: Any) -> int:
+        """Return the position of the positive class among the model's classes."""
+        from fairness_audits.tables.levels import level_name, level_of
+
+        if "positive" not in self.settings or getattr(estimator, "classes_", None) is None:
+            return 1
+        classes, positive = list(map(level_name, estimator.classes_)), self.settings["positive"]
+        found = level_of(classes, level_name(positive), "classes_")
+        if found is None:
+            problem = f"the model has no class {positive!r}"
+            raise InvalidInput(problem, option="positive", remedy=f"It has: {', '.join(classes)}")
+        return classes.index(found)
 
     def _groups(self, X: Any, index: pd.Index, routed: ArrayLike | None) -> Any:
         """Return the groups of the rows: a column of X, a series aligned by label, or the routed groups."""

@@ -65,10 +65,20 @@ def prediction_classes(
     """Return the class of each prediction value: the class of the same label value, or else the value 0 or 1 itself."""
     named = {level_name(known): code for known, code in labels.items()}
     by_label = {value: named.get(level_of(named, level_name(value), column)) for value in values}
-    for found in (by_label, {value: _binary(value) for value in values}):
+    binary = {value: _binary(value) for value in values}
+    if len(set(named)) > 2 and None not in (*by_label.values(), *binary.values()) and by_label != binary:
+        problem = (
+            f"{table.name}: column {column!r} (prediction) holds {_shown(values)}, which can be decisions or values of "
+            f"the label, {_shown(labels)}"
+        )
+        remedy = "Give the values of the label another name, such as a, b and c, in both columns or in the label alone"
+        raise InvalidInput(problem, source=table.name, option="prediction", column=column, remedy=remedy)
+    for found in (by_label, binary):
         if None not in found.values():
             return {value: code for value, code in found.items() if code is not None}
-    odd = min((value for value in values if _binary(value) is None), key=str, default=next(iter(values)))
+    strange = [value for value in values if by_label[value] is None and binary[value] is None]
+    unlabelled = [value for value in values if by_label[value] is None]
+    odd = min(strange or unlabelled, key=str)
     places = table.places(Faulty(column, "value", value=odd))
     at = where(places, values[odd], sum(values.values()), values=False)
     problem = (

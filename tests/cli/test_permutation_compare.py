@@ -108,17 +108,50 @@ def test_few_draws_are_refused_or_raised_and_few_rows_decide_nothing() -> None:
     assert fa.compare(**shifted, group=few).outcome == "inconclusive"
 
 
-def test_a_change_without_a_variance_is_shown_and_not_tested() -> None:
+def test_a_change_without_a_variance_is_tested_by_its_pairs() -> None:
     """The AUC falls from 1 to 0 in both groups: neither has an estimated variance, and the gap does not change."""
     y, group = np.arange(200) % 2, np.where(np.arange(200) // 2 % 2, "b", "a")
     score = y + np.random.default_rng(0).uniform(0, 0.5, 200)
     found = fa.compare(y, first=score, second=-score, group=group, metric="auc")
-    first, _, _ = found.facts["results"]
-    assert (first["first"], first["second"], first["change"], first["p_value"]) == (1.0, 0.0, -1.0, None)
-    assert found.outcome == "inconclusive"
+    first, _, gap = found.facts["results"]
+    assert (first["first"], first["second"], first["change"], first["p_value"]) == (1.0, 0.0, -1.0, 2 * 0.5**50)
+    assert found.outcome == "rejected"
+    assert (gap["p_value"], gap["interval"][0]) == (1.0, -gap["interval"][1])
     nobody = fa.compare(y, first=(score > 0.6) * 1, second=y * 0, group=group, metric="precision")
     assert nobody.outcome == "inconclusive"
 
 
 def test_tests_that_draw_nothing_take_any_number_of_draws() -> None:
     assert fa.compare(ROWS["y"], **SCORES, group=ROWS["sex"], metric="auc", draws=10).outcome
+
+
+def test_a_mean_of_amounts_and_infinite_losses_are_not_those_of_rates() -> None:
+    rng, n = np.random.default_rng(0), 300
+    y, s, g = rng.integers(0, 2, n), rng.random(n), rng.choice(["a", "b", "c"], n)
+    second = np.where(g == "a", s, s + rng.normal(0, 0.1, n))
+    small, large = (
+        fa.compare(y, first=unit * s, second=unit * second, group=g, metric="mean_score", draws=399).facts["results"]
+        for unit in (1.0, 1e5)
+    )
+    assert small[0]["interval"] == [None, None]
+    for one, other in zip(small[1:3], large[1:3], strict=True):
+        np.testing.assert_allclose(1e5 * np.array(one["interval"]), other["interval"])
+    steps = np.round(s, 1)
+    for one in fa.compare(y, first=steps, second=steps[::-1], group=g, metric="log_loss", draws=399).facts["results"]:
+        assert one["p_value"] is None
+    half = np.full(60, 0.5)
+    single = ["a"] * 59 + ["b"]
+    changed = np.r_[0.25, half[1:]]
+    assert fa.compare(y[:60], first=half, second=changed, group=single, metric="log_loss").facts["results"][2]["n"] == 1
+    with invalid(option="score"):
+        fa.compare(y[:60], first=half + 1, second=changed, group=single, metric="log_loss")
+
+
+def test_aucs_without_a_variance_have_the_interval_of_their_pairs() -> None:
+    rng = np.random.default_rng(0)
+    y, g = rng.integers(0, 2, 400), rng.choice(["a", "b"], 400)
+    call: dict[str, Any] = {"group": g, "metric": "auc"}
+    turned = fa.compare(y, first=1 - y + rng.random(400) / 2, second=y + rng.random(400) / 2, **call)
+    assert turned.outcome == "rejected"
+    same = fa.compare(y, first=y + 0.0, second=y + rng.random(400) / 2, **call)
+    assert all(low < 0 < high for low, high in (one["interval"] for one in same.facts["results"]))

@@ -339,3 +339,54 @@ def test_errors_of_a_regression_are_those_of_numbers() -> None:
     for metric in ("tpr", "auc", "log_loss"):
         with pytest.raises(InvalidInput):
             fa.permutation_test(income, predicted, metric=metric, **call)
+
+
+@pytest.mark.parametrize("positive", [0, 2])
+def test_decisions_that_may_be_classes_are_not_guessed(positive: int) -> None:
+    y, group = np.array([0, 1, 2] * 100), ["a", "b"] * 150
+    call: dict[str, Any] = {"group": group, "metric": "tpr", "positive": positive}
+    with invalid(option="prediction"):
+        fa.permutation_test(y, prediction=(y == positive).astype(int), **call)
+    names = np.array(["low", "mid", "top"])[y]
+    call["positive"] = names[positive]
+    found = fa.permutation_test(names, prediction=(y == positive).astype(int), **call)
+    assert [one["estimate"] for one in found.facts["groups"]] == [1.0, 1.0]
+    # The value to blame is the one that is no label.
+    with pytest.raises(InvalidInput, match="'3' is in"):
+        fa.permutation_test(y, prediction=np.arange(300) % 4, **{**call, "positive": 2})
+
+
+def test_few_heavy_rows_are_few_units() -> None:
+    rng = np.random.default_rng(0)
+    weight = np.where(np.arange(600) < 5, 100.0, 1.0)
+    group = np.where(np.arange(600) < 300, "a", "b")
+    decision = np.where(weight > 1, 1, rng.integers(0, 2, 600))
+    call: dict[str, Any] = {"prediction": decision, "group": group, "metric": "selection_rate"}
+    found = fa.permutation_test(weight=weight, **call)
+    assert found.outcome == "inconclusive"
+    assert "effective number" in " ".join(found.summary().split())
+    # (500 + 295)^2 / (5 * 10^4 + 295) = 12.6 effective rows; without weights there are 300.
+    assert fa.permutation_test(**call).outcome != "inconclusive"
+
+
+@pytest.mark.parametrize("call", [{"margin": 1.5}, {"positive": "yes"}])
+def test_what_cannot_be_meant_is_refused(call: dict[str, Any]) -> None:
+    with invalid(option=next(iter(call))):
+        fa.permutation_test(prediction=PEOPLE["d"], group=PEOPLE["sex"], metric="selection_rate", **call)
+    if "margin" in call:
+        with invalid(option="margin"):
+            fa.plan(metric="selection_rate", value=0.4, **call)
+
+
+def test_a_metric_that_divides_by_nothing_is_undefined_and_another_fault_names_it() -> None:
+    def average(y: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
+        return float(np.average(score[y == 1], weights=weight[y == 1]))
+
+    def broken(y: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
+        raise KeyError("no such thing")
+
+    y = np.r_[1, 1, np.zeros(18), np.arange(100) % 2].astype(int)
+    call: dict[str, Any] = {"score": np.linspace(0, 1, 120), "group": ["a"] * 20 + ["b"] * 100, "draws": 39}
+    fa.permutation_test(y, metric=average, **call)
+    with invalid(option="metric"):
+        fa.permutation_test(y, metric=broken, **call)

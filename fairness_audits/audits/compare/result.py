@@ -160,6 +160,7 @@ def _versions(
             threshold=settings.threshold if decided else None,
             score=version if scored else None,
             prediction=None if scored else version,
+            bounds=(0.0, 1.0) if scored and getattr(metric, "probability", False) else (-np.inf, np.inf),
         )
         output = decision if decided else score
         assert output is not None
@@ -172,14 +173,17 @@ def _changes(
 ) -> Iterator[dict[str, Any]]:
     """Yield the entries of one grouping and metric; ``pair`` (2, n) holds the values of both versions."""
     (rng,) = generators("audit", "compare", str(settings.seed), grouping, metric.name, repetitions=1)
-    delta = pair[1] - pair[0]
+    finite = np.isfinite(pair).all(axis=0)
+    delta = np.where(finite, pair[1] - np.where(finite, pair[0], 0.0), np.nan)
     common = {"grouping": grouping, "metric": metric.name, "title": metric.title, "varied": bool(delta.any())}
+    rate = isinstance(metric, Rate)
     for code, name in enumerate(names):
         own = codes == code
-        if not own.any():
-            yield {**common, "what": name, **_nothing(0)}
+        if not own.any() or not finite[own].all():
+            # A loss can be infinite.
+            yield {**common, "what": name, **_nothing(int(own.sum()))}
             continue
-        found = change(delta[own], alpha=settings.alpha, draws=settings.draws, rng=rng)
+        found = change(delta[own], rate=rate, alpha=settings.alpha, draws=settings.draws, rng=rng)
         yield {
             **common,
             **{"what": name, "n": int(own.sum()), "first": pair[0, own].mean(), "second": pair[1, own].mean()},
@@ -188,12 +192,15 @@ def _changes(
         }
     for what, own in _gaps(codes, names):
         least = int(min(own.sum(), (~own).sum()))
-        if least < 2 or not delta.any():
+        if least < 2 or not delta.any() or not finite.all():
             yield {**common, "what": what, **_nothing(least)}
             continue
         data = Predictions(np.zeros(len(delta), dtype=np.int64), delta, (~own).astype(np.int64), ("own", "rest"))
         options: dict[str, Any] = {"alpha": settings.alpha, "draws": settings.draws, "alternative": "equal-tailed"}
         test = permutation_test(data, "mean_score", rng=rng, **options)
+        if test.p_value is None:
+            yield {**common, "what": what, **_nothing(least)}
+            continue
         gaps = pair[:, own].mean(axis=1) - pair[:, ~own].mean(axis=1)
         yield {
             **common,
@@ -237,7 +244,8 @@ def _sample_changes(
         yield {**common, "what": name, "n": one.n, **values, **tested}
     for what, own in _gaps(codes, names):
         here, rest = found(own), found(~own)
-        first, second, variance = here.first - rest.first, here.second - rest.second, here.variance + rest.variance
+        first, second = here.first - rest.first, here.second - rest.second
+        variance = here.doubt(settings.alpha) + rest.doubt(settings.alpha)
         p, n = normal_p(second - first, variance), min(here.n, rest.n)
         if np.isnan(p):
             yield {**common, "what": what, **_nothing(n), "first": first, "second": second, "change": second - first}

@@ -53,13 +53,15 @@ def values(metric: Rate | Mean, label: Array, output: Array) -> tuple[Array, Arr
     )
 
 
-def change(delta: Array, *, alpha: float, draws: int, rng: np.random.Generator) -> Change:
+def change(delta: Array, *, rate: bool, alpha: float, draws: int, rng: np.random.Generator) -> Change:
     """Test whether the mean of paired differences (n,) is 0.
 
     Parameters
     ----------
     delta : array (n,)
         Second version minus first: -1, 0 and 1 for a rate.
+    rate : bool
+        Whether the values are 0 and 1, so that McNemar's test applies.
     alpha : float
         Level of the test.
     draws : int
@@ -69,7 +71,7 @@ def change(delta: Array, *, alpha: float, draws: int, rng: np.random.Generator) 
     Returns
     -------
     Change
-        With the interval of Agresti and Min for a rate, else Student's.
+        With the interval of Agresti and Min for a rate, else Student's; NaN as ends if no value changes.
 
     References
     ----------
@@ -78,19 +80,21 @@ def change(delta: Array, *, alpha: float, draws: int, rng: np.random.Generator) 
     Examples
     --------
     >>> delta = np.r_[np.ones(12), -np.ones(3), np.zeros(85)]
-    >>> found = change(delta, alpha=0.05, draws=99, rng=np.random.default_rng(0))
+    >>> found = change(delta, rate=True, alpha=0.05, draws=99, rng=np.random.default_rng(0))
     >>> round(found.estimate, 2), round(found.p_value, 4)
     (0.09, 0.0352)
     """
     n, estimate = len(delta), float(delta.mean())
-    up, down = int((delta == 1).sum()), int((delta == -1).sum())
-    if up + down == np.count_nonzero(delta):
+    if rate:
+        up, down = int((delta == 1).sum()), int((delta == -1).sum())
         p = binomtest(up, up + down).pvalue if up + down else 1.0
         # Add half a pair of each kind.
-        rate = (up - down) / (n + 2)
-        error = np.sqrt(((up + down + 1) / (n + 2) - rate**2) / (n + 2))
+        middle = (up - down) / (n + 2)
+        error = np.sqrt(((up + down + 1) / (n + 2) - middle**2) / (n + 2))
         reach = float(ndtri(1 - alpha / 2)) * float(error)
-        return Change(estimate, max(-1.0, rate - reach), min(1.0, rate + reach), float(p), exact=True)
+        return Change(estimate, max(-1.0, middle - reach), min(1.0, middle + reach), float(p), exact=True)
+    if not delta.any():
+        return Change(0.0, np.nan, np.nan, 1.0, exact=False)
     observed, extremes = abs(delta.sum()) * (1 - ROUNDING), 0
     for first in range(0, draws, BLOCK):
         signs = 2.0 * rng.integers(0, 2, (min(BLOCK, draws - first), n)) - 1

@@ -18,12 +18,19 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class SampleChange:
-    """A metric under both versions, with the variance of the change and its two-sided p-value.
+    r"""A metric under both versions, with the variance of the change and its two-sided p-value.
 
     ``n`` is the number of rows that limits the normal approximation. For the AUC, it counts the rows of the rarer
     label. For a precision, it counts the rows of the rarer label that either version selects, or all rows that one
     version selects if they are fewer.
     Values that do not exist are NaN.
+
+    If the variance of an AUC is 0, all n disjoint pairs of a positive and a negative have the same change c. If a pair
+    has it with probability q, then q^n >= alpha at level 1 - alpha (Clopper and Pearson 1934), so the mean change is in
+
+    .. math:: q c \mp (1 - q), \qquad q = \alpha^{1 / n}.
+
+    The two-sided p-value is that of the sign test for c = 1 and -1.
     """
 
     first: float
@@ -34,10 +41,20 @@ class SampleChange:
     exact: bool
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the normal interval of the change, of level 1 - alpha."""
-        reach = float(ndtri(1 - alpha / 2) * np.sqrt(self.variance))
+        """Return the interval of the change, of level 1 - alpha: normal, or by the bound of n equal changes."""
         change = self.second - self.first
+        if self.variance == 0:
+            share = alpha ** (1 / self.n)
+            return share * change - (1 - share), share * change + (1 - share)
+        reach = float(ndtri(1 - alpha / 2) * np.sqrt(self.variance))
         return max(-1.0, change - reach), min(1.0, change + reach)
+
+    def doubt(self, alpha: float) -> float:
+        """Return the variance, or that of a normal change with as long an interval."""
+        if self.variance != 0:
+            return self.variance
+        low, high = self.interval(alpha)
+        return float(((high - low) / 2 / ndtri(1 - alpha / 2)) ** 2)
 
 
 def normal_p(change: float, variance: float) -> float:
@@ -75,6 +92,9 @@ def auc_change(label: Array, first: Array, second: Array) -> SampleChange:
         placements.append(own)
     v10, v01 = (placements[1][k] - placements[0][k] for k in (0, 1))
     variance = float(v10.var(ddof=1) / positives + v01.var(ddof=1) / negatives)
+    if variance == 0:
+        p = min(1.0, 2 * (1 + abs(means[1] - means[0])) ** -fewest)
+        return SampleChange(means[0], means[1], 0.0, p, fewest, exact=True)
     p = normal_p(means[1] - means[0], variance)
     return SampleChange(means[0], means[1], variance, p, fewest, exact=False)
 

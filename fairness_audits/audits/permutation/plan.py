@@ -44,6 +44,8 @@ weighted_ratio: --ratio cannot use weights: drop --weight
 decisions: metric {metric} needs decisions: pass --prediction, or a --threshold for the scores
 scores: metric {metric} needs scores: pass --score
 margin: --margin bounds a difference and --ratio a ratio: drop one of them
+wide_margin: --margin={margin:g} allows every difference of {metric}: use a margin below 1
+no_label: --positive names a value of the label, but there is no --label: code the decisions as 0 and 1
 ratio: --at-least needs --ratio: add it
 early: --resampling-risk controls the decision about equality, not about a margin: drop it
 unstudentized: a margin needs exact or studentised tests: drop --method=unstudentized
@@ -61,7 +63,7 @@ TO_CHANGE = {
     **{"margin": "margin", "ratio": "ratio", "ratios": "ratio", "early": "resampling_risk", "correlated": "metric"},
     **{"unstudentized": "method", "sampled": "method", "clustered": "cluster", "rows_alone": "cluster"},
     **{"weighted": "weight", "weighted_ratio": "weight", "regression": "metric", "max_t": "alternative"},
-    "pairs": "pairs",
+    **{"pairs": "pairs", "wide_margin": "margin", "no_label": "positive"},
 }
 """The option to change for each refusal, by the refusal's name."""
 
@@ -145,6 +147,10 @@ def planned(settings: Settings) -> Plan:
         "decisions": not decided and settings.threshold is None and [{"metric": name} for name in rates],
         "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
         "margin": settings.margin is not None and settings.ratio,
+        "wide_margin": settings.margin is not None
+        and settings.margin >= 1
+        and [{"metric": one.name, "margin": settings.margin} for one in metrics if isinstance(one, Rate | Auc)],
+        "no_label": settings.positive is not None and settings.label is None,
         "ratio": settings.at_least is not None and not settings.ratio,
         "ratios": settings.ratio and [{"metric": one.name} for one in metrics if not isinstance(one, Rate)],
         "clustered": settings.ratio and settings.cluster is not None,

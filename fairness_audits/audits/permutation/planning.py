@@ -1,12 +1,13 @@
 r"""Plan a comparison of two groups: its power, the required number of rows, and the detectable gap.
 
-Rates with few outcomes are exact: every outcome (x_A, x_B) is tested, and the power is the probability of the rejected
+For rates, every probable outcome (x_A, x_B) is tested as in the audit, and the power is the probability of the rejected
 outcomes,
 
 .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}].
 
-Other metrics, and rates of many rows, use the normal approximation with the variance of one row,
-:mod:`fairness_audits.audits.permutation.power`.
+Other metrics, and rates with too many probable outcomes, use the normal approximation with the variance of one row,
+:mod:`fairness_audits.audits.permutation.power`. For rates, the test's own variance under the hypothesis multiplies its
+critical value.
 """
 
 from __future__ import annotations
@@ -17,15 +18,25 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtr, ndtri
+from scipy.stats import binom
 
 from fairness_audits.audits.permutation.draws import window
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.exact import EQUAL
-from fairness_audits.audits.permutation.score_tests import ENUMERATED, chances, nuisance, outcome_statistics
+from fairness_audits.audits.permutation.permutation_test import LEAST_UNITS
+from fairness_audits.audits.permutation.score_tests import (
+    ENUMERATED,
+    chances,
+    nuisance,
+    outcome_statistics,
+    score_statistic,
+)
 from fairness_audits.values import Array
 
-MOST_OUTCOMES = 4_000_000
-"""Largest number of outcomes for an exact calculation; beyond it rates use the normal approximation."""
+MOST_OUTCOMES, MOST_EVENTS = 1_000_000, 6_000
+"""Largest number of probable outcomes, and of different sums of events, that are tested one by one."""
+TAIL = 1e-12
+"""Largest probability of the numbers of events that are left out at either end."""
 MOST_ROWS = 10**9
 STEPS = 40
 
@@ -34,8 +45,8 @@ STEPS = 40
 class Planned:
     """Two groups: their ``shares`` of all rows and the share of each group's rows that the metric is computed on.
 
-    ``variance`` maps the metric's value to the variance contributed by one such row; None for a rate, which is exact if
-    possible.
+    ``variance`` maps the metric's value to the variance contributed by one such row; None for a rate. ``rarer`` is the
+    share of the rarer kind of row, of which a test needs LEAST_UNITS unless it is exact.
     """
 
     shares: tuple[float, float]
@@ -43,80 +54,121 @@ class Planned:
     alpha: float
     variance: Callable[[float], float] | None = None
     margin: float | None = None
+    rarer: float = 1.0
 
     def units(self, rows: int) -> tuple[int, int]:
         """Return the number of rows of each group that the metric is computed on."""
         a, b = (round(rows * share * of) for share, of in zip(self.shares, self.of_rows, strict=True))
         return a, b
 
-    def is_exact(self, rows: int) -> bool:
-        """Return whether the power is exact."""
-        a, b = self.units(rows)
-        return self.variance is None and (a + 1) * (b + 1) <= MOST_OUTCOMES
+    def is_exact(self, rows: int, f_a: float, f_b: float) -> bool:
+        """Return whether the power at these values is exact but for the TAIL."""
+        if self.variance is not None:
+            return False
+        a, b = (len(probable(m, f)) for m, f in zip(self.units(rows), (f_a, f_b), strict=True))
+        return a * b <= MOST_OUTCOMES and a + b <= MOST_EVENTS
 
     def power(self, rows: int, f_a: float, f_b: float) -> float:
         """Return the probability of rejecting equality, or of showing the margin, at these values of the metric."""
         m_a, m_b = self.units(rows)
+        difference = f_a - f_b
+        if self.variance is not None:
+            kinds = np.floor(np.array([m_a, m_b]) * self.rarer + EQUAL)
+            if kinds.min() < LEAST_UNITS:
+                return 0.0
+            error = float(np.sqrt(self.variance(f_a) / m_a + self.variance(f_b) / m_b))
+            if error == 0:
+                # As in the audit, all agreeing observations bound the metric.
+                reach = float(np.hypot(*(1 - self.alpha ** (1 / kinds))))
+                return float(abs(difference) > reach if self.margin is None else abs(difference) + reach < self.margin)
+            return normal_power(difference, error, self.alpha, self.margin)
         if min(m_a, m_b) < 1:
             return 0.0
-        if self.is_exact(rows):
-            equal, margin = self.margin is None, self.margin or 0.0
-            outcomes = rejected(m_a, m_b, self.alpha) if equal else shown(m_a, m_b, margin, self.alpha)
-            return float(chances(outcomes, np.array([f_a]), np.array([f_b]))[0])
-        variance = self.variance or (lambda f: f * (1 - f))
-        error = float(np.sqrt(variance(f_a) / m_a + variance(f_b) / m_b))
-        return normal_power(f_a - f_b, error, self.alpha, self.margin)
+        if self.is_exact(rows, f_a, f_b):
+            a, b = probable(m_a, f_a), probable(m_b, f_b)
+            if self.margin is None:
+                outcomes = rejected(m_a, m_b, self.alpha, a, b)
+            else:
+                outcomes = shown(m_a, m_b, self.margin, self.alpha, a, b)
+            return float(binom.pmf(a, m_a, f_a) @ outcomes @ binom.pmf(b, m_b, f_b))
+        error = float(np.sqrt(f_a * (1 - f_a) / m_a + f_b * (1 - f_b) / m_b))
+        ends = [0.0] if self.margin is None else [-self.margin, self.margin]
+        x_a, x_b = np.array(f_a * m_a), np.array(f_b * m_b)
+        z = [float(score_statistic(x_a, m_a, x_b, m_b, at, "difference")) for at in ends]
+        under = [(difference - at) / one if one else error for at, one in zip(ends, z, strict=True)]
+        return normal_power(difference, error, self.alpha, self.margin, (under[0], under[-1]))
 
 
-def normal_power(difference: float, error: float, alpha: float, margin: float | None = None) -> float:
-    """Compute the normal-approximation power of a test of no difference, or of two one-sided tests of a margin."""
-    if error == 0:
-        return float(difference != 0 if margin is None else abs(difference) < margin)
+def probable(m: int, f: float) -> range:
+    """Return the numbers of events among m rows with rate f, without TAIL of the probability at either end."""
+    return range(max(0, int(binom.ppf(TAIL, m, f))), min(m, int(binom.isf(TAIL, m, f))) + 1)
+
+
+def normal_power(
+    difference: float,
+    error: float,
+    alpha: float,
+    margin: float | None = None,
+    under: tuple[float, float] | None = None,
+) -> float:
+    """Compute the normal-approximation power of a test of no difference, or of two one-sided tests of a margin.
+
+    ``under`` are the standard errors under the hypotheses at the lower and the upper end, by default the ``error``.
+    """
+    low, high = under or (error, error)
     if margin is None:
-        z, shift = float(ndtri(1 - alpha / 2)), difference / error
-        return float(ndtr(shift - z) + ndtr(-shift - z))
+        reach = float(ndtri(1 - alpha / 2)) * low
+        return float(ndtr((difference - reach) / error) + ndtr((-difference - reach) / error))
     z = float(ndtri(1 - alpha))
-    return max(0.0, float(ndtr((margin - difference) / error - z) - ndtr((-margin - difference) / error + z)))
+    above = ndtr((margin - difference - z * high) / error)
+    return max(0.0, float(above - ndtr((-margin - difference + z * low) / error)))
 
 
 @lru_cache(maxsize=4)
-def rejected(m_a: int, m_b: int, alpha: float) -> Array:
-    """Return which outcomes (m_a + 1, m_b + 1) Fisher's two-sided exact test rejects at level alpha.
+def rejected(m_a: int, m_b: int, alpha: float, a: range, b: range) -> Array:
+    """Return which outcomes, in ``a`` and ``b``, Fisher's two-sided exact test rejects at level alpha: (len a, len b).
 
     Examples
     --------
-    >>> rejected(10, 10, 0.05)[8, 2].item(), rejected(10, 10, 0.05)[7, 2].item()
+    >>> every = range(11)
+    >>> rejected(10, 10, 0.05, every, every)[8, 2].item(), rejected(10, 10, 0.05, every, every)[7, 2].item()
     (True, False)
     """
-    found = np.zeros((m_a + 1, m_b + 1), dtype=bool)
-    for events in range(m_a + m_b + 1):
+    found = np.zeros((len(a), len(b)), dtype=bool)
+    for events in range(a[0] + b[0], a[-1] + b[-1] + 1):
         x, log_weight = window(events, m_a + m_b, m_a)
         weight = np.exp(log_weight)
         weight /= weight.sum()
         rarest = np.sort(weight)
         p = np.cumsum(rarest)[np.searchsorted(rarest, weight * (1 + EQUAL), side="right") - 1]
-        least, most = max(0, events - m_b), min(m_a, events)
+        least, most = max(a[0], events - b[-1]), min(a[-1], events - b[0])
         # Outcomes outside the window are too rare for a double, so they are rejected.
         every = np.arange(least, most + 1)
         reject = np.ones(len(every), dtype=bool)
         inside = (x >= least) & (x <= most)
         reject[x[inside] - least] = p[inside] <= alpha
-        found[every, events - every] = reject
+        found[every - a[0], events - every - b[0]] = reject
     return found
 
 
+def shown(m_a: int, m_b: int, margin: float, alpha: float, a: range, b: range) -> Array:
+    """Return which outcomes, in ``a`` and ``b``, show a difference of at most ``margin``: (len a, len b)."""
+    if (m_a + 1) * (m_b + 1) <= ENUMERATED:
+        return _every_shown(m_a, m_b, margin, alpha)[a[0] : a[-1] + 1, b[0] : b[-1] + 1]
+    bounds, x_a, x_b = Bounds.margin(margin), np.array(a)[:, None], np.array(b)
+    low, high = (score_statistic(x_a, m_a, x_b, m_b, at, "difference") for at in (bounds.low, bounds.high))
+    return np.asarray((low >= ndtri(1 - alpha)) & (-high >= ndtri(1 - alpha)))
+
+
 @lru_cache(maxsize=4)
-def shown(m_a: int, m_b: int, margin: float, alpha: float) -> Array:
-    """Return which outcomes (m_a + 1, m_b + 1) show a difference of at most ``margin`` at level alpha."""
+def _every_shown(m_a: int, m_b: int, margin: float, alpha: float) -> Array:
     bounds = Bounds.margin(margin)
     above = _beyond(outcome_statistics(m_a, m_b, bounds.low, "difference"), bounds.low, alpha)
     return above & _beyond(-outcome_statistics(m_a, m_b, bounds.high, "difference"), bounds.high, alpha)
 
 
 def _beyond(statistics: Array, at: float, alpha: float) -> Array:
-    """Return which statistics the score test rejects: exactly for few outcomes, else by the normal approximation."""
-    if statistics.size > ENUMERATED:
-        return statistics >= ndtri(1 - alpha)
+    """Return which statistics of all outcomes the exact score test rejects."""
     order, pairs = np.unique(statistics), nuisance(at, "difference")
     low, high = 0, len(order)
     while low < high:

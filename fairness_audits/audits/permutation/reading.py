@@ -7,7 +7,7 @@ import numpy as np
 
 from fairness_audits.audits.permutation.metrics import Auc, Metric, Rate, UserMetric
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
-from fairness_audits.audits.permutation.permutation_test import independent
+from fairness_audits.audits.permutation.permutation_test import effective, independent
 from fairness_audits.audits.permutation.plan import BASE_RATE, Plan, of_decisions
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
@@ -17,6 +17,8 @@ from fairness_audits.tables.groupings import grouping as grouping_of
 from fairness_audits.tables.table import Faulty, Table
 
 NO_LABEL, NO_DECISION = Constant("no label"), Constant("no decision")
+EQUAL = 1e-9
+"""Rounding error of an effective number of units."""
 ROWS = 100_000
 """Largest number of rows read row by row. In larger data each distinct score is counted if there are few."""
 DISTINCT = 2_000
@@ -98,8 +100,11 @@ def varies(content: Counts | Predictions, metric: Metric) -> bool:
 def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
     """Return the smallest number of units of one kind in a group; None for metrics with a single kind of unit.
 
-    The kinds are positives and negatives for the AUC, and the rows in the denominator of a rate.
+    The kinds are positives and negatives for the AUC, and the rows in the denominator of a rate. With weights, the
+    number is the effective one.
     """
+    if isinstance(content, Predictions) and content.weight is not None:
+        return int(effective(content, metric).min() + EQUAL)
     return int(independent(content, metric).min()) if isinstance(metric, Auc | Rate) else None
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from fairness_audits.audits.permutation.brief import brief
 from fairness_audits.audits.permutation.compute import WIDTH, Finding, GroupEstimate, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import Bounds
+from fairness_audits.audits.permutation.permutation_test import LEAST_UNITS
 from fairness_audits.audits.permutation.plan import CORRELATION, Plan, planned
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.table import sha256
@@ -58,12 +59,10 @@ BEYOND = {
     "ratio": "the ratio of the rates is below {low:g}{sides}",
 }
 """The null hypotheses, without and with a bound."""
-LEAST_UNITS = 20
-"""With fewer units in a group (AUC: positives or negatives) a test that is not exact is inconclusive."""
 LIMITS = """
 undefined <= 0 unless rejected: {value} of {tests} tests could not be computed ({first}).
 small <= 0 unless rejected: In {value} of {tests} tests, a group has fewer than {least} units (for an AUC, positives or
-  negatives). These tests are valid only for large groups.
+  negatives; with weights, their effective number). These tests are valid only for large groups.
 turned <= 0 unless rejected: {value} of {tests} tests depend on the order of scores within bins. Use more --bins, or
   --bins=none.
 wide <= 0 unless rejected: In {value} of {tests} tests, equality is not rejected but the interval is wider than {width},

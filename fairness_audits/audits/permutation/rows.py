@@ -268,8 +268,10 @@ class UserRows:
     def _tried(self, rows: Array, weight: Array) -> float:
         try:
             return self._call(rows, weight)
-        except ValueError:
+        except (ValueError, ZeroDivisionError):
             return float("nan")
+        except Exception as error:
+            raise InvalidInput(f"metric {self.metric.name!r} failed: {reason(error)}", option="metric") from error
 
     def _call(self, rows: Array, weight: Array) -> float:
         return float(self.metric.function(self.label[rows], self.score[rows], weight))

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from fairness_audits.audits.permutation.metrics import METRICS
-from fairness_audits.audits.permutation.planning import Planned, auc_variance, detectable_gap, rows_needed
+from fairness_audits.audits.permutation.planning import MOST_ROWS, Planned, auc_variance, detectable_gap, rows_needed
 from fairness_audits.audits.plan.brief import brief
 from fairness_audits.audits.plan.settings import Settings
 from fairness_audits.errors import InvalidInput
@@ -46,7 +46,9 @@ def planned(settings: Settings) -> Result:
     found = _answers(settings, plan)
     rows, value = found["rows"], settings.value
     units = (None, None) if rows is None else plan.units(rows)
-    exact = rows is not None and plan.is_exact(rows)
+    sides = (("gap", 1), ("gap_above", 1), ("gap_below", -1))
+    gap = next((side * found[name] for name, side in sides if found.get(name) is not None), 0.0)
+    exact = rows is not None and plan.is_exact(rows, value + gap, value)
     facts = plain({"metric": settings.metric, "value": value, **found, "units": list(units), "exact": exact})
     of = {
         "one_comparison": True,
@@ -98,7 +100,10 @@ def _plan(settings: Settings) -> Planned:
         raise InvalidInput(
             f"--value={settings.value:g} is outside [0, 1]", option="value", remedy="Pass a rate or an AUC"
         )
-    variance = None
+    if settings.metric != "mean" and settings.margin is not None and settings.margin >= 1:
+        problem = f"--margin={settings.margin:g} allows every difference of {settings.metric}"
+        raise InvalidInput(problem, option="margin", remedy="Pass a margin below 1")
+    variance, rarer = None, 1.0
     if settings.metric == "mean":
         sd = settings.sd or 1.0
         variance = lambda _: sd**2  # noqa: E731
@@ -109,8 +114,8 @@ def _plan(settings: Settings) -> Planned:
                 "--of-rows is the share of positives of an AUC", option="of_rows", remedy="Pass one share below 1"
             )
         variance = lambda auc: auc_variance(auc, positives)  # noqa: E731
-        of = (1.0, 1.0)
-    return Planned((shares[0], shares[1]), (of[0], of[1]), settings.alpha, variance, settings.margin)
+        of, rarer = (1.0, 1.0), min(positives, 1 - positives)
+    return Planned((shares[0], shares[1]), (of[0], of[1]), settings.alpha, variance, settings.margin, rarer)
 
 
 def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
@@ -165,7 +170,7 @@ def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:
     """Say the rows, gap and power."""
     aim = f"show a difference of at most {settings.margin:g}" if settings.margin else "reject equality"
     if found["rows"] is None:
-        return f"No number of rows gives a power of {percent(settings.wanted_power)} to {aim}."
+        return f"Even {MOST_ROWS:,} rows do not give a power of {percent(settings.wanted_power)} to {aim}."
     rows = f"{found['rows']:,} rows of both groups together"
     if (both := sum(settings.shares or (1.0,))) < 1 - 1e-9:
         rows = f"{found['rows']:,} rows, of which {percent(both)} belong to the two groups"

@@ -27,6 +27,16 @@ def test_the_aucs_have_delongs_test() -> None:
     assert auc_change(label, scores[0], scores[0]).p_value == 1
 
 
+def test_aucs_without_variance_are_bounded_by_their_pairs() -> None:
+    label = np.repeat([0, 1], (30, 12))
+    score = label + RNG.random(42) / 2
+    turned, same = auc_change(label, -score, score), auc_change(label, score, label + RNG.random(42) / 3)
+    assert (turned.first, turned.second, turned.exact, turned.p_value) == (0.0, 1.0, True, 2 * 0.5**12)
+    assert turned.interval(0.05) == pytest.approx((2 * 0.05 ** (1 / 12) - 1, 1.0))
+    assert (same.first, same.second, same.p_value) == (1.0, 1.0, 1.0)
+    assert same.interval(0.05) == pytest.approx((0.05 ** (1 / 12) - 1, 1 - 0.05 ** (1 / 12)))
+
+
 def decisions(rng: np.random.Generator, n: int, better: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels and two correlated decisions; the second is right more often by ``better``."""
     label, shared = rng.integers(0, 2, n), rng.normal(size=n)

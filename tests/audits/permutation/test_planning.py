@@ -6,7 +6,7 @@ from scipy.stats import binom, fisher_exact
 
 import fairness_audits as fa
 from fairness_audits.audits.permutation.equivalence import Bounds, of_rates
-from fairness_audits.audits.permutation.exact import Rates
+from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.planning import Planned, auc_variance, rejected, rows_needed, shown
@@ -20,7 +20,8 @@ def test_fishers_test_of_every_outcome(m_a: int, m_b: int) -> None:
     expected = [
         [fisher_exact([[a, m_a - a], [b, m_b - b]]).pvalue <= 0.05 for b in range(m_b + 1)] for a in range(m_a + 1)
     ]
-    np.testing.assert_array_equal(rejected(m_a, m_b, 0.05), expected)
+    np.testing.assert_array_equal(rejected(m_a, m_b, 0.05, range(m_a + 1), range(m_b + 1)), expected)
+    np.testing.assert_array_equal(rejected(m_a, m_b, 0.05, range(1, 2), range(3, 9)), [expected[1][3:9]])
 
 
 def test_a_margin_of_every_outcome() -> None:
@@ -29,7 +30,7 @@ def test_a_margin_of_every_outcome() -> None:
         [of_rates(Rates(a, m_a, b, m_b), Bounds.margin(0.3), 0.05).p_within <= 0.05 for b in range(m_b + 1)]
         for a in range(m_a + 1)
     ]
-    np.testing.assert_array_equal(shown(m_a, m_b, 0.3, 0.05), expected)
+    np.testing.assert_array_equal(shown(m_a, m_b, 0.3, 0.05, range(m_a + 1), range(m_b + 1)), expected)
 
 
 def test_the_power_of_a_rate_is_that_of_its_test() -> None:
@@ -37,7 +38,7 @@ def test_the_power_of_a_rate_is_that_of_its_test() -> None:
     m_a, m_b = plan.units(400)
     assert (m_a, m_b) == (40, 180)
     p = np.outer(binom.pmf(np.arange(41), 40, 0.5), binom.pmf(np.arange(181), 180, 0.75))
-    assert plan.power(400, 0.5, 0.75) == pytest.approx(p[rejected(40, 180, 0.05)].sum())
+    assert plan.power(400, 0.5, 0.75) == pytest.approx(p[rejected(40, 180, 0.05, range(41), range(181))].sum())
     assert plan.power(400, 0.75, 0.75) <= 0.05
 
 
@@ -47,6 +48,43 @@ def test_enumeration_and_the_normal_law_meet_where_rows_are_many(margin: float |
     normal = Planned((0.5, 0.5), (1.0, 1.0), 0.05, lambda f: f * (1 - f), margin)
     for f_a in (0.3, 0.33, 0.36):
         assert exact.power(2000, f_a, 0.3) == pytest.approx(normal.power(2000, f_a, 0.3), abs=0.025)
+
+
+@pytest.mark.parametrize(
+    ("f_a", "f_b", "shares", "margin", "rows"),
+    [
+        (0.001, 0.01, (0.02, 0.98), None, 14_271),
+        (0.995, 0.98, (0.03, 0.97), None, 11_714),
+        (0.005, 0.02, (0.05, 0.95), None, 9_171),
+        (0.0, 0.0, (0.1, 0.9), 0.003, 6_663),
+        (0.998, 0.998, (0.05, 0.95), 0.005, 14_390),
+    ],
+)
+def test_the_power_of_rare_rates_and_small_groups_is_that_of_the_audits_own_test(
+    f_a: float, f_b: float, shares: tuple[float, float], margin: float | None, rows: int
+) -> None:
+    plan, rng, trials = Planned(shares, (1.0, 1.0), 0.05, margin=margin), np.random.default_rng(4), 300
+    m_a, m_b = plan.units(rows)
+    found = 0
+    for x_a, x_b in zip(rng.binomial(m_a, f_a, trials), rng.binomial(m_b, f_b, trials), strict=True):
+        rates = Rates(int(x_a), m_a, int(x_b), m_b)
+        found += (
+            exact_p(rates).two_sided <= 0.05
+            if margin is None
+            else of_rates(rates, Bounds.margin(margin), 0.05).p_within <= 0.05
+        )
+    power = plan.power(rows, f_a, f_b)
+    assert abs(found / trials - power) <= 4 * np.sqrt(max(power * (1 - power), 1 / trials) / trials)
+
+
+def test_no_power_is_promised_where_the_audit_is_inconclusive() -> None:
+    mean = Planned((0.5, 0.5), (1.0, 1.0), 0.05, lambda _: 1.0)
+    assert (mean.power(38, 0.0, 9.0), mean.power(40, 0.0, 9.0)) == (0.0, pytest.approx(1.0))
+    auc = Planned((0.5, 0.5), (1.0, 1.0), 0.05, lambda auc: auc_variance(auc, 0.2), 0.02, 0.2)
+    rows = rows_needed(auc, 1.0, 1.0, 0.8)
+    # All k pairs agree: 1 - .05^(1/k) is at most .02 / sqrt(2) from k = 211 on.
+    assert rows == 2 * 211 / 0.2 == 2110
+    assert "Even 1,000,000,000 rows" in fa.plan(metric="tpr", value=0.5, gap=1e-6).summary().replace("\n  ", " ")
 
 
 def test_rows_have_the_power_and_one_fewer_does_not() -> None:

@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import recall_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 import fairness_audits as fa
 from tests.errors import invalid
@@ -97,3 +98,29 @@ def test_of_several_classes_one_is_positive() -> None:
     score = fa.metrics.permutation_gap("mean_score", group=SEX, positive="yes", draws=199)(model, X, three)
     means = pd.Series(model.predict_proba(X)[:, 2], X.index).groupby(SEX).mean()
     assert score == pytest.approx(means.min() - means.max())
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_decision_values_are_those_of_the_positive_class(several: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 2)), columns=["x", "z"])
+    group = pd.Series(np.where(rng.random(400) < 0.5, "f", "m"))
+    latent = X["x"] + 0.7 * rng.normal(size=400) + 0.8 * (group == "m")
+    y = pd.cut(latent, [-9, -0.5, 0.3, 9] if several else [-9, 0.3, 9], labels=False).map(
+        ["bad", "good", "top"].__getitem__
+    )
+    model = LinearSVC().fit(X, y)
+    values = model.decision_function(X)
+    score = values[:, 0] if several else -values
+    truth = [roc_auc_score((y == "bad")[group == name], score[group == name]) for name in ("f", "m")]
+    found = fa.metrics.permutation_gap("auc", group=group, positive="bad")(model, X, y)
+    assert found == pytest.approx(-abs(truth[0] - truth[1]))
+    with invalid(option="positive"):
+        fa.metrics.permutation_gap("auc", group=group, positive="best")(model, X, y)
+
+
+def test_the_positive_class_is_named_as_elsewhere() -> None:
+    X, y = np.arange(60.0)[:, None], np.arange(60) % 3
+    model, group = LogisticRegression().fit(X, y.astype(float)), pd.Series(["a", "b"] * 30)
+    found = {fa.metrics.permutation_gap("auc", group=group, positive=name)(model, X, y) for name in (2, "2", "2.0")}
+    assert len(found) == 1
