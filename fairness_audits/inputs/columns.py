@@ -14,7 +14,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.arrays import Argument, read_argument
 from fairness_audits.inputs.model import Computing, Model, load_model
 from fairness_audits.inputs.table import Source
-from fairness_audits.messages import check_columns, enumerated, listed, unlike
+from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
 from fairness_audits.results.result import Result
 from fairness_audits.values import Array
 
@@ -90,7 +90,10 @@ class Columns:
         if values is None:
             return None
         found, names = read_argument("directions", values), self._names[INPUTS]
-        array = np.array([column.to_numpy(dtype=float, na_value=np.nan) for column in found.columns])
+        try:
+            array = np.array([column.to_numpy(dtype=float, na_value=np.nan) for column in found.columns])
+        except ValueError as error:
+            raise InvalidInput(f"directions must hold numbers ({reason(error)})", option="directions") from error
         header, array = (found.labels, array) if len(found.shape) == 1 else (found.header, array.T)
         own = [] if header is None else [str(name) for name in header]
         unnamed = header is None or (isinstance(header, pd.RangeIndex) and set(own) != set(names))
@@ -101,7 +104,7 @@ class Columns:
                 f"directions has the names {listed(own)}, but the columns of {INPUTS} are {listed(names)}",
                 option="directions",
                 column=next((name for name in own if name not in names), None),
-                remedy="Use the names of {INPUTS}, or pass an array in the order of its columns",
+                remedy=f"Use the names of {INPUTS}, or pass an array in the order of its columns",
             )
         return array[:, [own.index(name) for name in names]]
 

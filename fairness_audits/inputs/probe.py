@@ -206,7 +206,8 @@ def answered(
         outputs=outputs,
         itself=itself if own else None,
         kind=read_as,
-        detected=kind == "auto" and model.kind != "estimator",  # an estimator's methods determine the kind
+        # A method that scores classes determines the kind.
+        detected=kind == "auto" and not (model.kind == "estimator" and model.classes),
         columns=output.shape[1] if output.ndim == 2 else 1,
         trial=trial,
         prediction=itself(features) if own else trial.argmax(axis=1),
@@ -230,19 +231,19 @@ def jumps(probabilities: Callable[[Array], Array], points: Array, directions: Ar
     Returns
     -------
     float
-        Share of points for which probabilities at 1e-6 on either side along a direction differ by more than 1e-4. It is
-        1 for a step function whose steps are rarely that near: probabilities differ between points, but around most
-        points they are constant along every axis.
+        Share of points for which probabilities there and at 1e-6 on either side along a direction differ by more than
+        1e-4. It is 1 for a step function whose steps are rarely that near: probabilities differ between points, but
+        around most points they are constant along every axis.
     """
-    gap = np.zeros(len(points))
+    gap, here = np.zeros(len(points)), probabilities(points)
     for u in directions:
-        near = probabilities(points + NEAR * u) - probabilities(points - NEAR * u)
-        gap = np.maximum(gap, np.abs(near).max(axis=1))
+        # A model may treat all values that do not occur in its data alike, so compare both sides with the point too.
+        sides = np.stack([probabilities(points - NEAR * u), here, probabilities(points + NEAR * u)])
+        gap = np.maximum(gap, np.ptp(sides, axis=0).max(axis=1))
     share = float((gap > JUMP).mean())
     if share >= JUMPING or (gap > 0).mean() > 0.5:
         return share
-    some = points[:FLAT_ROWS]
-    here = probabilities(some)
+    some, here = points[:FLAT_ROWS], here[:FLAT_ROWS]
     if np.ptp(here, axis=0).max() == 0:
         return share
     for axis in np.eye(points.shape[1]):

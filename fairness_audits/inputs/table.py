@@ -30,6 +30,8 @@ FILL = "fill in the values or remove these rows, as in the model's training"
 """Remedy for missing values."""
 LARGEST = 1e100
 """Largest allowed number. The squares of larger numbers overflow in variances."""
+DISTINCT = 1000
+"""Largest number of distinct values of a column that are converted back exactly."""
 UNIT_SCALE = (0.2, 5.0)
 """Bounds of a standard deviation that counts as unit scale and needs no decision."""
 
@@ -360,12 +362,20 @@ class Units:
     """z = (x - shift) / scale: x in the columns' own units, z in the audit's units. ``shift`` and ``scale`` are (d,).
 
     ``standardized`` are the columns with a scale other than 1: shift and scale are their mean and standard deviation on
-    the audited rows.
+    the audited rows. ``values`` are the distinct values of columns that have few, in order, by position. They are
+    converted back exactly, because a code that is off by rounding is another category to a model.
     """
 
     shift: Array
     scale: Array
     standardized: tuple[str, ...] = ()
+    values: Mapping[int, Array] = field(default_factory=dict)
+
+    def knowing(self, x: Array) -> Units:
+        """Return the units that also convert the values of these rows (n, d) back exactly."""
+        scaled = np.flatnonzero((self.scale != 1) | (self.shift != 0)).tolist()
+        every = {j: np.unique(np.concatenate([self.values.get(j, x[:0, j]), x[:, j]])) for j in scaled}
+        return replace(self, values={j: known for j, known in every.items() if len(known) <= DISTINCT})
 
     def inward(self, x: Array) -> Array:
         """Convert points to the units of the audit."""
@@ -373,7 +383,12 @@ class Units:
 
     def outward(self, z: Array) -> Array:
         """Convert points to the columns' own units."""
-        return z * self.scale + self.shift
+        x = z * self.scale + self.shift
+        for j, known in self.values.items():
+            inside = (known - self.shift[j]) / self.scale[j]
+            place = np.minimum(np.searchsorted(inside, z[..., j]), len(known) - 1)
+            x[..., j] = np.where(inside[place] == z[..., j], known[place], x[..., j])
+        return x
 
     def network_input(self, z: torch.Tensor) -> torch.Tensor:
         """Convert points in the units of the audit to inputs of the network, differentiably."""
@@ -410,4 +425,4 @@ def units(features: Array, names: Sequence[str], standardize: options.Standardiz
     if standardize != "continuous":
         return Units(shift, scale)
     shift[continuous], scale[continuous] = mean(features[:, continuous], axis=0), spread[continuous]
-    return Units(shift, scale, tuple(names[j] for j in continuous))
+    return Units(shift, scale, tuple(names[j] for j in continuous)).knowing(features)

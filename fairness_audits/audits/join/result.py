@@ -62,7 +62,7 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
         if part.get("schema") != Document.schema:
             problem = f"{name} has the schema {part.get('schema')}, expected {Document.schema}"
             raise InvalidInput(problem, source=name, option="parts", remedy="Repeat the audit with this version")
-        if "part" not in part.get("data", {}):
+        if part.get("data", {}).get("part") is None:
             raise InvalidInput(
                 f"{name} does not state its part of the rows", source=name, option="parts", remedy=WRITTEN
             )
@@ -120,6 +120,7 @@ def _pooled(parts: Sequence[Part]) -> Result:
             placebos
             and {
                 "rows": sum(one["rows"] for one in placebos),
+                "directions": placebos[0]["directions"],
                 **statistics(_loss_ratio_test(placebos, **limits)),
             }
         )
@@ -159,6 +160,9 @@ def _read(result: Result | Part | str | Path, number: int) -> tuple[str, Part]:
         return f"result {number}", result.to_dict()
     if isinstance(result, Mapping):
         name, found = f"result {number}", result
+    elif not isinstance(result, str | Path):
+        problem = f"result {number} is an object of type {type(result).__name__}"
+        raise InvalidInput(problem, option="parts", remedy=WRITTEN)
     else:
         path = Path(result)
         name, path = str(result), path / "audit.json" if path.is_dir() else path

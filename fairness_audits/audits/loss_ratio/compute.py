@@ -204,6 +204,7 @@ class Evidence:
     within: RatioTest | None
     placebo: RatioTest | None = None
     placebo_rows: int = 0
+    placebo_directions: int = 0
 
 
 def pinned_share(original: Array, comparable: Array, metric: FairMetric, bounds: Bounds | None) -> float:

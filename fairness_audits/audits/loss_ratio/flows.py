@@ -221,7 +221,7 @@ def with_placebo(
     ]
     flow = concatenated(flows)
     test = loss_ratio_test(flow.original_loss, flow.losses[-1], settings.delta, settings.alpha)
-    return replace(found, placebo=test, placebo_rows=len(flow.original_loss))
+    return replace(found, placebo=test, placebo_rows=len(flow.original_loss), placebo_directions=k)
 
 
 def recorded_steps(steps: int, hold: int = 1) -> Sequence[int]:

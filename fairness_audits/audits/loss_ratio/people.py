@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.attacks.whole_people import (
+    ROUNDING,
     Column,
     Move,
     Search,
@@ -71,6 +73,7 @@ def by_people(
     settings: Settings,
     reference: Array,
     columns: Mapping[str, Column],
+    bounds: Bounds | None,
     draw_of_row: Array,
     unfounded: str,
 ) -> Found:
@@ -88,6 +91,8 @@ def by_people(
         Other rows. Their values are the candidates for the audited rows.
     columns : mapping
         The features of each column, by the column's name.
+    bounds : pair of arrays (d,), optional
+        The smallest and the largest value of each feature, in its own units.
     draw_of_row : array (n,)
         The placebo uses the rows where this is not -1.
     unfounded : str
@@ -99,11 +104,15 @@ def by_people(
         If the metric permits no column to change.
     """
     names, groups = tuple(columns), tuple(columns.values())
+    units = units.knowing(reference)
     points, known = units.inward(features), units.inward(reference)
     shares = column_shares(known, groups, metric)
     order = np.argsort(-shares, kind="stable").tolist()
     permitted = tuple(place for place in order if shares[place] >= settings.least_share)
-    moves = candidates(known, groups, permitted)
+    moves = within(candidates(known, groups, permitted), units, bounds)
+    if not moves and candidates(known, groups, permitted):
+        problem = "--bounds leaves no value to which a permitted column may change"
+        raise InvalidInput(problem, option="bounds", remedy="Use --bounds=data, or wider bounds")
     if not moves:
         most = listed([f"{names[place]} {shares[place]:.2f}" for place in order], SHOWN)
         raise InvalidInput(
@@ -162,10 +171,10 @@ def by_people(
     if len(among) > 1 and others:
         (rng,) = generators("audit", "loss-ratio", "directions", str(settings.seed), repetitions=1)
         drawn = rng.permutation(others)[: len(permitted)].tolist()
-        if instead := candidates(known, groups, drawn, len(moves) + 1):
+        if instead := within(candidates(known, groups, drawn, len(moves) + 1), units, bounds):
             other = searched(instead, 0.0, among)
             test = loss_ratio_test(loss_of(other.own), loss_of(other.at(other.worst)), *limits)
-            evidence = replace(evidence, placebo=test, placebo_rows=len(among))
+            evidence = replace(evidence, placebo=test, placebo_rows=len(among), placebo_directions=len(drawn))
     return Found(
         evidence=evidence,
         columns=names,
@@ -175,6 +184,20 @@ def by_people(
         evaluations=found.evaluations,
         least_share=settings.least_share,
         policy=loss_ratio_test(original_loss, loss_of(found.at(choice)), *limits),
+    )
+
+
+def within(moves: Sequence[Move], units: Units, bounds: Bounds | None) -> tuple[Move, ...]:
+    """Return the moves, in the units of the audit, to values within the bounds."""
+    if bounds is None:
+        return tuple(moves)
+    low, high = (units.inward(end) for end in bounds)
+    places = [list(move.positions) for move in moves]
+    return tuple(
+        move
+        for move, at in zip(moves, places, strict=True)
+        if (np.asarray(move.values) >= low[at] - ROUNDING).all()
+        and (np.asarray(move.values) <= high[at] + ROUNDING).all()
     )
 
 

@@ -183,13 +183,15 @@ def audited(
     bounds = bounds_of(settings.bounds, everyone, people)
     found: dict[str, Any] = {"engine": tried.engine, "jumps": tried.jumps}
     search = (some.features, some.label)
-    if tried.engine == "people":
+    if people_moved := tried.engine == "people":
         assert isinstance(answers, Answers)
         known = everyone.features[values] if others is None else others.features
         whole_columns = columns_of(everyone.names, encoding, people, settings.one_hot)
         no_evidence = unfounded(alike)
-        whole = by_people(answers, *search, metric, scale, settings, known, whole_columns, draw_of_row, no_evidence)
-        evidence, bounds = whole.evidence, None
+        whole = by_people(
+            answers, *search, metric, scale, settings, known, whole_columns, bounds, draw_of_row, no_evidence
+        )
+        evidence = whole.evidence
         origin = source.name if others is None or reference is None else reference.name
         found |= {**whole.facts, "policy": statistics(whole.policy)}
         found["reference"] = {"path": origin, "rows": len(known), "held_out": others is None}
@@ -231,7 +233,7 @@ def audited(
             "range": None if bounds is None else by_feature(everyone.names, *bounds),
             "whole": [everyone.names[place] for place in people.whole],
             "outside": int(evidence.outside.sum()),
-            "pinned": pinned_share(evidence.original, evidence.comparable, metric, bounds),
+            "pinned": pinned_share(evidence.original, evidence.comparable, metric, None if people_moved else bounds),
             "within": None if evidence.within is None else statistics(evidence.within),
         },
         "examples": plain(examples.to_dict("records")),
@@ -243,7 +245,11 @@ def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
     """Return the statistics of the placebo, None if there was none."""
     if evidence.placebo is None:
         return None
-    return {"rows": evidence.placebo_rows, **statistics(evidence.placebo)}
+    return {
+        "rows": evidence.placebo_rows,
+        "directions": evidence.placebo_directions,
+        **statistics(evidence.placebo),
+    }
 
 
 def measured(
@@ -408,9 +414,8 @@ def placebo_condition(facts: Mapping[str, Any]) -> dict[str, Any] | bool:
     share = (placebo["S_n"] - 1) / (test["S_n"] - 1) if test["S_n"] > 1 else 1.0
     if share < MUCH:
         return False
-    permitted = len(facts["search"].get("permitted", ()))
-    what = "columns" if permitted else "directions"
-    count = permitted or facts["fair_metric"]["dimension"]
+    what = "columns" if facts["search"]["engine"] == "people" else "directions"
+    count = placebo["directions"]
     return {
         "directions": f"{count} {what if count > 1 else what[:-1]}",
         "mean": factor(placebo["S_n"]),

@@ -130,28 +130,15 @@ class Trial:
             "fair_metric": self.metric and {**self.metric, "cost": self.changes.cost},
         }
 
-    def outward(self, z: Array) -> Array:
-        """Convert points in the units of the audit to the columns' own units, switches to exactly one of their levels.
-
-        A level that is off by rounding would be another value to a tree or a table of values.
-        """
-        x = self.units.outward(z)
-        for one in self.changes.switches:
-            places = one.positions
-            column = self.everyone.features[:, places]
-            low, high = (0.0, 1.0) if len(places) > 1 else (column.min(), column.max())
-            x[:, places] = np.where(z[:, places] > one.levels.max() / 2, high, low)
-        return x
-
     def decisions(self, z: Array) -> Array:
         """Return the model's decisions (m,) at points in the units of the audit."""
-        return self.answers.decisions(self.outward(z))
+        return self.answers.decisions(self.units.outward(z))
 
     def margins(self, z: Array) -> Array:
         """Return the scores (m, K) of points in the units of the audit: the decision function, if there is one."""
         if self.model.margins is None:
-            return self.answers.scores(self.outward(z))
-        found = np.asarray(self.model.margins(self.encoding.decoded(self.outward(z))))
+            return self.answers.scores(self.units.outward(z))
+        found = np.asarray(self.model.margins(self.encoding.decoded(self.units.outward(z))))
         return np.stack([np.zeros(len(found)), found], axis=1) if found.ndim == 1 else found
 
 
@@ -220,7 +207,7 @@ def what_changes(features: Array, categories: Sequence[tuple[int, ...]]) -> tupl
         elif len(values) == 2:
             shift[j], scale[j] = values[0], values[1] - values[0]
             switches.append(Switch(np.array([j]), np.array([[0.0], [1.0]])))
-    return Units(shift, scale), Changes(np.array(numbers, dtype=int), switches, np.zeros((d, 0)))
+    return Units(shift, scale).knowing(features), Changes(np.array(numbers, dtype=int), switches, np.zeros((d, 0)))
 
 
 def distances(trial: Trial, numbers: Array, settings: Settings) -> tuple[Chosen, Array, int]:
@@ -236,7 +223,7 @@ def distances(trial: Trial, numbers: Array, settings: Settings) -> tuple[Chosen,
 
     def decide(points: Array, rows: Array) -> Array:
         # Features that do not change keep their exact values.
-        there = np.where(points == z[rows], features[rows], trial.outward(points))
+        there = np.where(points == z[rows], features[rows], trial.units.outward(points))
         return trial.answers.decisions(there)
 
     some = drawn(np.arange(len(trial.z)), REFERENCE, "robustness", "reference", str(settings.seed))

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -256,3 +257,83 @@ def test_the_figure_names_steps_that_occur_and_the_last_one() -> None:
     assert set(named) < set(steps)
     assert len(named) <= 12
     assert max(named) == 500
+
+
+def coded(seed: int = 54, n: int = 600) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
+    """Ratings in whole numbers, of which men have higher ones, and labels by a threshold at a rating."""
+    rng = np.random.default_rng(seed)
+    sex = rng.integers(0, 2, n)
+    rating = np.where(sex == 1, rng.integers(2, 7, n), rng.integers(1, 6, n))
+    X = pd.DataFrame({"rating": rating, "z": rng.integers(0, 5, n)})
+    return X, (rng.random(n) < at_least_two(X)).astype(int), pd.DataFrame({"sex": sex})
+
+
+def at_least_two(frame: pd.DataFrame) -> np.ndarray:
+    """A step exactly at a value that occurs."""
+    return np.asarray(np.where(frame["rating"] >= 2, 0.75, 0.3) + 0.05 * (frame["z"] >= 2))
+
+
+def test_a_model_sees_the_values_of_the_data_exactly() -> None:
+    X, y, sex = coded()
+    plain, scaled = (
+        fa.loss_ratio(at_least_two, X, y, sensitive=sex, standardize=how, examples=700)
+        for how in ("none", "continuous")
+    )
+    shown = scaled.to_frame("examples")
+    original = shown[shown["audit_point"] == "original"] if "audit_point" in shown else shown.iloc[::3]
+    np.testing.assert_allclose(original["audit_probability_of_1"], at_least_two(original))
+    assert scaled.facts["results"]["loss_ratio"]["S_n"] == pytest.approx(plain.facts["results"]["loss_ratio"]["S_n"])
+
+
+@pytest.mark.parametrize("unknown", ["ignore", "error"])
+def test_a_model_of_codes_is_asked_about_whole_people(unknown: str) -> None:
+    """Between the codes, this model knows none, on either side alike; it does not use what tells the sexes apart."""
+    rng, n = np.random.default_rng(0), 1500
+    sex, code = rng.integers(0, 2, n), rng.choice(6, n, p=[0.05, 0.05, 0.75, 0.05, 0.05, 0.05])
+    y = (rng.random(n) < np.where(code == 2, 0.03, 0.9)).astype(int)
+    X = pd.DataFrame({"code": code, "hours": rng.normal(size=n) + sex})
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown=unknown), ["code"]))
+    model = make_pipeline(encoder, LogisticRegression()).fit(X[:700], y[:700])
+    for how in ("none", "continuous"):
+        found = fa.loss_ratio(model, X[700:], y[700:], sensitive=pd.DataFrame({"sex": sex})[700:], standardize=how)
+        assert (found.outcome, found.facts["search"]["engine"]) == ("not rejected", "people")
+        assert found.facts["results"]["loss_ratio"]["S_n"] == pytest.approx(1.0)
+
+
+def test_people_stay_within_the_bounds_and_the_placebo_tells_its_columns(tmp_path: Path) -> None:
+    X, y, sex = coded()
+    file = tmp_path / "bounds.csv"
+    pd.DataFrame({"feature": ["rating"], "low": [0], "high": [6]}).to_csv(file, index=False)
+    call: dict[str, Any] = {"sensitive": sex, "standardize": "none", "examples": 700, "search": "people"}
+    reference = pd.concat([X.assign(rating=X["rating"] + 9), sex], axis=1)
+    with invalid(option="bounds"):
+        fa.loss_ratio(at_least_two, X, y, reference=reference, bounds=str(file), **call)
+    reference = pd.concat([X.assign(rating=X["rating"] * 2), sex], axis=1)
+    found = fa.loss_ratio(at_least_two, X, y, reference=reference, bounds=str(file), **call)
+    assert found.to_frame("examples")["rating"].max() <= 6
+    assert found.facts["bounds"]["range"]["rating"] == [0, 6]
+    every = fa.loss_ratio(at_least_two, X, y, least_share=1e-6, **call)
+    assert (len(every.facts["search"]["permitted"]), every.facts["placebo"]) == (2, None)
+    one = fa.loss_ratio(at_least_two, X.assign(noise=X["z"].to_numpy()[::-1]), y, least_share=0.5, **call)
+    assert one.facts["search"]["permitted"] == ["rating"]
+    assert one.facts["placebo"]["directions"] == 1
+
+
+def test_only_scores_of_classes_are_known_by_their_method() -> None:
+    X, y, sex = people()
+    rows, call = X[["merit", "noise"]], {"sensitive": sex, "standardize": "continuous"}
+    for model, detected in ((LinearRegression(), True), (LogisticRegression(), False)):
+        found = fa.loss_ratio(model.fit(rows, y), rows, y, **call)
+        assert found.facts["model"]["output_kind_detected"] is detected
+
+
+def test_the_reason_of_a_function_of_frames_is_told() -> None:
+    X, y, sex = people()
+    with pytest.raises(InvalidInput, match="hrs"):
+        fa.loss_ratio(lambda frame: frame[["merit", "hrs"]].sum(axis=1), X, y, sensitive=sex, standardize="continuous")
+    for strange in (pd.DataFrame([[1.0] * 5], columns=list("abcde")), [["a"] * 5]):
+        with invalid(option="directions") as raised:
+            fa.loss_ratio(lambda frame: frame["merit"], X, y, directions=strange, standardize="continuous")
+        assert "{" not in str(raised.value)
+    with invalid(option="parts"):
+        fa.join([None])  # type: ignore[list-item]
