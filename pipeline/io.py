@@ -6,11 +6,13 @@ sees a partial file and a killed job leaves none. Arrays go to ``.npz`` with a J
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import struct
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from zipfile import BadZipFile, ZipFile
@@ -84,11 +86,20 @@ def load_without_weights(path: Path | str) -> Stored:
 
 
 class CheckpointFile:
-    """Saves arrays next to a job's output while it runs, so a killed job can continue."""
+    """Saves arrays next to a job's output while it runs, so a killed job can continue with the same code.
 
-    def __init__(self, output: Path | str) -> None:
+    ``module`` is the name of the module that does the work.
+    """
+
+    def __init__(self, output: Path | str, module: str) -> None:
         output = Path(output)
-        self.path = output.with_name(f".{output.stem}.kept.npz")
+        self.path, self.module = output.with_name(f".{output.stem}.kept.npz"), module
+
+    @cached_property
+    def _code(self) -> np.ndarray:
+        # Import by name. A static import would make the results depend on the code of the workflow.
+        hashed = importlib.import_module("pipeline.workflow.code_hash").code_hash
+        return np.array(hashed((self.module,), Path(__file__).resolve().parents[1]))
 
     def load(self, fingerprint: np.ndarray) -> Mapping[str, np.ndarray] | None:
         """Return the last saved state, or None if there is none, it belongs to other work, or it is unreadable."""
@@ -97,12 +108,13 @@ class CheckpointFile:
                 kept = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, BadZipFile):
             return None
-        return kept if np.array_equal(kept.pop("fingerprint", ()), fingerprint) else None
+        same = np.array_equal(kept.pop("fingerprint", ()), fingerprint) and kept.pop("code", "") == self._code
+        return kept if same else None
 
     def save(self, fingerprint: np.ndarray, state: Mapping[str, np.ndarray]) -> None:
         """Replace the saved state by ``state``, completely or not at all."""
         with written(self.path) as temporary, temporary.open("wb") as file:
-            np.savez(file, fingerprint=fingerprint, **state)  # type: ignore[arg-type]
+            np.savez(file, fingerprint=fingerprint, code=self._code, **state)  # type: ignore[arg-type]
 
     def forget(self) -> None:
         """Delete the saved state when the job is done."""

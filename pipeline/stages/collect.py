@@ -32,7 +32,9 @@ def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study:
     frames = []
     for result, block, columns in audits:
         place = {"block": block, "dataset": result.dataset, "origin": result.origin, "method": result.method}
-        frames.append(result.rows.assign(**{**columns, **place, "audit": result.audit, "study": study, "scale": scale}))
+        # A column that the audit writes itself, such as its steps, holds the value of each row.
+        given = {name: value for name, value in columns.items() if name not in result.rows}
+        frames.append(result.rows.assign(**{**given, **place, "audit": result.audit, "study": study, "scale": scale}))
     collected = pd.concat(frames, ignore_index=True)
     for name in collected.columns:
         # Empty text becomes missing, as unused numbers are NaN.

@@ -8,8 +8,11 @@ import importlib
 import sys
 from dataclasses import replace
 
+import numpy as np
+
+from fairness_audits.errors import InvalidInput
 from fairness_audits.seeds import generators
-from fairness_audits.values import Dataset, ImageDataset
+from fairness_audits.values import Classifier, Dataset, ImageDataset
 from pipeline import io
 from pipeline.values import MissingData
 from pipeline.workflow import plugins, stage, tracking
@@ -29,13 +32,22 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("method", method["kind"])
     rngs = generators("train", dataset.name, method["name"], repetitions=config["repetitions"])
     # A long training saves its state beside its output, to resume from it.
-    resume = io.CheckpointFile(options.output)
+    resume = io.CheckpointFile(options.output, module.__name__)
     classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module.fit, resume))
+    check_finite(classifier)
     # Use the name of the configuration: two configurations of the same kind are two methods.
     io.save(replace(classifier, method=method["name"]), options.output)
     resume.forget()
     facts = {name: float(values.mean()) for name, values in classifier.facts.items()}
     tracking.record(options.output, config, facts, classifier.history)
+
+
+def check_finite(classifier: Classifier) -> None:
+    """Raise InvalidInput if a parameter of a repetition is not finite, because its decisions would mean nothing."""
+    for name, values in classifier.parameters.items():
+        if values.dtype.kind == "f" and not (finite := np.isfinite(values.reshape(len(values), -1)).all(axis=1)).all():
+            problem = f"the training diverged: {name} is not finite in repetition {int(np.flatnonzero(~finite)[0])}"
+            raise InvalidInput(problem, option="method", remedy="Choose a smaller learning rate or other settings")
 
 
 def of_command_line(arguments: list[str]) -> None:

@@ -19,7 +19,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import check_keys, nearest
+from fairness_audits.messages import check_keys, nearest, reason
 
 GROUPS = ("dataset", "method", "transport", "audit")
 REQUIRED = ("dataset", "method", "audit")
@@ -72,13 +72,20 @@ class Point:
     def columns(self) -> dict[str, Any]:
         """Return the settings of the grid as columns of the tidy rows: single values and the transport map.
 
-        The audit itself adds the source group of a map, because a map has two directions.
+        The audit itself adds the source group of a map, because a map has two directions. Raises InvalidInput if two
+        settings have the same name in different groups, such as ``method.steps`` and ``audit.steps``.
         """
-        single = {
-            key.split(".", 1)[-1]: value
+        settings = [
+            (key, value)
             for key, value in self.settings
             if not isinstance(value, tuple) and key not in ("transport.source", REPETITIONS)
-        }
+        ]
+        single: dict[str, Any] = {}
+        for key, value in settings:
+            if (name := key.split(".", 1)[-1]) in single:
+                problem = f"block {self.block!r} sets {name!r} in two groups, but the rows have one column of this name"
+                raise InvalidInput(problem, option=key, remedy="Set one of them in a file of conf/")
+            single[name] = value
         return {**single, **({"transport": self.transport} if self.transport else {})}
 
 
@@ -116,8 +123,15 @@ def section(conf: Path, group: str, name: str) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Read a configuration file."""
-    return dict(yaml.load(path.read_bytes(), _Loader) or {})
+    """Read a configuration file. Raises InvalidInput if it is not YAML with keys."""
+    where = "/".join(path.parts[-3:])
+    try:
+        found = yaml.load(path.read_bytes(), _Loader) or {}
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"{where} cannot be read: {reason(error)}", source=where) from error
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{where} has no keys", source=where, remedy="Write key: value in each line")
+    return found
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -126,7 +140,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
         if len(set(keys)) < len(keys):
-            raise yaml.constructor.ConstructorError(None, None, "A key is given twice", node.start_mark)
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice!r} is given twice", node.start_mark)
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
 
 
@@ -173,7 +188,7 @@ def folder_of(conf: Path, study: str) -> str:
     for folder in KEYS:
         if study in declared(conf, folder):
             return folder
-    known = [name for folder in KEYS for name in declared(conf, folder)]
+    known = declared(conf, "experiment")
     raise InvalidInput(
         f"There is no study {study!r}{nearest(study, known)}. The studies are {', '.join(known)}", option="study"
     )

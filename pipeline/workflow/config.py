@@ -325,6 +325,9 @@ class Workflow:
         absent = [kind for kind in kinds if availability.status(kind, self.source, raw / kind) == "absent"]
         environment[ABSENT] = " ".join(absent)
         self.plan = self._plan(frozenset(absent))
+        self.plan.check()
+        for study in self.studies:
+            self.code("artefacts", study=study)
 
     def superseded(self, dataset: str, root: Path = ROOT) -> bool:
         """Return whether published files can replace a substitute that the user did not request."""

@@ -90,6 +90,18 @@ class Plan:
         made = [(stage, names) for stage in STAGES for names, point in self.placed[stage].items()]
         return [self.job(*one) for one in made if self.has_data(self.placed[one[0]][one[1]])]
 
+    def check(self) -> None:
+        """Make all jobs of the studies, with their settings and the hash of their code.
+
+        Raises what this raises. Snakemake ignores errors in the parameters and inputs of files that already exist.
+        """
+        for point in self._points:
+            if point.study in self.studies:
+                point.columns()
+                for stage in STAGES if self.has_data(point) else ():
+                    if all(names := paths.place(point, stage)):
+                        self.job(stage, names)
+
     def job(self, stage: str, names: tuple[str, ...]) -> Job:
         """Return the job of a file by its stage and the names in its path.
 

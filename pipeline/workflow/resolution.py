@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import enumerated
+from fairness_audits.messages import check_keys, enumerated
 from pipeline.workflow.composition import (
     GROUPS,
     REPETITIONS,
@@ -32,6 +32,9 @@ from pipeline.workflow.composition import (
     update,
 )
 from pipeline.workflow.settings import Setting, merged, read
+
+SCALE = ("name", "description", "quick", "tracker", "extends", "settings", "left_out")
+"""Keys of the file of a scale."""
 
 
 class Resolver:
@@ -93,12 +96,20 @@ class Resolver:
             (f"conf/scale/{self.scale}.yaml", by_scale),
             ("set", merged(self.of_user, parts)),
         ]
+        if collapsed := [key for key, value in layers[-1][1].items() if key in point.swept]:
+            where = place_of(self.conf, point.study, point.block)
+            problem = f"set: {where} runs several values of {collapsed[0]}, which one value would replace"
+            raise InvalidInput(problem, option=collapsed[0], remedy="Change the values in this file")
         for source, values in layers:
             for key, value in values.items():
                 if key == REPETITIONS or key.split(".")[0] not in GROUPS or key.split(".")[0] in named:
                     update(config, key, value, source)
         sections = {group: {"kind": name, **config[group], "name": name} for group, name in named.items()}
-        return {REPETITIONS: int(config[REPETITIONS]), **sections}
+        repetitions = config[REPETITIONS]
+        if isinstance(repetitions, bool) or not isinstance(repetitions, int) or repetitions < 1:
+            problem = f"{' and '.join(named.values())}: expected a whole number of {REPETITIONS}, found {repetitions!r}"
+            raise InvalidInput(problem, option=REPETITIONS, remedy="Set at least 1")
+        return {REPETITIONS: repetitions, **sections}
 
 
 def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:
@@ -115,6 +126,7 @@ def _written(conf: Path, scale: str, key: str) -> list[Any]:
     and the points left out, unless it lists its own.
     """
     written = section(conf, "scale", scale)
+    check_keys(written, SCALE, f"conf/scale/{scale}.yaml")
     inherits = "extends" in written and not (key == "left_out" and key in written)
     base = _written(conf, written["extends"], key) if inherits else []
     return [*base, *(written.get(key) or [])]

@@ -19,7 +19,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +30,8 @@ import psutil
 from fairness_audits.files import load_json, save_json
 from fairness_audits.process import NAME, Process
 
+JOB = "pipeline.workflow.launch"
+"""The module that runs a job. A job of a killed run goes on and would write its output later."""
 AHEAD = 60.0
 """Tolerance in seconds for the clocks of other machines."""
 HALF = re.compile(rf"\..*\.({NAME})\.part(\.\w+)?")
@@ -94,14 +96,18 @@ def recorded(folder: Path) -> list[Owner]:
     return [Owner(process, path) for process, path in found if process]
 
 
-def at_work(folder: Path) -> Iterator[int]:
-    """Yield the process numbers of the Snakemake runs in ``folder``."""
+def at_work(folder: Path) -> list[int]:
+    """Return the process numbers of the Snakemake runs in ``folder``, otherwise of jobs that a killed run left."""
+    runs, jobs = [], []
     for process in psutil.process_iter():
         try:
-            if is_snakemake(process.cmdline()) and Path(process.cwd()).resolve() == folder.resolve():
-                yield process.pid
+            command = process.cmdline()
+            if Path(process.cwd()).resolve() == folder.resolve():
+                runs += [process.pid] if is_snakemake(command) else []
+                jobs += [process.pid] if command[1:3] == ["-m", JOB] else []
         except (psutil.Error, OSError):  # The process has ended or belongs to another user.
             continue
+    return runs or jobs
 
 
 def is_snakemake(command: list[str]) -> bool:
@@ -137,7 +143,7 @@ def holders(folder: Path, owners: Sequence[Owner], unlock: bool = False) -> list
     busy = [one for one, state in states if state == "at work"]
     others = set(at_work(folder)) - {one.process.number for one in busy}
     found = [f"{one}: {advice}" for one in busy]
-    found += [f"Snakemake, process {number} on this machine: {advice}" for number in sorted(others)]
+    found += [f"Snakemake or a job, process {number} on this machine: {advice}" for number in sorted(others)]
     if not unlock:
         elsewhere = "cannot be checked from here. If it is not running, run `make unlock`"
         found += [f"{one}: {elsewhere}" for one, state in states if state == "unknown"]
@@ -153,7 +159,7 @@ def main(folder: Path, unlock: bool = False) -> int:
     if locked:
         busy = holders(folder, owners, unlock)
     else:  # Do not change the times of files while another run works.
-        busy = [f"Snakemake, process {number} on this machine" for number in at_work(folder)] if ahead else []
+        busy = [f"Snakemake or a job, process {number} on this machine" for number in at_work(folder)] if ahead else []
     if busy:
         print(f"Another run may still be active in {folder}:", *busy, sep="\n  ", file=sys.stderr)
         return 1

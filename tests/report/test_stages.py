@@ -55,6 +55,11 @@ def test_rows_carry_study_block_scale_and_the_settings_of_the_grid() -> None:
     assert list(rows["steps"].isna()) == [False, False, True, True]
 
 
+def test_a_column_of_the_audit_holds_the_value_of_each_row() -> None:
+    rows = collect.collect([(audit(steps=[5.0, 20.0]), "audit", {"steps": 20, "delta": 1.1})], "s", "smoke")
+    assert (rows["steps"].tolist(), rows["delta"].tolist()) == ([5.0, 20.0], [1.1, 1.1])
+
+
 def test_a_study_without_audits_is_refused() -> None:
     with invalid(option="grid"):
         collect.collect([], "s", "smoke")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import save_json
 from pipeline.counterparts import parted
 from pipeline.workflow import config, paths, plugins
 from pipeline.workflow.code_hash import modules_behind
-from pipeline.workflow.composition import Point, points, section, several
+from pipeline.workflow.composition import Point, experiment, points, section, several
 from pipeline.workflow.config import CONF, ROOT, Workflow
 from pipeline.workflow.invocation import sweeps_among
 from pipeline.workflow.resolution import of_scale
@@ -365,6 +366,39 @@ def test_a_typo_in_a_grids_key_is_refused_with_the_nearest_when_the_jobs_are_pla
 
 
 @pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("experiment/s.yaml", "audit: a,", "audit: b,"),
+        ("experiment/s.yaml", "audit.delta", "audit.dleta"),
+        ("scale/small.yaml", "repetitions: 2", "repetitions: two"),
+        ("", "", ""),
+    ],
+)
+def test_a_fault_in_the_configuration_or_the_code_ends_the_run_before_snakemake_asks_for_a_file(
+    file: str, old: str, new: str, conf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snakemake ignores an error of a function whose file exists."""
+
+    def code(_: Workflow, stage: str, **plugin: str) -> str:
+        if not file and stage == "train":
+            raise SyntaxError("never closed")
+        return ""
+
+    monkeypatch.setattr(Workflow, "code", code)
+    monkeypatch.setattr("pipeline.workflow.availability.status", lambda *_: "present")
+    monkeypatch.setattr("pipeline.workflow.availability.needs_files", lambda *_: False)
+    if file:
+        small(conf, studies=["s"]).find_absent({})
+        text = (conf / file).read_text()
+        assert old in text
+        (conf / file).write_text(text.replace(old, new))
+        for cached in (section, experiment, points):
+            cached.cache_clear()
+    with pytest.raises((InvalidInput, SyntaxError)):
+        small(conf, studies=["s"]).find_absent({})
+
+
+@pytest.mark.parametrize(
     ("figure", "option"),
     [
         ({"colour": "method"}, "colour"),
@@ -411,12 +445,17 @@ def scale_of(conf: Path, setting: str) -> object:
     return of_scale(conf, "wrong")
 
 
+def of_scale_written(conf: Path, text: str) -> object:
+    (conf / "scale" / "wrong.yaml").write_text(text)
+    return of_scale(conf, "wrong")
+
+
 def method_of(conf: Path, text: str) -> object:
     (conf / "method" / "m.yaml").write_text(text)
     return small(conf, studies=["s"]).parameters("train", "d", "m")
 
 
-def study_of(conf: Path, text: str) -> object:
+def study_of(conf: Path, text: str) -> tuple[Point, ...]:
     (conf / "experiment" / "wrong.yaml").write_text(text)
     return points(conf, "wrong")
 
@@ -473,6 +512,31 @@ def sweep_called(sweep: Path, name: str) -> object:
         (
             lambda c: method_of(c, "rate: 1\nper_dataset: {dd: {rate: 3}}"),
             {"source": "m.yaml", "option": "dataset"},
+        ),
+        *(
+            (lambda c, wrong=wrong: method_of(c, wrong), {"source": source})
+            for wrong, source in (("rate: 1\nrate: 2\n", "m.yaml"), ("rate: [1\n", "m.yaml"), ("rate", "m.yaml"))
+        ),
+        *(
+            (
+                lambda c, wrong=wrong: small(c, studies=["s"], overrides=[f"method.m.repetitions={wrong}"]).parameters(
+                    "train", "d", "m"
+                ),
+                {"option": "repetitions"},
+            )
+            for wrong in ("0", "2.9", "true", "two")
+        ),
+        (lambda c: of_scale_written(c, "setings: []\n"), {"source": "wrong.yaml", "option": "setings"}),
+        (
+            # What a block varies cannot be one value.
+            lambda c: small(c, studies=["s"], overrides=["method.m.rate=2"]).section("method", points(c, "w")[0]),
+            {"option": "method.rate"},
+        ),
+        (
+            lambda c: study_of(c, "grid: {b: {dataset: d, method: m, audit: a, method.delta: 1, audit.delta: 2}}")[
+                0
+            ].columns(),
+            {"option": "audit.delta"},
         ),
         (lambda c: small(c, overrides=["method.m.rte=7"]), {"option": "method.rte"}),
         (lambda c: Workflow.of({"scal": "smoke"}, {}), {"option": "scal"}),

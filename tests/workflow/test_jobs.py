@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from fairness_audits import process
 from fairness_audits.files import written
 from fairness_audits.process import Process
+from fairness_audits.values import Classifier
+from pipeline import io
 from pipeline.stages import __path__ as stages
+from pipeline.stages.train import check_finite
 from pipeline.workflow import launch, paths, resume, warm
 from pipeline.workflow.code_hash import code_hash, modules_behind
 from pipeline.workflow.config import CONF, Workflow
@@ -643,3 +647,45 @@ def test_a_run_at_work_is_respected_and_a_killed_one_continues(
     assert subprocess.run(snakemake, cwd=tmp_path, check=False, env=environment).returncode == 0
     assert (tmp_path / "made.txt").exists()
     assert not [*(tmp_path / OWNERS).iterdir()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the working directory of another process")
+def test_a_job_that_a_killed_run_left_behind_counts_as_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / LOCKS).mkdir(parents=True)
+    (tmp_path / LOCKS / "0.output.lock").touch()
+    words = [sys.executable, "-m", "pipeline.workflow.launch", "benchmark.txt", "slow"]
+    home = tmp_path / "pipeline" / "workflow"
+    home.mkdir(parents=True)
+    for folder in (home.parent, home):
+        (folder / "__init__.py").touch()
+    (home / "launch.py").write_text("import time\nprint('started', flush=True)\ntime.sleep(60)\n")
+    around = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(words, cwd=tmp_path, env=around, stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "started\n"
+        assert at_work(tmp_path) == [job.pid]
+        assert main(tmp_path) == 1
+        assert f"a job, process {job.pid} on this machine" in capsys.readouterr().err
+        job.kill()
+    assert at_work(tmp_path) == []
+
+
+def test_a_checkpoint_of_other_code_is_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark, output = np.array("work"), tmp_path / "made.npz"
+    io.CheckpointFile(output, "pipeline.methods.sensr").save(mark, {"step": np.array(3)})
+    kept = io.CheckpointFile(output, "pipeline.methods.sensr").load(mark)
+    assert kept is not None
+    assert kept["step"] == 3
+    assert io.CheckpointFile(output, "pipeline.methods.baseline").load(mark) is None
+    monkeypatch.setattr("pipeline.workflow.code_hash.code_hash", lambda *_: "changed")
+    assert io.CheckpointFile(output, "pipeline.methods.sensr").load(mark) is None
+
+
+def test_a_training_that_diverged_is_no_model() -> None:
+    weights = np.array([[0.1, 0.2], [0.3, np.nan]])
+    made = Classifier("m", "d", "simulated", "linear", {"w": weights})
+    with invalid(option="method"):
+        check_finite(made)
+    check_finite(replace(made, parameters={"w": weights[:1], "k": np.array([[1]])}))
