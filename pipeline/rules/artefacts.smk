@@ -25,7 +25,7 @@ rule table:
     message:
         "{wildcards.name} of {wildcards.study}"
     input:
-        index="results/{below}tables/{study}/index.json",
+        index=lambda w: run.index(w.below, w.study, w.name),
     output:
         csv=report(
             update("results/{below}tables/{study}/{name}.csv"),
@@ -49,7 +49,7 @@ rule figure:
     message:
         "{wildcards.name} of {wildcards.study}"
     input:
-        index="results/{below}tables/{study}/index.json",
+        index=lambda w: run.index(w.below, w.study, w.name),
     output:
         pdf=update("results/{below}figures/{study}/{name}.pdf"),
         png=report(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures, invocation, paths, warm
 from pipeline.workflow.code_hash import code_hash, digest
@@ -270,6 +271,14 @@ class Workflow:
         known = composition.declared(self.conf, "experiment")
         names = {one.name for study in known for one in registry.declared(study) if one.kind == kind}
         return "|".join(sorted(map(re.escape, names)))
+
+    def index(self, below: str, study: str, name: str) -> str:
+        """Return the index that is made together with an artefact. Raises InvalidInput if the study has no such one."""
+        known = [one.name for one in registry.declared(study)]
+        if name not in known:
+            problem = f"{study} has no artefact {name!r}{nearest(name, known)}"
+            raise InvalidInput(problem, option="name", remedy=f"It has: {', '.join(known)}")
+        return f"results/{below}tables/{study}/index.json"
 
     def caption(self, study: str, name: str) -> str:
         """Return the caption of an artefact for Snakemake's report."""

@@ -542,6 +542,7 @@ def sweep_called(sweep: Path, name: str) -> object:
         (lambda c: Workflow.of({"scal": "smoke"}, {}), {"option": "scal"}),
         (lambda c: Workflow(source="offical"), {"option": "source"}),
         (lambda c: Workflow(datasets=["cifar01"]), {"option": "dataset"}),
+        (lambda c: Workflow().index("", "permutation_tests", "figure_9"), {"option": "name"}),
         (lambda c: Workflow(studies=["fliptest"], datasets=["cifar10"]), {"option": "datasets"}),
         (
             lambda c: planned(c, "choice(1, 5, 7)", "[a b, a-b]"),
