@@ -369,7 +369,7 @@ def loss_ratio(
     return columns.audited("loss_ratio", "X", model, options, **others)
 
 
-@keyworded(JoinSettings)
+@keyworded(JoinSettings, told=LossRatioSettings)
 def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
     r"""Combine loss-ratio audits of parts of the rows into one audit of all rows.
 

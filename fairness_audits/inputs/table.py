@@ -361,9 +361,9 @@ def drawn(rows: Array, count: int | None, *what: str) -> Array:
 class Units:
     """z = (x - shift) / scale: x in the columns' own units, z in the audit's units. ``shift`` and ``scale`` are (d,).
 
-    ``standardized`` are the columns with a scale other than 1: shift and scale are their mean and standard deviation on
-    the audited rows. ``values`` are the distinct values of columns that have few, in order, by position. They are
-    converted back exactly, because a code that is off by rounding is another category to a model.
+    ``standardized`` are the columns whose shift and scale are their mean and standard deviation on the audited rows.
+    ``values`` are the distinct values of columns that have few, in order, by position. They are converted back exactly,
+    because a code that is off by rounding is another category to a model.
     """
 
     shift: Array
@@ -400,8 +400,8 @@ def units(features: Array, names: Sequence[str], standardize: options.Standardiz
 
     The penalty and the step size treat one unit of each column alike. In unsuitable units, an audit hardly moves some
     columns and finds nothing. ``standardize``: ``none`` keeps the units, ``continuous`` standardises each column with
-    more than two values. With None, the units are kept if all such columns are near unit scale; otherwise InvalidInput
-    asks for a decision.
+    more than two values and gives columns of two values the range 1. With None, the units are kept if all columns with
+    more than two values are near unit scale; otherwise InvalidInput asks for a decision.
     """
     d = len(names)
     mean, std = (np.nanmean, np.nanstd) if np.isnan(features).any() else (np.mean, np.std)
@@ -425,4 +425,7 @@ def units(features: Array, names: Sequence[str], standardize: options.Standardiz
     if standardize != "continuous":
         return Units(shift, scale)
     shift[continuous], scale[continuous] = mean(features[:, continuous], axis=0), spread[continuous]
+    # The coding of two values, such as 0 and 12, says nothing about their distance.
+    for j in set(range(d)) - set(continuous):
+        scale[j] = np.ptp(features[:, j]) or 1.0
     return Units(shift, scale, tuple(names[j] for j in continuous)).knowing(features)

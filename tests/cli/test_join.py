@@ -94,7 +94,9 @@ def test_results_of_calls_are_joined_of_three_classes_too() -> None:
         return fa.loss_ratio(lambda x: network(x)[:, [0, 1, 0]], X, y, **call, **given)
 
     parts: list[Any] = [audited(part="1/2"), audited(part="2/2").to_dict()]
-    near(fa.join(parts).facts["course"], audited().facts["course"])
+    together = fa.join(parts)
+    near(together.facts["course"], audited().facts["course"])
+    assert "--" not in together.summary()
     with invalid(option="parts"):
         fa.join([parts[0], audited(bounds="none", part="2/2")])
     with invalid(option="parts"):

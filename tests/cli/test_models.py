@@ -349,6 +349,9 @@ def test_units_are_standard_deviations_of_columns_of_more_than_two_values_and_ca
     np.testing.assert_array_equal(z[:, 2:], COLUMNS[:, 2:])
     np.testing.assert_allclose(made.outward(z), COLUMNS, rtol=1e-12)
     np.testing.assert_allclose(made.network_input(torch.tensor(z)).numpy(), COLUMNS, rtol=1e-12)
+    coded = COLUMNS.copy()
+    coded[:, 2] *= 12
+    np.testing.assert_array_equal(units(coded, NAMES, "continuous").inward(coded), z)
     kept = units(COLUMNS, NAMES, "none")  # changes no bit
     np.testing.assert_array_equal(kept.inward(COLUMNS), COLUMNS)
     np.testing.assert_array_equal(kept.network_input(torch.tensor(COLUMNS)).numpy(), COLUMNS)
