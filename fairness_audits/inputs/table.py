@@ -427,5 +427,6 @@ def units(features: Array, names: Sequence[str], standardize: options.Standardiz
     shift[continuous], scale[continuous] = mean(features[:, continuous], axis=0), spread[continuous]
     # The coding of two values, such as 0 and 12, says nothing about their distance.
     for j in set(range(d)) - set(continuous):
-        scale[j] = np.ptp(features[:, j]) or 1.0
+        known = features[~np.isnan(features[:, j]), j]
+        scale[j] = (np.ptp(known) if len(known) else 0.0) or 1.0
     return Units(shift, scale, tuple(names[j] for j in continuous)).knowing(features)

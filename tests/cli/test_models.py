@@ -352,6 +352,8 @@ def test_units_are_standard_deviations_of_columns_of_more_than_two_values_and_ca
     coded = COLUMNS.copy()
     coded[:, 2] *= 12
     np.testing.assert_array_equal(units(coded, NAMES, "continuous").inward(coded), z)
+    gaps = np.array([[1.0, np.nan], [np.nan, np.nan], [1.0, np.nan]])
+    assert units(gaps, ("same", "empty"), "continuous").scale.tolist() == [1.0, 1.0]
     kept = units(COLUMNS, NAMES, "none")  # changes no bit
     np.testing.assert_array_equal(kept.inward(COLUMNS), COLUMNS)
     np.testing.assert_array_equal(kept.network_input(torch.tensor(COLUMNS)).numpy(), COLUMNS)
