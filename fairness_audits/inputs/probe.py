@@ -93,7 +93,7 @@ class Answers:
     ``detected`` is true. ``itself`` maps points to the class indices of the model's own predict, None if it has only
     outputs. ``trial`` (n, K) are the log-probabilities of the audited rows, up to a constant per row, and
     ``prediction`` (n,) their classes. ``columns`` and ``saturated`` are as in :class:`Scores`. ``single`` tells whether
-    the outputs are in single precision.
+    the outputs are in single precision, and ``decision_values`` whether they are those of a decision function.
     """
 
     outputs: Callable[[Array], Array]
@@ -105,6 +105,7 @@ class Answers:
     prediction: Array
     saturated: int
     single: bool
+    decision_values: bool
 
     def scores(self, x: Array) -> Array:
         """Return log-probabilities (n, K), up to a constant per row."""
@@ -213,6 +214,7 @@ def answered(
         prediction=itself(features) if own else trial.argmax(axis=1),
         saturated=int(np.isneginf(second).sum()),
         single=bool((output == output.astype(np.float32)).all()),
+        decision_values=model.cut is not None,
     )
 
 
@@ -436,7 +438,7 @@ def model_facts(model: Model, scores: Scores | Answers | None = None) -> dict[st
     if scores is None:
         return facts
     read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}
-    return {**facts, **read_as}
+    return {**facts, **read_as, "decision_values": isinstance(scores, Answers) and scores.decision_values}
 
 
 def model_words(facts: Mapping[str, Any]) -> str:
@@ -449,6 +451,8 @@ def model_words(facts: Mapping[str, Any]) -> str:
 OUTPUT_CAVEATS = f"""
 read_as_probabilities: All outputs lie between 0 and 1 (and sum to 1 within {ROUNDING} if there are several), so they
   were read as probabilities. If they are logits, use --output-kind=logits.
+decision_values: The model has no probabilities, so its decision values were read as log-odds. A loss then depends on
+  their scale. Calibrate the model first, for example by scikit-learn's CalibratedClassifierCV.
 saturated: In {{count:,}} {{unit}}s, one class has probability 1 and all others are rounded to 0. There a loss is
   infinite or has no gradient. Let the model return logits, the values before the last sigmoid or softmax.
 """

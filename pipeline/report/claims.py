@@ -66,6 +66,8 @@ from pipeline.report.selection import by_repetition, select
 LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
 OUTCOMES = (CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE)
+EQUAL = 1e-12
+"""Rounding error of equal values, relative to the largest."""
 ENOUGH = 5
 """Fewer equal values show nothing: if half of all values differ, four are equal with probability .5 ** 4 > .05."""
 
@@ -373,9 +375,12 @@ class _Quantity:
             # The mean of the others says nothing about a value that is infinite or undefined.
             return replace(found, low=-math.inf, high=math.inf)
         correction = math.sqrt(1 + found.n * self.overlap)
-        spread = max(found.std, _by_chance(self.rows[0])) * correction
+        by_chance = math.hypot(*map(_by_chance, self.rows))
+        spread = max(found.std, by_chance) * correction
         found = replace(found, std=spread).with_t_interval(level, *limits)
-        told = found.n > 1 and (found.std > 0 or found.n >= ENOUGH)
+        told = found.n > 1 and (
+            found.n >= ENOUGH or by_chance > 0 or np.ptp(values) > EQUAL * max(1.0, np.abs(values).max())
+        )
         return found if told else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
 
 
@@ -386,10 +391,12 @@ def _less(one: Estimate, other: Estimate, level: float) -> Estimate:
 
 def _values(rows: pd.DataFrame, part: Mapping[str, Any]) -> pd.Series:
     """Return one value per repetition."""
+    if part.get("magnitude"):
+        rows = rows.assign(value=rows["value"].abs())
     if part.get("averaged"):
-        return rows.groupby("repetition")["value"].mean()
-    values = by_repetition(rows, f"part {part['label']!r}: ").astype(float)
-    return values.abs() if part.get("magnitude") else values
+        # The mean of the others says nothing about an undefined value.
+        return rows.groupby("repetition")["value"].agg(lambda values: values.mean(skipna=False))
+    return by_repetition(rows, f"part {part['label']!r}: ").astype(float)
 
 
 def _share(rows: pd.DataFrame, column: str) -> Estimate | None:

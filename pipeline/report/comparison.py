@@ -150,15 +150,21 @@ def check_published(published: pd.DataFrame) -> None:
 def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
     """Estimate our number from the rows of a setting: one row per repetition, or a single value.
 
-    If a proportion is a single value with a column ``simulations``, it is a share of that many simulations.
+    If a proportion has a column ``simulations``, it is a share of that many simulations, together in all repetitions.
     Raises ValueError if a repetition has several values.
     """
     values = by_repetition(rows).to_numpy(float)
     if kind in ("proportion", "variance") and "simulations" in rows and rows["simulations"].notna().all():
-        return Estimate(float(values[0]), n=int(rows["simulations"].iloc[0]))
+        number = rows["simulations"].to_numpy(float)
+        return Estimate(float(np.average(values, weights=number)), n=int(number.sum()))
     if kind in ("mean", "run"):
         return Estimate.mean(values)
-    return Estimate.share(values) if kind == "proportion" else Estimate(float(values[0]))
+    return Estimate.share(values) if kind == "proportion" else Estimate(_common(values))
+
+
+def _common(values: np.ndarray) -> float:
+    """Return the value of all repetitions, or their mean if they differ."""
+    return float(values[0] if (values == values[0]).all() else values.mean())
 
 
 @dataclass(frozen=True)
@@ -222,6 +228,8 @@ def _outcome(
     obstacle = _obstacle(rows, setting, sides)
     if not obstacle and not math.isfinite(ours.value):
         obstacle = "ours is not a finite number"
+    if not obstacle and 0 < ours.n < len(rows):
+        obstacle = f"{len(rows) - ours.n} of {len(rows)} repetitions are not finite"
     if not obstacle and rule.spread and (ours.n < 2 or not math.isfinite(ours.std)):
         obstacle = "a single repetition has no spread"
     if obstacle or math.isnan(entry["value"]):

@@ -367,6 +367,7 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
         **output_conditions(
             model["output_kind"], model["output_kind_detected"], 0 if whole else found["saturated"], "row"
         ),
+        "decision_values": model["decision_values"],
         "one_heavy_row": test["n"] >= HEAVY_AMONG and share > HEAVY_SHARE and {"share": 100 * share},
     }
 

@@ -102,7 +102,9 @@ def _members(rows: pd.DataFrame) -> pd.DataFrame:
     members, group = means[means["flipset"].notna()], means[means["flipset"].isna()]
     keys = [name for name in means.columns if name not in ("statistic", "flipset", "value")]
     both = members.merge(group[[*keys, "value"]], on=keys, suffixes=("", "_of_group"))
-    return _flag(both[[*keys, "flipset"]], "members_higher", both["value"] > both["value_of_group"])
+    known = both[["value", "value_of_group"]].notna().all(axis=1)  # A flipset may be empty.
+    higher = (both["value"] > both["value_of_group"]).astype(float).where(known)
+    return _flag(both[[*keys, "flipset"]], "members_higher", higher)
 
 
 def _weights(inputs: Inputs) -> Iterator[pd.DataFrame]:

@@ -230,4 +230,9 @@ def _ever_rejected(inputs: Inputs) -> Iterator[dict[str, Any]]:
     keys = ["origin", "dataset", "method", "repetition"]
     for values, curve in curves.groupby(keys, sort=True):
         place = {"block": "audit", **dict(zip(keys, values, strict=True))}
-        yield {**place, "statistic": "ever_rejected", "value": float(curve["value"].max())}
+        yield {**place, "statistic": "ever_rejected", "value": _any(curve["value"])}
+
+
+def _any(values: pd.Series) -> float:
+    """Return 1 if a value is 1, otherwise 0, or NaN if a value is unknown."""
+    return 1.0 if (values == 1).any() else float(values.max(skipna=False))

@@ -1,5 +1,6 @@
 """Real data: test AUCs, Figures 2 and 3 of DiCiccio et al. (2020) by gender and race, sample sizes of section 5.1."""
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -157,7 +158,7 @@ def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
     """
     ordered = np.sort(np.where(np.isnan(values), np.inf, values), axis=1)
     last = ordered.shape[1] - 1
-    found = np.stack([ordered[:, round(level / 100 * last)] for level in levels])
+    found = np.stack([ordered[:, math.floor(level / 100 * last + 0.5)] for level in levels])
     return np.where(np.isinf(found), np.nan, found)
 
 

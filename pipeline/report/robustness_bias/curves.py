@@ -243,7 +243,8 @@ def draw_training(axes: Axes, epoch: Array, all_points: Array, drawn: Mapping[st
     # The row of all points is as high as a tenth of the others, however many there are.
     height = max(1.0, len(names) / FEW)
     look: Any = {"cmap": ACCURACIES, "norm": ACCURACY, "rasterized": False}
-    edges = np.append(epoch, 2 * epoch[-1] - epoch[-2]) - (epoch[-1] - epoch[-2]) / 2
+    step = epoch[-1] - epoch[-2] if len(epoch) > 1 else 1
+    edges = np.append(epoch, epoch[-1] + step) - step / 2
     axes.pcolormesh(edges, [-1.3 * height, -0.3 * height], all_points[None], **look)
     axes.pcolormesh(edges, np.arange(len(names) + 1), np.array([drawn[name] for name in names]), **look)
     axes.invert_yaxis()

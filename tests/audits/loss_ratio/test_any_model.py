@@ -11,7 +11,7 @@ import pytest
 import torch
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -322,9 +322,11 @@ def test_people_stay_within_the_bounds_and_the_placebo_tells_its_columns(tmp_pat
 def test_only_scores_of_classes_are_known_by_their_method() -> None:
     X, y, sex = people()
     rows, call = X[["merit", "noise"]], {"sensitive": sex, "standardize": "continuous"}
-    for model, detected in ((LinearRegression(), True), (LogisticRegression(), False)):
+    for model, detected in ((LinearRegression(), True), (LogisticRegression(), False), (RidgeClassifier(), False)):
         found = fa.loss_ratio(model.fit(rows, y), rows, y, **call)
         assert found.facts["model"]["output_kind_detected"] is detected
+        told = "decision_values" in {one.condition for one in found.caveats}
+        assert told == isinstance(model, RidgeClassifier)
 
 
 def test_the_reason_of_a_function_of_frames_is_told() -> None:
