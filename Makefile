@@ -54,7 +54,7 @@ help:
 	@echo 'make soak        kill smoke runs at random and check that each ends with the same bytes (KILLS=50 SEED=0 STUDY=name)'
 	@echo 'make report      make the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  set up Slurm with a single node (as root) and run the tests on it'
-	@echo 'make test-cluster-short  run only the test that cancels jobs, in about three minutes; skipped without Slurm'
+	@echo 'make test-cluster-short  the same with only the test that cancels jobs, in about three minutes; skipped if Slurm does not start'
 	@echo 'make test-gpu    test the code that depends on the device, on the GPU and on the CPU; skipped without a GPU'
 	@echo 'make check       run all tests, a short soak test, lint, types and docs, before a release'
 	@echo 'make lint        run ruff: rules and formatting'

@@ -90,8 +90,8 @@ def permutation_test(
 
     .. math:: H_0 : f_A = f_B, \qquad T = (f_A - f_B) / \sqrt{v_A + v_B}.
 
-    The groups may differ in everything else. Rates are tested exactly. The AUC, means and your own metrics are tested
-    by permutations of the studentised difference T.
+    The groups may differ in everything else. Rates are tested exactly, unless rows have clusters or weights. All other
+    tests use permutations of the studentised difference T.
 
     Source: DiCiccio et al., "Evaluating fairness using permutation tests", KDD 2020.
 
@@ -156,9 +156,10 @@ def compare(
 
     .. math:: \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}.
 
-    Both versions predict the same rows. A change of precision or negative predictive value is tested by Kosinski's
-    score test, of another rate by McNemar's exact test, of the AUC by DeLong's test, of another mean by random signs,
-    and of a gap by permutations of the rows' changes between groups.
+    Both versions predict the same rows. The tests of a change within a group are Kosinski's score test for precision
+    and negative predictive value, McNemar's exact test for other rates, DeLong's test for the AUC, and random signs for
+    means. The test of a change of a gap uses the normal approximation for precision, negative predictive value and the
+    AUC. For other metrics, it permutes the rows' changes between groups.
 
     Parameters
     ----------
@@ -237,7 +238,8 @@ def worst_subgroups(
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each subgroup. Those worse than the others come first, each kind by its evidence.
+        ``to_frame()`` has a row for each subgroup: first those that are worse than all other rows, then those that
+        are not, each with the strongest evidence first.
 
     Examples
     --------
@@ -520,7 +522,7 @@ def robustness_bias(
     Returns
     -------
     Result
-        ``to_frame()`` has every measure of every group, ``to_frame("distances")`` every image.
+        ``to_frame()`` has every measure of every group, ``to_frame("distances")`` every image or row.
 
     Examples
     --------

@@ -129,11 +129,11 @@ def permutation_gap(
     value: Literal["gap", "p_value"] = "gap",
     **settings: Any,
 ) -> PermutationGap:
-    r"""Make a scorer of the largest difference of a metric between two groups, or of its p-value.
+    r"""Make a scorer of the largest difference of a metric between two groups, or of the smallest p-value.
 
     .. math:: -\max_{A, B} |f_A - f_B|
 
-    Greater is better, as scikit-learn expects. A score of 0 means no difference.
+    Greater is better, as scikit-learn expects. A gap of 0 means no difference.
 
     Parameters
     ----------

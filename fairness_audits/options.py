@@ -429,13 +429,17 @@ def stated(settings: Options) -> dict[str, Any]:
     return {name: value for name, value in json.loads(text).items() if value not in (None, [], "")}
 
 
+HEAD = "# The options of this audit."
+"""The beginning of an options file that an audit has written."""
+
+
 def as_yaml(settings: Options, audit: str) -> str:
     """Return the YAML that reproduces an audit; for a Python call, its keywords and the names of its arrays."""
     import yaml
 
     text = yaml.safe_dump({"audit": audit, **stated(settings)}, sort_keys=False, allow_unicode=True, width=120)
     again = f"fairness-audits {audit} --config audit.yaml"
-    return f"# The options of this audit. If it read files, this repeats it: {again}\n{text}"
+    return f"{HEAD} If it read files, this repeats it: {again}\n{text}"
 
 
 def changed(kind: type[Options], settings: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -70,7 +70,7 @@ def some_of(names: Collection[object]) -> Limit:
 
 finite = Limit("that is finite", isfinite)
 even = Limit("that is even", lambda value: value % 2 == 0)
-not_empty = Limit("that is not empty", lambda values: len(values) > 0)
+not_empty = Limit("(at least one)", lambda values: len(values) > 0)
 
 Count = Annotated[int, at_least(1)]
 Size = Annotated[int, at_least(0)]
@@ -146,7 +146,9 @@ def described(hint: Any) -> str:
     if origin is tuple and arguments[-1] is not ...:
         return f"a list of {', '.join(map(described, arguments))}"
     if _is_list(origin):
-        return f"a list, each {described(arguments[0])}" if arguments[0] is not str else "a list of texts"
+        if arguments[0] is str:
+            return "a list of texts"
+        return f"a list of values that are each {described(arguments[0])}"
     if origin is Callable:
         return "a function"
     if origin is not None and issubclass(origin, Mapping):

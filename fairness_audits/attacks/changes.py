@@ -129,6 +129,13 @@ class Boxes:
     high: Array
     decision: Array
 
+    def of(self, z: Array) -> Array:
+        """Return the decision at each point (n,)."""
+        size = max(1, BLOCK_NUMBERS // max(1, self.low.size))
+        parts = [z[at : at + size, None] for at in range(0, len(z), size)]
+        places = [((self.low < part) & (part <= self.high)).all(axis=2).argmax(axis=1) for part in parts]
+        return np.asarray(self.decision[np.concatenate([np.zeros(0, dtype=int), *places])])
+
 
 def boxes_of(feature: Array, threshold: Array, left: Array, right: Array, decision: Array, features: int) -> Boxes:
     """Return the leaf boxes of a decision tree, whose nodes send z[feature] <= threshold to the left.

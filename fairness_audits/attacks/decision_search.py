@@ -212,7 +212,8 @@ class _Search:
             if not len(rows):
                 return
             point, reach = self.best[rows].copy(), self.length[rows]
-            e = _unit(rng.normal(size=(len(rows), DRAWS, len(places))))
+            # All rows have the same directions, so that the search of a row does not depend on the others.
+            e = np.repeat(_unit(rng.normal(size=(1, DRAWS, len(places)))), len(rows), axis=0)
             near = np.repeat(point[:, None], DRAWS, axis=1)
             near[..., places] += RADIUS / np.sqrt(number) * reach[:, None, None] * (e @ unit_length)
             other = self.offer(near.reshape(-1, near.shape[2]), np.repeat(rows, DRAWS)).reshape(len(rows), DRAWS)

@@ -50,7 +50,7 @@ class SamplePlan:
         counts = {name: getattr(self, name) for name in ("selection_samples", "samples", "first_samples")}
         wrong = {name: count for name, count in counts.items() if count < BLOCK or count % BLOCK}
         if wrong:
-            problem = f"expected multiples of {BLOCK}, the noisy images drawn at once, found {wrong}"
+            problem = f"expected multiples of {BLOCK}, because noisy images are drawn {BLOCK} at a time; found {wrong}"
             raise InvalidInput(problem, option=next(iter(wrong)))
 
     @cached_property

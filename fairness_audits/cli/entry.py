@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
 from fairness_audits.messages import listed, missing_package, not_installed, option_in, shown
-from fairness_audits.options import Output, Written, add_options, flag, from_yaml, option_fields, similar
+from fairness_audits.options import HEAD, Output, Written, add_options, flag, from_yaml, option_fields, similar
 from fairness_audits.version import __version__
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
 OURS = ("audit", "config", "debug", "module", "parser")
 """Arguments that are not options of an audit."""
+INPUTS = {"FILE", "FOLDER", "MODEL", "RESULT"}
+"""Placeholders of the options that name what an audit reads."""
+OPTIONS_FILE = "audit.yaml"
 WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
 """Options that name an output, including those of single audits; True for a folder."""
 EXITS = """
@@ -177,28 +180,32 @@ def _run(arguments: Namespace) -> int:
 
 
 def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, settings: Written) -> None:
-    """Raise InvalidInput if the output ``path``, named ``by`` an option, would replace what the audit reads."""
+    """Raise InvalidInput if the output ``path``, named ``by`` an option, would replace what the audit reads.
+
+    An audit may write its own audit.yaml again.
+    """
     for own in (*_read(settings), *filter(None, [arguments.config])):
         replaced = path.exists() and own.exists() and own.samefile(path)
         if folder and own.resolve().parent == path.resolve():
             replaced |= own.name in re.findall(r"[\w.]+", arguments.module.FILES)
-        elif not folder and path.exists() and own.is_dir():
-            replaced |= path.resolve().parent == own.resolve()
+            replaced |= own.name == OPTIONS_FILE and not own.read_text(encoding="utf-8").startswith(HEAD)
         if replaced:
             problem = f"{by}={path} would replace {own}, which the audit reads"
             raise InvalidInput(problem, source=path, option=option_in(by), remedy="Name another place for the output")
 
 
 def _read(settings: Written) -> Iterator[Path]:
-    """Yield the files and folders that exist under a text of the settings, its pattern, or its part before a colon."""
+    """Yield the files and folders that the options name, by a path, a pattern, or a path before a colon."""
     from fairness_audits.tables.source import expanded
 
     for _, one, _ in option_fields(type(settings)):
         value = getattr(settings, one.name)
-        for text in () if one.name in WRITTEN else value if isinstance(value, tuple | list) else (value,):
+        given = one.name not in WRITTEN and INPUTS & set((one.metadata["metavar"] or "").split("|"))
+        for text in () if not given else value if isinstance(value, tuple | list) else (value,):
             # A text may be no possible name of a file.
             with suppress(OSError, ValueError):
-                names = (str(text), str(text).rpartition(":")[0], *expanded(str(text)))
+                saved = [f"{text}/audit.json"] if one.metadata["metavar"] == "RESULT" else expanded(str(text))
+                names = (str(text), str(text).rpartition(":")[0], *saved)
                 yield from (Path(name) for name in names if name and Path(name).exists())
 
 

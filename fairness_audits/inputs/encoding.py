@@ -119,7 +119,8 @@ def _levels(source: Source, name: str) -> pd.Series:
             "category"
         )
         remedy = (
-            f"If it is a name or an identifier, exclude it, {advised('drop', name)}; otherwise merge some of its values"
+            f"If it is a name or an identifier, leave it out of --features or pass {advised('drop', name)}; otherwise "
+            "merge some of its values"
         )
         raise InvalidInput(problem, source=source.name, column=name, remedy=remedy)
     return pd.Series(levels, dtype=column.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,8 +227,8 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
         more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         problem = f"{source.name}: expected {wanted} in every feature column, but {found}{more}"
         remedy = (
-            "Encode these columns as the model expects them (such as pandas.get_dummies for text, days for "
-            f"dates), or exclude them, {advised('drop', ','.join(wrong))}"
+            "Encode these columns as the model expects them (such as pandas.get_dummies for text, days for dates). "
+            f"Otherwise, leave them out of --features or pass {advised('drop', ','.join(wrong))}"
         )
         raise InvalidInput(problem, source=source.name, option="features", column=wrong[0], remedy=remedy)
     if not gaps:
@@ -375,17 +376,21 @@ class Units:
         """Return the units that also convert the values of these rows (n, d) back exactly."""
         scaled = np.flatnonzero((self.scale != 1) | (self.shift != 0)).tolist()
         every = {j: np.unique(np.concatenate([self.values.get(j, x[:0, j]), x[:, j]])) for j in scaled}
-        return replace(self, values={j: known for j, known in every.items() if len(known) <= DISTINCT})
+        return replace(self, values={j: known for j, known in every.items() if 0 < len(known) <= DISTINCT})
 
     def inward(self, x: Array) -> Array:
         """Convert points to the units of the audit."""
         return (x - self.shift) / self.scale
 
+    @cached_property
+    def _inside(self) -> Mapping[int, Array]:
+        return {j: (known - self.shift[j]) / self.scale[j] for j, known in self.values.items()}
+
     def outward(self, z: Array) -> Array:
         """Convert points to the columns' own units."""
         x = z * self.scale + self.shift
         for j, known in self.values.items():
-            inside = (known - self.shift[j]) / self.scale[j]
+            inside = self._inside[j]
             place = np.minimum(np.searchsorted(inside, z[..., j]), len(known) - 1)
             x[..., j] = np.where(inside[place] == z[..., j], known[place], x[..., j])
         return x

@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 TERMS = {
     "adjusted p": (
-        "A p-value that is corrected for the number of tests. At level 0.05, the chance of any false rejection is "
-        "at most 5 %."
+        "A p-value that is corrected for the number of tests. With the default correction and level 0.05, the chance "
+        "of any false rejection is at most 5 %."
     ),
     "p-value": "The probability of a difference at least this large if there were no true difference.",
     "interval": (

@@ -121,14 +121,10 @@ class DualProblem:
 
     def _of_pot(self, what: str) -> Callable[..., Any]:
         """Return POT's objective or density as a function of potentials, rows and precomputed costs."""
-        from fairness_audits.transport.pot import ot
+        from fairness_audits.transport.pot import with_torch
 
-        if "TorchBackend" not in [backend.__name__ for backend in ot.backend.get_available_backend_implementations()]:
-            raise ValueError(
-                "POT was imported before torch in this process, so it does not support tensors: import torch first, or "
-                "set the environment variable POT_BACKEND_DISABLE_PYTORCH to an empty string"
-            )
-        reg, function = self.config.regularization, getattr(ot.stochastic, f"{what}_dual_{self.config.regularizer}")
+        stochastic = with_torch().stochastic
+        reg, function = self.config.regularization, getattr(stochastic, f"{what}_dual_{self.config.regularizer}")
         return lambda u, v, x, y, costs: function(u, v, x, y, reg=reg, metric=lambda _x, _y: costs)
 
     def _batch(self, source_rows: torch.Tensor, target_rows: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -88,7 +88,7 @@ def _fetch_one(
     elif mirror:
         for original in (Path(mirror) / name for name in mirrored):
             if original.exists():
-                mend = f"Mend the mirror (DATA_MIRROR={mirror}), or unset DATA_MIRROR, {advice}"
+                mend = f"Correct the mirror (DATA_MIRROR={mirror}), or unset DATA_MIRROR, {advice}"
                 found = verify(original, source, mend)
                 with written(target) as part:
                     shutil.copyfile(original, part)

@@ -109,7 +109,7 @@ def assembled(
             f"{images.shape[1]} channels",
             source=name,
             option="mean",
-            remedy="Give one number a channel",
+            remedy="Give one number for each channel",
         )
     partitions = {labelled.label_name: labelled.label, **labelled.partitions}
     return ImageDataset(
@@ -135,6 +135,6 @@ def _first(rows: Array, points: int | None, key: str) -> Array:
     if points is None:
         return rows
     if points > len(rows):
-        problem = f"dataset.{key} asks for {points:,} images of {len(rows):,}"
-        raise InvalidInput(problem, option=key, remedy="Give at most so many, or null for all")
+        problem = f"dataset.{key} asks for {points:,} images, but there are {len(rows):,}"
+        raise InvalidInput(problem, option=key, remedy=f"Give at most {len(rows):,}, or null for all")
     return rows[:points]

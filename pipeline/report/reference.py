@@ -219,13 +219,13 @@ def committed(result: AuditResult, partitions: Mapping[str, Sequence[str]], key:
         how = declared.get(name)
         if how is None and not _is_partition(array, partitions.get(name)):
             raise ValueError(
-                f"{place} may not stand in a reference. Its artefacts read it: if it holds no person's row, or can be "
-                "held so that it does not, declare it in COMMITTED of pipeline/report/reference.py; else aggregate it "
-                "in the audit"
+                f"{place} must not be stored in a reference, but artefacts read it. If it shows no person's row, or "
+                "does not once it is sorted, declare it in COMMITTED of pipeline/report/reference.py. Otherwise, "
+                "aggregate it in the audit"
             )
         if how is How.PICTURES and result.dataset not in w.OF_THINGS:
             raise ValueError(
-                f"{place} may show a person: a reference holds pictures of {enumerated(w.OF_THINGS)} alone"
+                f"{place} may show a person: a reference stores only pictures of {enumerated(w.OF_THINGS)}"
             )
         if how in (How.WITHIN_DECISIONS, How.SORTED) and result.origin != "simulated":
             cell = np.zeros(len(array), int)
@@ -233,8 +233,8 @@ def committed(result: AuditResult, partitions: Mapping[str, Sequence[str]], key:
                 cell = _cells(result.arrays, "_reverse" if name.endswith("_reverse") else "", place)
             if result.origin != "twin" and array.ndim > 1 and array.shape[1] > 1 and 1 in np.bincount(cell):
                 raise ValueError(
-                    f"{place}: one person is alone with their decisions, and their row would stay whole. Record the "
-                    "study without this data set (DATASETS)"
+                    f"{place}: only one person has this combination of decisions, so sorting would not break up their "
+                    "row. Record the study without this data set (DATASETS)"
                 )
             array = _each_column_sorted(array, cell)
         found[name] = array
@@ -297,8 +297,8 @@ def _recorded_classifier(key: str, one: Classifier) -> Classifier:
     read = {name for name, array in arrays.data.items() if name in arrays.read and array.size < LARGE}
     if unknown := sorted(read - set(PARAMETERS)):
         raise ValueError(
-            f"parameter {unknown[0]!r} of the classifier {key} may not stand in a reference. Its artefacts read it: if "
-            "it holds no training row, add it to PARAMETERS of pipeline/report/reference.py"
+            f"parameter {unknown[0]!r} of the classifier {key} must not be stored in a reference, but artefacts read "
+            "it. If it holds no training row, add it to PARAMETERS of pipeline/report/reference.py"
         )
     # A network is loaded without its weights, so it may have no parameters.
     shapes = {(len(array),) for array in (*arrays.data.values(), *one.index.values())}

@@ -45,8 +45,8 @@ def main(arguments: list[str] | None = None) -> None:
 def check_finite(classifier: Classifier) -> None:
     """Raise InvalidInput if a parameter of a repetition is not finite, because its decisions would mean nothing."""
     for name, values in classifier.parameters.items():
-        if values.dtype.kind == "f" and not (finite := np.isfinite(values.reshape(len(values), -1)).all(axis=1)).all():
-            problem = f"the training diverged: {name} is not finite in repetition {int(np.flatnonzero(~finite)[0])}"
+        if values.dtype.kind == "f" and len(bad := np.argwhere(~np.isfinite(values))):
+            problem = f"the training diverged: {name} is not finite in repetition {int(bad[0][0])}"
             raise InvalidInput(problem, option="method", remedy="Choose a smaller learning rate or other settings")
 
 

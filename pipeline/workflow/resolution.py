@@ -98,7 +98,7 @@ class Resolver:
         ]
         if collapsed := [key for key, value in layers[-1][1].items() if key in point.swept]:
             where = place_of(self.conf, point.study, point.block)
-            problem = f"set: {where} runs several values of {collapsed[0]}, which one value would replace"
+            problem = f"set: {where} has several values of {collapsed[0]}, and a single value would replace all of them"
             raise InvalidInput(problem, option=collapsed[0], remedy="Change the values in this file")
         for source, values in layers:
             for key, value in values.items():

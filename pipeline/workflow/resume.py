@@ -173,7 +173,8 @@ def main(folder: Path, unlock: bool = False) -> int:
         return 1
     if ahead:
         print(
-            f"The clock was set back: {len(ahead)} files from the future (first: {ahead[0]}) get the present time.",
+            f"{len(ahead)} files have dates in the future (first: {ahead[0]}). The clock may have been set back. "
+            "They get the present time.",
             file=sys.stderr,
         )
     for path in ahead:

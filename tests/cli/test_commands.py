@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -68,6 +69,25 @@ def test_no_output_replaces_what_the_audit_reads(given: str, tmp_path: Path, mon
     status, _, err = ended([name, *shlex.split(shared), *rest])
     assert (status, "which the audit reads" in " ".join(err.split())) == (2, True), err
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+def test_a_place_that_only_sounds_like_an_input_is_written_to_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"y": [0, 1] * 60, "p": np.linspace(0, 1, 120), "sex": ["f", "f", "m", "m"] * 30})
+    Path("sex").mkdir()
+    frame.to_csv("sex/rows.csv", index=False)
+    words = ["permutation", *SHELL.split(), "--predictions", "sex", "--json", "sex/audit.json"]
+    for _ in range(2):
+        status, _, err = ended(words)
+        assert (status, err) == (0, "")
+    plain = ["permutation", *SHELL.split(), "--predictions", "sex/rows.csv"]
+    assert ended([*plain, "--output", "out"])[0] == 0
+    again = ["permutation", "--config", "out/audit.yaml", "--output", "out"]
+    assert ended(again)[0] == 0
+    Path("out/audit.yaml").write_text("# mine\n" + Path("out/audit.yaml").read_text())
+    assert ended(again)[0] == 2
 
 
 @pytest.mark.parametrize("name", AUDITS)

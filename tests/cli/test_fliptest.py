@@ -1,5 +1,8 @@
 """What a FlipTest of a user's model measures, from files to numbers."""
 
+import os
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -549,13 +552,13 @@ def test_every_map_between_two_groups_is_offered_with_its_own_settings() -> None
 
 
 def test_an_exact_map_gives_others_the_image_of_the_nearest_fitted_row() -> None:
-    exact, rows = map_named("exact", []), np.array([[0.0], [1.0], [5.0]])
+    exact, rows, rng = map_named("exact", []), np.array([[0.0], [1.0], [5.0]]), np.random.default_rng(0)
     (image,), maps = exact.fit([(rows, rows + 2)], [np.random.default_rng(0)])
     others = np.array([[4.0], [-7.0], [0.8]])
-    np.testing.assert_array_equal(exact.extended(maps, rows, image, others), [[7.0], [2.0], [3.0]])
+    np.testing.assert_array_equal(exact.extended(maps, rows, image, others, rng), [[7.0], [2.0], [3.0]])
     smooth = map_named("entropic", [])
     (image,), maps = smooth.fit([(rows, rows + 2)], [np.random.default_rng(0)])
-    np.testing.assert_allclose(smooth.extended(maps, rows, image, rows), image)
+    np.testing.assert_allclose(smooth.extended(maps, rows, image, rows, rng), image)
 
 
 def test_identifiers_beside_an_empty_cell_stay_whole_numbers() -> None:
@@ -577,6 +580,28 @@ def test_a_direction_does_not_depend_on_what_else_is_asked() -> None:
         first, *_ = written(*given, *more)["results"]
         for key in ("flipsets", "map", "transparency"):
             assert first[key] == alone[key]
+
+
+def test_equal_people_are_not_all_sent_to_one_place_by_a_refitted_exact_map() -> None:
+    rng, n = np.random.default_rng(0), 600
+    share = np.r_[rng.permutation(np.arange(n) < 0.5 * n), rng.permutation(np.arange(n) < 0.7 * n)] * 1
+    rows = pd.DataFrame({"skill": share, "other": rng.permutation(np.arange(2 * n) % 2)})
+    call: dict[str, Any] = {"source": "a", "target": "b", "map": "exact", "null_draws": 0, "refits": 10}
+    found = fa.fliptest(lambda frame: frame["skill"], rows, np.repeat(["a", "b"], n), **call).facts["results"][0]
+    low, high = found["refits"]["range"]["negative"]
+    # 20 % flip, and a resampled share of a half varies by some 2 %.
+    assert 60 < low <= found["flipsets"]["negative"]["size"] <= high < 190
+
+
+def test_a_map_with_torch_follows_one_without() -> None:
+    shifted()
+    program = (
+        "import numpy as np, fairness_audits as fa; x = np.linspace(0, 1, 60); "
+        "call = dict(X=np.c_[x, x[::-1]], group=np.arange(60) % 2, source='0', target='1', null_draws=0, refits=0); "
+        "[fa.fliptest(lambda f: (f.iloc[:, 0] > 0.5) * 1, map=name, **call) for name in ('entropic', 'stochastic')]"
+    )
+    around = {name: value for name, value in os.environ.items() if not name.startswith("POT_BACKEND")}
+    subprocess.run([sys.executable, "-c", program], check=True, env=around)
 
 
 def test_columns_that_the_model_does_not_take_are_not_mapped_in_python() -> None:

@@ -116,3 +116,19 @@ def test_bins_of_close_numbers_have_names_of_their_own() -> None:
         cut = binned(values.astype(float), 5, 12)
         assert cut is not None
         assert len(set(cut.levels)) == 5
+
+
+def test_the_clearest_subgroups_are_named_on_whichever_side_they_are() -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"sex": rng.choice(["f", "m"], 1500), "job": rng.choice(["a", "b", "c"], 1500)})
+    best = (rows["sex"] == "f") & (rows["job"] == "a")
+    decision = np.where(best, 1, rng.random(1500) < np.where(rows["job"] == "c", 0.3, 0.45))
+    found = fa.worst_subgroups(rows, prediction=decision, draws=999)
+    assert "Clearest first: sex f, job a: 1.0000" in " ".join(found.summary().split())
+    assert found.to_frame()["subgroup"][0] != "sex f, job a"
+
+
+def test_an_infinite_number_is_refused() -> None:
+    rows = pd.DataFrame({"income": np.r_[np.inf, np.arange(299.0)], "sex": np.arange(300) % 2})
+    with invalid(option="columns", column="income", row=0):
+        fa.worst_subgroups(rows, prediction=np.arange(300) % 2)

@@ -192,8 +192,8 @@ permutation => {AUC} => not rejected =>
 permutation => {AUC} --label few15 => inconclusive => In 1 of 1 tests, a group has
 permutation => {AUC} --label few0 => inconclusive => Nothing could be tested: group 'female' has no rows with label 1
 permutation => --prediction d --group sex --metric tpr,selection_rate --label few0 => inconclusive => 1 of 2 tests
-permutation => --score same --group sex --metric auc => inconclusive => The model gives the same answer for every
-permutation => --prediction always --group sex --metric tpr,fpr => inconclusive => The model gives the same answer
+permutation => --score same --group sex --metric auc => inconclusive => are the same in all rows, so groups
+permutation => --prediction always --group sex --metric tpr,fpr => inconclusive => are the same in all rows, so groups
 permutation => --prediction oracle --group sex --metric tpr => not rejected =>
 fliptest => {FLIP} => rejected =>
 fliptest => {FLIP} --source north --target south --group region --predict models.py:experienced => not rejected =>

@@ -188,7 +188,16 @@ def steep(frame: pd.DataFrame) -> np.ndarray:
     return 1 / (1 + np.exp(-80 * (z[:, 0] + z[:, 1] + 0.8 * z[:, 0] * z[:, 1])))
 
 
+class Tuned(DecisionTreeClassifier):
+    """A tree with a threshold of its own."""
+
+    def predict(self, X: Any, check_input: bool = True) -> Any:
+        """The classes by this threshold."""
+        return (self.predict_proba(X)[:, 1] >= 0.2).astype(int)
+
+
 OTHER_DECISIONS: dict[str, Any] = {
+    "tree": Tuned(max_depth=3, min_samples_leaf=10, random_state=0).fit(X[NUMBERS], Y),
     "threshold": FixedThresholdClassifier(LINEAR, threshold=0.7).fit(X[NUMBERS], Y),
     "votes": BaggingClassifier(LINEAR, 5, random_state=0).fit(X[NUMBERS], Y),
     "confident": steep,
@@ -233,6 +242,29 @@ def test_columns_that_do_not_change_keep_their_values_and_switches_their_levels(
     encoder = make_column_transformer((OneHotEncoder(), ["land", "year"]), remainder="passthrough")
     fitted = make_pipeline(encoder, StandardScaler(), LogisticRegression()).fit(rows, y)
     assert audited(fitted, rows, y).facts["data"]["fixed"] == ["land", "year"]
+
+
+def test_a_linear_model_of_categories_alone_is_exact() -> None:
+    rows = pd.DataFrame({"job": X["job"], "sex": X["sex"], "old": X["age"] > 40})
+    y = ((X["job"] == "a") | rows["old"]).astype(int)
+    model = make_pipeline(OneHotEncoder(), LogisticRegression(C=1e4)).fit(rows, y)
+    found = audited(model, rows, y)
+    assert found.facts["results"][0]["bound"] == "exact"
+    np.testing.assert_allclose(np.nan_to_num(lengths(found), nan=1.0) ** 2 % 1, 0, atol=1e-9)
+
+
+def test_a_tree_of_values_that_single_precision_rounds_is_searched() -> None:
+    rows = pd.DataFrame({"time": 1.7e9 + 3600 * (X["age"] - 40) / 10, "b": X["income"]})
+    tree = DecisionTreeClassifier(max_depth=5, random_state=0).fit(rows, Y)
+    assert audited(tree, rows).facts["results"][0]["bound"] == "upper"
+
+
+def test_the_search_of_a_row_does_not_depend_on_the_order_of_the_rows() -> None:
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X[NUMBERS], Y)
+    order = np.random.default_rng(3).permutation(N)
+    turned = lengths(audited(model, X.iloc[order][NUMBERS], Y.iloc[order], groups=X["sex"].iloc[order]))
+    given = lengths(audited(model))
+    np.testing.assert_allclose(turned, given[order], rtol=1e-3)
 
 
 def test_a_model_gets_booleans_where_the_table_has_them() -> None:

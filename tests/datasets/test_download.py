@@ -137,7 +137,7 @@ def test_a_wrong_file_is_refused_wherever_it_stands_and_never_replaced(
     if body == BODY * 50:
         return  # an endless answer is cut off; a file has an end
     (mirror / "toy" / NAME).write_bytes(body)
-    with pytest.raises(Corrupt, match=expected + r".*Mend the mirror"):
+    with pytest.raises(Corrupt, match=expected + r".*Correct the mirror"):
         get(site, raw, mirror, recorded)
     assert list(raw.iterdir()) == []
     (raw / NAME).write_bytes(body)

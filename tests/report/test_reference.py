@@ -101,7 +101,7 @@ def test_pictures_of_persons_and_a_person_who_is_alone_are_refused() -> None:
         reference.committed(pictures, {})
     assert reference.committed(replace(pictures, dataset="digits"), {})
     held = people(np.random.default_rng(0)) | {"decision": np.arange(60) == 7, "decision_image": np.zeros(60)}
-    with pytest.raises(ValueError, match=r"'features' .* alone .*DATASETS"):
+    with pytest.raises(ValueError, match=r"'features' .* only one person .*DATASETS"):
         reference.committed(audit_of(held), {})
     assert reference.committed(audit_of(held, origin="twin"), {})
     with pytest.raises(ValueError, match=r"'score' .* needs .* decision and decision_image"):

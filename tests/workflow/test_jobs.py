@@ -494,7 +494,7 @@ def test_files_made_before_the_clock_went_back_are_dated_now_in_their_order(
         (tmp_path / "results" / name).touch()
         os.utime(tmp_path / "results" / name, (now + when, now + when))
     assert main(tmp_path) == 0
-    assert f"2 files from the future (first: {tmp_path}/results/sooner)" in capsys.readouterr().err
+    assert f"2 files have dates in the future (first: {tmp_path}/results/sooner)" in capsys.readouterr().err
     past, sooner, later = ((tmp_path / "results" / name).stat().st_mtime_ns for name in ("past", "sooner", "later"))
     assert past < sooner <= later <= time.time_ns()
     assert main(tmp_path) == 0

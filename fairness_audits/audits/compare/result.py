@@ -42,9 +42,9 @@ gaps: A gap is the metric of the first group minus the metric of the second. Its
   changes between groups, or by the normal approximation for the AUC, precision and negative predictive value.
 """
 LIMITS = """
-varied >= 1: Both versions give the same answer for everybody.
-undefined <= 0 unless rejected: {value} changes could not be tested: a version has no such metric in a group, or its
-  metric has no estimated variance.
+varied >= 1: Both versions give the same answers in all rows that the metrics use, so no metric changes.
+undefined <= 0 unless rejected: Changes that could not be tested: {value}. Possible reasons: nothing changes, a group
+  has too few rows, or the metric of a version is undefined, infinite or without an estimated variance.
 small <= 0 unless rejected: {value} of {tests} tests are not exact, and have a group with fewer than {least} rows. These
   tests are valid only for large groups.
 """

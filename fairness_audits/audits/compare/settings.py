@@ -39,12 +39,12 @@ class Data(Predictions, title="data"):
 
 
 class Comparison(Options, title="comparison"):
-    group: Annotated[Sequence[str], Limit("at least one", len)] = source(
+    group: Annotated[Sequence[str], Limit("(at least one)", len)] = source(
         "the groups: levels of a column A, intersections 'A*B', or both sides of a cut 'A>=40'",
         metavar="A,B",
         python="group",
     )
-    metric: Annotated[Sequence[str], Limit("at least one", len)] = option(
+    metric: Annotated[Sequence[str], Limit("(at least one)", len)] = option(
         "rates (tpr, fpr, precision, accuracy, selection_rate, ...), auc, or means of scores and errors",
         metavar="NAME",
     )

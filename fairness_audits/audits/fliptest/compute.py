@@ -237,7 +237,7 @@ def held_out(directions: Sequence[Direction], space: Space, model: Decider, kind
                 (image,), maps = kind.fit([(own[some], target[there])], [fitting])
         except ValueError:
             return HeldOut(np.inf, limit)
-        images = kind.extended(maps, own[some], image, own[others])
+        images = kind.extended(maps, own[some], image, own[others], rng)
         finite = np.isfinite(images).all(axis=1)
         if not finite.any():
             return HeldOut(np.inf, limit)

@@ -91,17 +91,19 @@ class Kind:
             except ValueError as error:
                 raise InvalidInput.within(f"--map={self.name}", error, option="map") from error
         (image,), maps = self.fit([(source[here], target[there])], [rng])
-        return self.extended(maps, source[here], image, source)
+        return self.extended(maps, source[here], image, source, rng)
 
-    def extended(self, maps: TransportMap, source: Array, image: Array, rows: Array) -> Array:
+    def extended(self, maps: TransportMap, source: Array, image: Array, rows: Array, rng: np.random.Generator) -> Array:
         """Return the images of further ``rows`` (p, k) under the only map in ``maps``.
 
         The map sends ``source`` (n, k) to ``image``. If a map is defined only on the fitted rows, a row gets the image
-        of its nearest fitted row, as in Manole, Balakrishnan, Niles-Weed and Wasserman 2024, "Plugin estimation of
-        smooth optimal transport maps".
+        of its nearest fitted row, drawn by ``rng`` if several are equally near, as in Manole, Balakrishnan, Niles-Weed
+        and Wasserman 2024, "Plugin estimation of smooth optimal transport maps".
         """
         if getattr(self.module, "FITTED_ROWS_ONLY", False):
-            return np.asarray(image[cost_matrix(rows, source, self.config.cost).argmin(axis=1)])
+            cost = cost_matrix(rows, source, self.config.cost)
+            nearest = cost <= cost.min(axis=1, keepdims=True)
+            return np.asarray(image[np.where(nearest, rng.random(cost.shape), -1.0).argmax(axis=1)])
         return np.asarray(self.module.images(maps.parameters, [rows])[0])
 
 
@@ -133,7 +135,7 @@ def map_named(name: str, changes: Sequence[str]) -> Kind:
         if not equals or key not in hints:
             raise InvalidInput(
                 f"{advised('map-setting', text)}: expected KEY=VALUE, where KEY is a setting of "
-                f"{name}{nearest(key, hints)}",
+                f"{name}{'' if key in hints else nearest(key, hints)}",
                 option="map_setting",
                 remedy=f"It has: {', '.join(hints)}",
             )

@@ -266,7 +266,7 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
         )
     if names and len(names) != (columns or 2):
         problem = f"--classes names {len(names)} classes, but the model returns scores of {columns or 2}"
-        raise InvalidInput(problem, option="classes", remedy="Name all")
+        raise InvalidInput(problem, option="classes", remedy="Name all classes, in the order of the outputs")
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
     if options.positive in names:
         return names.index(options.positive), options.positive

@@ -110,7 +110,7 @@ def read_groups(data: Source, options: Settings) -> Groups:
                 source=path,
                 option=option_in(option),
                 column=options.group,
-                remedy="A map needs enough rows to fit. Use more rows, or a larger group",
+                remedy="A map needs enough rows to fit. Use more rows, a larger group, or a larger --limit, if set",
             )
         # Beside an empty cell, whole numbers are read as floating-point numbers.
         ids = None if options.id is None else table[options.id].convert_dtypes().to_numpy(dtype=object)[chosen]
@@ -219,7 +219,10 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
                     source=path,
                     option="drop",
                     column=name,
-                    remedy=f"If it is a name or an identifier, exclude it, {advised('drop', name)}; {other}",
+                    remedy=(
+                        "If it is a name or an identifier, leave it out of --features or pass "
+                        f"{advised('drop', name)}; {other}"
+                    ),
                 )
             inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
             continue

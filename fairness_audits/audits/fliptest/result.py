@@ -58,7 +58,7 @@ unseen <= 0: The costs of {{columns}} are lost in rounding, because other column
   or exclude the large columns with --drop.
 held_out <= 1: No map is good enough for people outside its fit: the best of {{tried}} has a Kolmogorov-Smirnov distance
   of {{held[ks]:.2f}} on held-out people (limit: {{held[limit]:.2f}}).
-without_image <= 10: {{value:.0f}} % of the people have no finite image (limit: {{limit:.0f}} %).
+without_image <= 10: {{value:.0f}} % of the people have no finite counterpart (limit: {{limit:.0f}} %).
 decisions >= 2: The model makes the same decision about all people and counterparts, so nobody can flip.
 noise_floor <= 1: {{draws}} random splits cannot tell flips from noise at level {{alpha:g}}. Use
   --null-draws={{enough}}.
@@ -76,8 +76,8 @@ poor_map: The map {where} is poor: counterparts are not distributed like {target
   {named} (limit: {most:g}). Flips may come from this. Try another map, or other settings of this map (--map-setting).
 no_image: {missing:,} people of {source} have no finite counterpart and are excluded.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
-exact_map: The map is exact, but only for these rows. It pairs everybody with people of the file. It therefore finds
-  more flips than a smooth map, and more of them arise by chance.
+exact_map: The map is exact, but only for these rows. It pairs everybody with people of the file. It therefore
+  usually finds more flips than a smooth map, and more of them arise by chance.
 missing_values: Values are missing in {missing}. The model receives the missing values. For the map, a missing number is
   replaced by the mean of both groups, and an extra feature says that it is missing.
 unmoved_columns: Each group has a single value in {unmoved}. Counterparts have the value of the target group, so flips
@@ -91,7 +91,8 @@ no_noise_floor: The intervals ignore the noise of the map. --null-draws={draws} 
 no_refits: Another fit of the map gives other counterparts, so one fit does not identify people reliably. --refits=10
   shows whose flips are stable; it fits 10 more maps.
 blind: The model does not see a column that names the group, so changing the group alone changes no decision. FlipTest
-  still finds people, because other features are related to the group: counterparts have other values of these features.
+  can still find people, because other features may be related to the group: counterparts then have other
+  values of these features.
 attribute_alone: Changing only {columns} from {source} to {target} changes the decision about {changed:,} of {people:,}
   people: {positive:,} lose a positive decision and {negative:,} gain one. FlipTest's counterparts also differ in other
   features.

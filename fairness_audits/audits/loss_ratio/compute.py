@@ -16,7 +16,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.encoding import Encoding
 from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
-from fairness_audits.messages import SHOWN, advised, apart, check_columns, listed, nearest
+from fairness_audits.messages import SHOWN, advised, apart, enumerated, listed, nearest
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 
@@ -154,7 +154,11 @@ def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
             option="bounds",
         )
     table = Source.read(path)
-    check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
+    columns = list(table.table.columns)
+    if absent := [name for name in ("feature", "low", "high") if name not in columns]:
+        problem = f"--bounds needs the columns feature, low and high, but {path} has no {enumerated(absent)}"
+        remedy = f"It has: {listed(columns)}"
+        raise InvalidInput(problem, source=path, option="bounds", column=absent[0], remedy=remedy)
     features = table.table["feature"].tolist()
     if unknown := [str(name) for name in features if name not in rows.names]:
         shown = listed(list(map(repr, unknown)), SHOWN)

@@ -89,7 +89,7 @@ erratic: The test with the worst candidate of each row rejects, but the test wit
   systematically unfair.
 placebo: The same search along {{directions}} drawn at random has a mean ratio of {{mean}} ({{interval}}), compared with
   {{own}} for the audit. So the model is sensitive to changes in general. The test shows that permitted changes raise
-  the loss, not that other changes do not.
+  the loss. It does not show that other changes leave it unchanged.
 pinned: {{pinned:.0f}} % of the sensitive directions lie in columns that cannot move within the bounds, such as
   indicators, which cannot fall below 0 or rise above 1. Few people within the bounds are alike in this metric, so the
   ratio is small. --bounds=none shows the ratio without bounds.
@@ -475,7 +475,7 @@ def _sections(facts: Entry, options: Entry, course: RatioTest) -> Iterator[Secti
         stem="loss_ratio",
         key="figure",
         title="Loss ratios",
-        caption="The mean ratio S_n with its two-sided interval, and the lower bound T_n, during the attack.",
+        caption="The mean ratio S_n with its two-sided interval, and the lower bound T_n, during the search.",
         by="fairness_audits.audits.loss_ratio.figures:figure",
         of=(facts["course"]["steps"], course, "candidates" if engine == "people" else "gradient steps"),
     )

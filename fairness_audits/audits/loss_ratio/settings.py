@@ -57,7 +57,7 @@ class Data(RowOptions, title="data"):
     points: Annotated[int, at_least(2)] | None = option(
         "number of rows to audit, drawn at random (default: all)", None, "N"
     )
-    seed: Size = option("random seed of that draw", 0)
+    seed: Size = option("random seed: of the rows to audit, the reference rows and the placebo", 0)
     part: Annotated[str, Limit("such as 3/10", is_part)] | None = option(
         "audit part K of N of these rows. The fair metric, the units and the ranges come from all rows. The "
         "command join combines the N results into the audit of all rows",

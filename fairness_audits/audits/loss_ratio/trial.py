@@ -124,7 +124,7 @@ def trial_of(
                 option="features",
                 column=next(iter(encoding.levels)),
                 remedy=(
-                    "If the model only takes numbers, encode these columns, or exclude them, "
+                    "If the model only takes numbers, encode these columns, leave them out of --features, or pass "
                     f"{advised('drop', ','.join(encoding.levels))}"
                 ),
             ) from error

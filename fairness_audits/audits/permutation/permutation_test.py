@@ -192,7 +192,7 @@ def tested(
     if settings.method == "exact":
         raise InvalidInput(
             f"metric {metric.name} has no exact test on these data: exact tests are for rates without clusters; use "
-            "method studentized",
+            "--method=studentized",
             option="method",
         )
     return _resampled(data, metric, settings, rng, bounds)

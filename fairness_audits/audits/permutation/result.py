@@ -68,7 +68,7 @@ turned <= 0 unless rejected: {value} of {tests} tests depend on the order of sco
 wide <= 0 unless rejected: In {value} of {tests} tests, equality is not rejected but the interval is wider than {width},
   so there are too few rows to tell. Test a --margin, or choose another --width.
 unshown <= 0 unless rejected: {bound} is not shown in {value} of {tests} tests.
-varied >= 1: The model gives the same answer for everybody, so groups cannot differ.
+varied >= 1: The model's answers (for base_rate, the labels) are the same in all rows, so groups cannot differ.
 """
 SHOWN_TESTS, SHOWN_GROUPS = 20, 12
 Entry = Mapping[str, Any]
@@ -357,7 +357,7 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
         "Differences with their intervals",
         "The metric in the first group minus the metric in the second (or the correlation itself), with its "
         f"{level(plan.settings.alpha)} interval. Filled: rejected after the correction. Open: not rejected. "
-        "Undefined differences are not shown.",
+        "Differences that are undefined or do not fit on the page are only in tests.csv.",
         "fairness_audits.audits.permutation.figures:figure",
         (ordered,),
     )

@@ -1,9 +1,9 @@
 """Permutation tests: does a metric differ between groups by more than chance?
 
 Takes a file of predictions. For each metric, it tests the null hypothesis that the metric is equal in all groups. Rates
-(tpr, fpr, precision, selection_rate, ...) have an exact test. The AUC, means of scores and errors, and your own metrics
-have a permutation test of a studentised difference. In large groups, this test stays valid
-if the groups differ in ways other than the metric. It prints the metric in each group, the difference with its interval
+(tpr, fpr, precision, selection_rate, ...) have an exact test, unless rows have clusters or weights. All other tests
+permute a studentised difference. In large groups, such a test stays valid if the groups differ in ways other than the
+metric. It prints the metric in each group, the difference with its interval
 and p-value, and the conclusion.
 """
 
@@ -54,7 +54,7 @@ class Data(Decisions, title="data"):
     )
     cluster: str | None = source("the column with persons or other units that have several rows", None, "COLUMN")
     weight: str | None = source(
-        "the column with the weight of each row, such as a survey weight. Tests of rates and means are then "
+        "the column with the weight of each row, such as a survey weight. Tests of rates are then "
         "studentised instead of exact",
         None,
         "COLUMN",
@@ -77,7 +77,7 @@ class Comparison(Options, title="comparison"):
     )
     pairs: bool = option("compare all pairs of groups (default: each group with all others together)", False)
     attribute: Sequence[str] = source("numeric columns for the metric correlation", (), "A,B")
-    metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
+    metric: Annotated[Sequence[str | Callable[..., Any]], Limit("(at least one)", len)] = option(
         "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or "
         "path/to/file.py:name",
         metavar="NAME",

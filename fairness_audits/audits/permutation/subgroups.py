@@ -104,11 +104,13 @@ def intersections(columns: Mapping[str, Coded], depth: int, least: int) -> Subgr
                 rows.append(members)
         if len(names) > MOST:
             raise InvalidInput(
-                f"There are more than {MOST:,} subgroups", option="depth", remedy="Use fewer columns or a smaller depth"
+                f"There are more than {MOST:,} subgroups",
+                option="depth",
+                remedy="Use fewer columns or a smaller --depth",
             )
     if not names:
         raise InvalidInput(
-            f"No subgroup has {least:,} rows in it and outside", option="least", remedy="Use a smaller minimum size"
+            f"No subgroup has {least:,} rows both inside and outside", option="least", remedy="Use a smaller --least"
         )
     indptr = np.cumsum([0, *map(len, rows)])
     indices = np.concatenate(rows)

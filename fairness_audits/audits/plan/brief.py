@@ -9,7 +9,9 @@ def brief(settings: Settings, sentence: str, power: float | None, found: bool) -
     """Describe what a plan promises."""
     aim = "show that two groups are alike" if settings.margin else "find that two groups differ"
     return Brief(
-        question=f"How many rows does an audit need to {aim}?",
+        question=f"How many rows does an audit need to {aim}?"
+        if settings.rows is None
+        else f"Can an audit of {settings.rows:,} rows {aim}?",
         people="None: no rows were read. The numbers follow from what you expect of both groups.",
         found=sentence,
         sure=_certainty(settings, settings.wanted_power if power is None else power) if found else "No plan was found.",

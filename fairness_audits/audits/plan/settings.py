@@ -1,8 +1,8 @@
 """Plan: how many rows does a comparison of two groups need?
 
 Give the gap to compute the number of rows, the number of rows to compute the gap, or both to compute the power. Rates
-in small groups use the exact test of `fairness-audits permutation`; rates in larger groups, the AUC and means use the
-normal approximation.
+use the exact test of `fairness-audits permutation`, unless too many outcomes are probable; such rates, the AUC and
+means use the normal approximation.
 """
 
 from collections.abc import Sequence

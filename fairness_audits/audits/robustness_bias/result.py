@@ -48,8 +48,8 @@ worse <= 10: {attack} is worse than a second search for {value:.0f} % of the che
   {limit:.0f} %): its distance is more than {factor:g} times as long. So its distances do not show how far away the
   boundary is. Try another --attack. If the model rounds or saturates inside, let it return the scores before that.
 lost_apart <= 10: The gradient is lost for {own:.0f} % of the images of {apart} and for {rest:.0f} % of all others
-  (limit: {limit:.0f} points apart). {attack} comes closer to the boundary for images with gradients. Let the model
-  compute without rounding, saturation and infinite slopes, such as a root at 0.
+  (limit: {limit:.0f} percentage points apart). {attack} comes closer to the boundary for images with gradients. Let
+  the model compute without rounding, saturation and infinite slopes, such as a root at 0.
 """
 """Limits beyond which distances of groups cannot be compared."""
 LIMITS = """
@@ -66,8 +66,8 @@ least_p <= 1 unless rejected: {permutations:,} permutations are too few to rejec
 """
 CAVEATS = f"""
 no_label: Without --label, the model's own predictions are used as the true classes: every {{unit}} counts as classified
-  correctly, no distance is 0, and both denominators are equal. Misclassified {{units}} raise a group's robustness here;
-  with labels, they would lower it.
+  correctly, no distance is 0, and sigma* equals sigma. Misclassified {{units}} raise a group's robustness here; with
+  labels, they would lower it.
 upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change that fools the model may exist. An attack
   may come closer to the boundary for one group than for another.{{more}}
 certified_radii: The radii of {{attack}} are lower bounds. Each is wrong with probability at most {{alpha:g}}. They
@@ -76,10 +76,10 @@ certified_radii: The radii of {{attack}} are lower bounds. Each is wrong with pr
 closer_is_not_worse: A group closer to the boundary is not necessarily treated worse: smaller changes of its {{units}}
   change the prediction. Groups may differ in their classes, or in {{why}}.
 failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. Those with a gradient have no
-  distance and are excluded under both denominators, however far from the boundary they are. More steps or another
+  distance and are excluded from sigma and sigma*, however far from the boundary they are. More steps or another
   attack may find a distance.
 no_change: The search found no change of {{failed:,}} of {{correct:,}} rows that changes the decision{{where}}. These
-  rows have no distance and are excluded under both denominators, however far from the boundary they are.
+  rows have no distance and are excluded from sigma and sigma*, however far from the boundary they are.
 changes: Numbers move, measured in standard deviations of all rows. Categories and columns of two values switch as a
   whole{{switched}}, and a switch counts as one standard deviation.{{fixed}} A changed row may describe nobody who could
   exist.
@@ -102,7 +102,7 @@ def from_files(settings: Settings) -> Result:
     table = settings.data or settings.partition
     if table is None or (settings.data is None and settings.images is None):
         raise InvalidInput(
-            "the audit needs the rows of a table, --data, or images, --images and --partition",
+            "the audit needs rows (--data) or images (--images and --partition)",
             option="data" if settings.images is None else "partition",
             remedy="Pass one of the two",
         )
@@ -323,7 +323,7 @@ def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Ite
         entry = one.entry
         title = f"Groups by {name_text(entry)}{bound_text(entry, ': {}')}, {unit.metric} in {unit.of}"
         explained = Text(
-            "right: share classified correctly. median: median distance of these. sigma: relative difference of the "
+            "right: share classified correctly. median: their median distance. sigma: relative difference of the "
             f"group's mean distance from that of all others, up to T = {_number(entry['budget'])}, with its bootstrap "
             "interval. p: permutation p-value, adjusted (Holm) over all groups of this attack. sigma*: sigma with "
             f"misclassified {unit.many} counted as distance 0."

@@ -103,7 +103,7 @@ class Compared(Options, title="images and groups"):
 
 
 class Shape(Options, title="images and groups"):
-    resize: Annotated[Sequence[Count], Limit("of two, height and width", lambda size: len(size) == 2)] | None = option(
+    resize: Annotated[Sequence[Count], Limit("(two: height and width)", lambda size: len(size) == 2)] | None = option(
         "resize every image first (bilinear, antialiased). Distances then refer to the resized images (default: "
         "original size)",
         None,

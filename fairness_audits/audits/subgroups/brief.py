@@ -1,6 +1,6 @@
 """Plain-language summary of a search for the worst subgroup, for the top of its page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairness_audits.audits.subgroups.settings import Settings
@@ -11,12 +11,17 @@ from fairness_audits.results.formats import level, percent, plural
 SHOWN = 3
 
 
+def clearest(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the entries by their evidence, whichever side of the others they are on."""
+    return sorted(entries, key=lambda entry: (entry["adjusted_p_value"], -abs(entry["difference"])))
+
+
 def brief(facts: Mapping[str, Any], settings: Settings, title: str, verdict: Verdict) -> Brief:
     """Describe which subgroups differ most in a rate with this ``title``."""
     lines = [
         f"{', '.join(f'{column} {value}' for column, value in one['subgroup'].items())}: {percent(one['estimate'])} of "
         f"{one['n']:,}, others {percent(one['rest'])}"
-        for one in facts["results"][:SHOWN]
+        for one in clearest(facts["results"])[:SHOWN]
     ]
     return Brief(
         question=f"Does the {title} of some group of people differ from that of all others? All intersections of up to "
@@ -31,6 +36,6 @@ def brief(facts: Mapping[str, Any], settings: Settings, title: str, verdict: Ver
             "Among all these subgroups, differences of this size can arise by chance. This is no proof that all are "
             "alike.",
         ),
-        limits="Why a subgroup differs, and whether that is just. Nothing about smaller subgroups, nor about columns "
+        limits="Why a subgroup differs, and whether that is just. Anything about smaller subgroups, or about columns "
         "that were not searched.",
     )

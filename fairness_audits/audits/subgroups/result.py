@@ -18,7 +18,7 @@ from fairness_audits.audits.permutation.subgroups import (
     intersections,
     worst_subgroups,
 )
-from fairness_audits.audits.subgroups.brief import brief
+from fairness_audits.audits.subgroups.brief import brief, clearest
 from fairness_audits.audits.subgroups.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_columns
@@ -43,7 +43,7 @@ small: {number} subgroups have fewer than {least} rows and are not tested.
 together: The p-values and intervals account for all tested subgroups, whatever their number and overlap.
 """
 LIMITS = """
-varied >= 1: The rate is the same for everybody, so subgroups cannot differ.
+varied >= 1: All rows have the same outcome, so subgroups cannot differ.
 wide <= 0 unless rejected: The intervals of {value} of {tests} are wider than {width:g}, so there are too few rows to
   tell. Use more rows, a larger --least or another --width.
 """
@@ -136,6 +136,11 @@ def _coded(table: tables.Table, name: str, column: pd.Series, settings: Settings
     category = bool(texts) if typed else any(map(CODE.match, texts))
     if len(values.distinct) > DISTINCT and not category:
         numbers, faults = doubles(column, Score(name))
+        if np.isinf(numbers).any():
+            row = int(np.isinf(numbers).argmax())
+            problem = f"{table.name}: column {name!r} holds an infinite value in row {row}, counted from 0"
+            remedy = "Correct the value, or leave the column out"
+            raise InvalidInput(problem, source=table.name, option="columns", column=name, row=row, remedy=remedy)
         if not faults.any() and (cut := binned(numbers, settings.bins, DISTINCT)) is not None:
             return cut
     levels = in_order({level_name(value) for value in values.distinct})
@@ -177,7 +182,7 @@ def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) ->
     lines = [
         f"{_name(entry)}: {decimal(entry['estimate'])} ({entry['events']:,} of {entry['n']:,}) against "
         f"{decimal(entry['rest'])} for all others"
-        for entry in (rejected or entries)[:NAMED]
+        for entry in clearest(rejected or entries)[:NAMED]
     ]
     more = f"; and {len(rejected) - NAMED:,} more" if len(rejected) > NAMED else ""
     title = RATES[settings.metric].title

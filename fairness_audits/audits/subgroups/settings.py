@@ -25,7 +25,7 @@ FILES = "audit.json, the page subgroups.html and subgroups.csv"
 
 
 class Search(Options, title="search"):
-    columns: Annotated[Sequence[str], Limit("at least one", len)] = source(
+    columns: Annotated[Sequence[str], Limit("(at least one)", len)] = source(
         "columns whose levels define the subgroups", metavar="A,B,C", python="columns"
     )
     metric: Literal["tpr", "fnr", "fpr", "tnr", "precision", "npv", "accuracy", "selection_rate", "base_rate"] = option(
