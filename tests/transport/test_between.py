@@ -402,9 +402,12 @@ def test_units_do_not_matter_but_groups_need_a_cost_between_them() -> None:
         learned(np.ones((5, 2)), np.ones((5, 2)))
 
 
-def test_pot_without_torch_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairness_audits.transport.pot import ot
+def test_pot_whose_torch_the_environment_disables_is_an_error_that_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from fairness_audits.transport import pot
 
-    monkeypatch.setattr(ot.backend, "_BACKEND_IMPLEMENTATIONS", [ot.backend.NumpyBackend])
-    with pytest.raises(ValueError, match="import torch first, or set the environment variable POT_BACKEND"):
+    monkeypatch.setattr(pot, "OURS", set())
+    monkeypatch.setattr(pot.ot.backend, "_BACKEND_IMPLEMENTATIONS", [pot.ot.backend.NumpyBackend])
+    with pytest.raises(ValueError, match="set the environment variable POT_BACKEND_DISABLE_PYTORCH"):
         learned(np.zeros((5, 2)), np.ones((5, 2)))
