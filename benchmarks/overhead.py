@@ -20,9 +20,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 STAGES = tuple(sorted(path.stem for path in (ROOT / "pipeline" / "stages").glob("*.py") if path.stem != "__init__"))
 HEAVY = ("torch", "jax", "ot", "statsmodels", "sklearn", "fairlearn", "numba", "matplotlib", "wandb", "pandas", "scipy")
-PLUGINS = (("prepare", "dataset", "adult"), ("train", "method", "baseline"), ("train", "method", "reductions"),
-           ("transport", "transport", "exact"), ("audit", "audit", "loss_ratio"), ("audit", "audit", "permutation"),
-           ("artefacts", "study", "individual_fairness"))  # fmt: skip
+PLUGINS = (
+    ("prepare", "dataset", "adult"),
+    ("train", "method", "baseline"),
+    ("train", "method", "reductions"),
+    ("transport", "transport", "exact"),
+    ("audit", "audit", "loss_ratio"),
+    ("audit", "audit", "permutation"),
+)
 
 
 def main() -> None:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 FILL = "fill in the values or remove these rows, as in the model's training"
 """Remedy for missing values."""
-LARGEST = 1e100
-"""Largest allowed number. The squares of larger numbers overflow in variances."""
+TINY, LARGEST = 1e-100, 1e100
+"""Bounds of the size of numbers. Squares of other numbers underflow or overflow in variances."""
 DISTINCT = 1000
 """Largest number of distinct values of a column that are converted back exactly."""
 UNIT_SCALE = (0.2, 5.0)
@@ -234,7 +234,13 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
     if not gaps:
         check_complete(replace(source, table=table[list(names)]), source.name, FILL.capitalize())
     bounds = (Score(name, -LARGEST, LARGEST) for name in names)
-    return np.column_stack([numbers_in(source, one, "feature", table[one.column], gaps) for one in bounds])
+    features = np.column_stack([numbers_in(source, one, "feature", table[one.column], gaps) for one in bounds])
+    largest = np.nanmax(np.abs(features), axis=0, initial=0)
+    tiny = [name for name, size in zip(names, largest, strict=True) if 0 < size < TINY]
+    if tiny:
+        problem = f"{source.name}: the values of column {tiny[0]!r} are too small to square in double precision"
+        raise InvalidInput(problem, source=source.name, column=tiny[0], remedy="Measure the column in another unit")
+    return features
 
 
 def check_complete(source: Source, place: str, remedy: str) -> None:

@@ -19,7 +19,7 @@ from fairness_audits.audits.fliptest.model import probed as tried
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.inputs.model import MODULE_NAME, Computing, Model, load_model, named_object
 from fairness_audits.inputs.probe import check_kind, probed, read
-from fairness_audits.inputs.table import Attribute, Source, attribute, classes_of, feature_names, rows, units
+from fairness_audits.inputs.table import Attribute, Source, attribute, classes_of, feature_names, numeric, rows, units
 from fairness_audits.messages import listed, reason
 from fairness_audits.models.outputs import Kind, class_scores, detected_kind
 from tests.cli.places import linear_network, scripted
@@ -358,6 +358,13 @@ def test_units_are_standard_deviations_of_columns_of_more_than_two_values_and_ca
     np.testing.assert_array_equal(kept.inward(COLUMNS), COLUMNS)
     np.testing.assert_array_equal(kept.network_input(torch.tensor(COLUMNS)).numpy(), COLUMNS)
     assert units(COLUMNS[:, [0, 2, 3]], ("near", "binary", "constant"), None).standardized == kept.standardized == ()
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_values_that_cannot_be_squared_are_refused(size: float) -> None:
+    table = pd.DataFrame({"a": np.arange(9.0), "b": size * np.arange(9.0)})
+    with invalid(column="b"):
+        numeric(Source("rows", table), ["a", "b"])
 
 
 def test_long_lists_end_in_a_count_and_long_errors_after_a_line() -> None:
