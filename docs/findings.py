@@ -53,8 +53,8 @@ def claims(study: str) -> Iterator[str]:
 
 
 def said(row: dict[str, str]) -> str:
-    """Return the subject of a claim and the settings that are ours: "About the method ...."."""
-    text = "; ".join(filter(None, (row["about"], row["settings"])))
+    """Return what the intervals of a claim are for, the settings that are ours, and how its rule was changed."""
+    text = "; ".join(filter(None, (row["about"], row["settings"], row["changed"])))
     return f"{plain(text[0].upper() + text[1:])}."
 
 

@@ -52,7 +52,7 @@ def keyworded(kind: type[Options], told: type[Options] | None = None) -> Callabl
                 with unchanged_program():
                     return result_in_python(function(*positional, **named), told or kind)
             except ValueError as error:
-                if type(error) in (ValueError, InvalidInput):
+                if type(error) is ValueError or isinstance(error, InvalidInput):
                     error.args = (in_python(str(error), kind),)
                 if isinstance(error, InvalidInput):
                     error.remedy = in_python(error.remedy, kind)

@@ -63,3 +63,7 @@ class InvalidInput(ValueError):
             outer.source, outer.option = source or error.source, option or error.option
             outer.column, outer.row, outer.remedy = error.column, error.row, error.remedy
         return outer
+
+
+class ModelFailed(InvalidInput):
+    """A model that raises an exception for the inputs that the audit gives it."""

@@ -74,7 +74,7 @@ class PermutationGap:
             return {"score": estimator.predict_proba(X)[:, self._place(estimator)]}
         if hasattr(estimator, "decision_function"):
             scores, place = estimator.decision_function(X), self._place(estimator)
-            # The scores of two classes are those of the second.
+            # With two classes, the decision values are for the second class.
             return {"score": scores[:, place] if scores.ndim > 1 else scores if place == 1 else -scores}
         return {"score": estimator.predict(X)}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy.special import logsumexp
 
-from fairness_audits.errors import InvalidInput
+from fairness_audits.errors import InvalidInput, ModelFailed
 from fairness_audits.inputs.encoding import Encoding
 from fairness_audits.inputs.model import Computing, Model
 from fairness_audits.inputs.table import sha256
@@ -487,7 +487,7 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
         option, remedy = next(known, (None, form.remedy))
         problem = f"the model failed on {len(inputs)} {form.inputs}: {reason(error)}"
         remedy = remedy.format(precision=form.precision) if option else remedy
-        raise InvalidInput(problem, option=option, remedy=remedy) from error
+        raise ModelFailed(problem, option=option, remedy=remedy) from error
 
 
 def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:

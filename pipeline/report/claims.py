@@ -16,8 +16,9 @@ part holds if q lies in R. Let [l, u] be the 90 % interval of q; its ends are on
 are mostly overlapping splits of the same rows. For a claim about a ``method``, the mean over J splits has the corrected
 variance of Nadeau and Bengio, (1 / J + test rows / train rows) s^2 (Machine Learning 52, 2003). A share of splits is
 always about further splits of the same rows. ``settings`` names the settings that are ours because the paper's are lost
-or not stated. The claim is then decided with our settings and says so. ``check`` (true) marks a statement that could
-hardly be false: it is decided in the same way and counted apart from the findings.
+or not stated. The claim is then decided with our settings and says so. ``changed`` says how the rule was changed when
+its numbers were already known, and what the outcome was before. ``check`` (true) marks a statement that could hardly be
+false: it is decided in the same way and counted apart from the findings.
 
 ``where`` (of the claim) and ``of`` (of the part) select rows. The quantity of the part is
 
@@ -66,6 +67,7 @@ from pipeline.report.selection import by_repetition, select
 LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
 OUTCOMES = (CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE)
+CHANGED = "we changed the rule when we knew the numbers"
 EQUAL = 1e-12
 """Rounding error of equal values, relative to the largest."""
 ENOUGH = 5
@@ -75,7 +77,7 @@ REGIONS = ("above", "below", "at_least", "at_most", "within")
 COMPARED = {"less_than": "below", "more_than": "above"}
 """Comparisons with another selection, and the side of 0 on which the difference must lie."""
 OTHERS = ("minus", *COMPARED)
-CLAIM_KEYS = ("says", "source", "artefact", "about", "settings", "check", "where", "provided", "parts")
+CLAIM_KEYS = ("says", "source", "artefact", "about", "settings", "changed", "check", "where", "provided", "parts")
 PART_KEYS = (
     "label", "of", "magnitude", "averaged", "counted", "share_of", "limits", "decimals",
     *OTHERS, *REGIONS,
@@ -158,6 +160,7 @@ class Decision:
     outcome: str
     about: str = ""
     settings: str = ""
+    changed: str = ""
     check: bool = False
     parts: tuple[Found, ...] = ()
     why: str = ""
@@ -216,11 +219,12 @@ def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
             d.outcome,
             d.about,
             d.settings,
+            d.changed,
             "; ".join((*map(_text, d.parts), *filter(None, [d.why]))),
         )
         for d in decisions
     ]
-    return pd.DataFrame(rows, columns=["claim", "of", "outcome", "about", "settings", "numbers"])
+    return pd.DataFrame(rows, columns=["claim", "of", "outcome", "about", "settings", "changed", "numbers"])
 
 
 def _text(part: Found) -> str:
@@ -267,6 +271,7 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
         NOT_TESTABLE,
         about=ABOUT[claim["about"]],
         settings=f"some settings are ours: {claim['settings']}" if "settings" in claim else "",
+        changed=f"{CHANGED}: {claim['changed']}" if "changed" in claim else "",
         check=bool(claim.get("check", False)),
     )
     where = claim.get("where", {})

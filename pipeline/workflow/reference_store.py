@@ -161,6 +161,6 @@ def save_list(found: pd.DataFrame, study: str, path: Path | str) -> None:
 
 def load_list(path: Path | str) -> pd.DataFrame:
     """Load the verdicts or the claims of all references."""
-    texts = ("row", "column", "settings", "differs_before")
+    texts = ("row", "column", "settings", "changed", "differs_before")
     found = pd.read_csv(path, dtype=dict.fromkeys(texts, str))
     return found.assign(**{name: found[name].fillna("") for name in texts[2:] if name in found})

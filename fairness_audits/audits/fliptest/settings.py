@@ -4,8 +4,8 @@ A transport map matches each person of the source group with a counterpart in th
 distributed like the target group, and the map moves people as little as possible. The positive flipset holds the
 people who get a positive decision while their counterparts do not; the negative flipset is the reverse. The
 transparency report ranks the features in which a flipset differs from its counterparts. The audit reports intervals
-for all of these. The noise
-floor shows how large flipsets are between two random groups, and refits of the map show whose flips are stable.
+for the sizes of the flipsets and for these differences. The noise floor shows how large flipsets are between two random
+groups, and refits of the map show whose flips are stable.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from fairness_audits.attacks.whole_people import Column
 from fairness_audits.audits.loss_ratio.admissible import Admissible
 from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
-from fairness_audits.errors import InvalidInput
+from fairness_audits.errors import InvalidInput, ModelFailed
 from fairness_audits.inputs.encoding import Encoding
 from fairness_audits.inputs.model import Computing, Model, taken_columns
 from fairness_audits.inputs.probe import JUMPING, TRIED_ROWS, Answers, Scores, answered, jumps, probed
@@ -129,7 +129,7 @@ def trial_of(
                 ),
             ) from error
         # A function that fails on a tensor may take data frames alone.
-        if failed is None or str(failed).startswith("the model failed on"):
+        if failed is None or isinstance(failed, ModelFailed):
             raise
         raise failed from error
     try:
@@ -137,7 +137,7 @@ def trial_of(
             lambda z: answers.probabilities(scale.outward(z)), scale.inward(everyone.features[some]), directions
         )
     except ValueError:
-        share = 1.0  # The model refuses values between those of the data.
+        share = 1.0  # The model rejects values that do not occur in the data.
     stepped = share >= JUMPING or bool(encoding.levels)
     if settings.search == "differences" and stepped:
         jump = f"its outputs jump in {100 * share:.0f} % of the rows tried"

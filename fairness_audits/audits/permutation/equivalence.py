@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from fairness_audits.audits.permutation.exact import Rates
 from fairness_audits.audits.permutation.monte_carlo import Alternative, MonteCarlo
@@ -85,7 +85,8 @@ def of_draws(found: MonteCarlo, bounds: Bounds, alpha: float, doubts: Array, off
 
     ``doubts`` (2,) holds standard deviations of the difference, downwards and upwards, beyond the estimated one
     (infinite: that side cannot be shown). ``off`` bounds the errors of the difference and of its standard error. All of
-    them increase the p-values and widen the interval.
+    them increase the p-values and widen the interval. With a doubt, a p-value is at least the normal one, because the
+    draws of groups without variance may all be equal.
     """
 
     def p(at: float, side: Alternative, doubt: float) -> float:
@@ -96,7 +97,8 @@ def of_draws(found: MonteCarlo, bounds: Bounds, alpha: float, doubts: Array, off
             return 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = float(np.nan_to_num(np.divide(distance, scale), nan=0.0, posinf=inf, neginf=-inf))
-        return replace(found, statistic=sign * statistic).p(side)
+        least = float(ndtr(-statistic)) if doubt > 0 else 0.0
+        return max(replace(found, statistic=sign * statistic).p(side), least)
 
     def test(at: float) -> OneSided:
         return OneSided(p(at, "greater", doubts[0]), p(at, "less", doubts[1]))

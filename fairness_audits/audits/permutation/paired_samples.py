@@ -26,9 +26,10 @@ class SampleChange:
     Values that do not exist are NaN.
 
     If the variance of an AUC is 0, all n disjoint pairs of a positive and a negative have the same change c. If a pair
-    has it with probability q, then q^n >= alpha at level 1 - alpha (Clopper and Pearson 1934), so the mean change is in
+    has it with probability q, then q^n >= alpha / 2 at level 1 - alpha (Clopper and Pearson 1934), so the mean change
+    is in
 
-    .. math:: q c \mp (1 - q), \qquad q = \alpha^{1 / n}.
+    .. math:: q c \mp (1 - q), \qquad q = (\alpha / 2)^{1 / n}.
 
     The two-sided p-value is that of the sign test for c = 1 and -1.
     """
@@ -44,7 +45,7 @@ class SampleChange:
         """Return the interval of the change, of level 1 - alpha: normal, or by the bound of n equal changes."""
         change = self.second - self.first
         if self.variance == 0:
-            share = alpha ** (1 / self.n)
+            share = (alpha / 2) ** (1 / self.n)
             return share * change - (1 - share), share * change + (1 - share)
         reach = float(ndtri(1 - alpha / 2) * np.sqrt(self.variance))
         return max(-1.0, change - reach), min(1.0, change + reach)

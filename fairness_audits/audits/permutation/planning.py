@@ -46,7 +46,8 @@ class Planned:
     """Two groups: their ``shares`` of all rows and the share of each group's rows that the metric is computed on.
 
     ``variance`` maps the metric's value to the variance contributed by one such row; None for a rate. ``rarer`` is the
-    share of the rarer kind of row, of which a test needs LEAST_UNITS unless it is exact.
+    share of rows of the rarer label (1 without labels). A test that is not exact needs LEAST_UNITS such rows
+    in each group.
     """
 
     shares: tuple[float, float]
@@ -78,9 +79,11 @@ class Planned:
                 return 0.0
             error = float(np.sqrt(self.variance(f_a) / m_a + self.variance(f_b) / m_b))
             if error == 0:
-                # As in the audit, all agreeing observations bound the metric.
-                reach = float(np.hypot(*(1 - self.alpha ** (1 / kinds))))
-                return float(abs(difference) > reach if self.margin is None else abs(difference) + reach < self.margin)
+                # Both AUCs are 0 or 1. As in the audit, one group bounds the difference in each direction.
+                if self.margin is None:
+                    return float(difference != 0)
+                doubt = float((1 - (self.alpha / 2) ** (1 / kinds.min())) / ndtri(1 - self.alpha / 2))
+                return float(abs(difference) + doubt * ndtri(1 - self.alpha) < self.margin)
             return normal_power(difference, error, self.alpha, self.margin)
         if min(m_a, m_b) < 1:
             return 0.0

@@ -3,8 +3,7 @@
 Takes a file of predictions. For each metric, it tests the null hypothesis that the metric is equal in all groups. Rates
 (tpr, fpr, precision, selection_rate, ...) have an exact test, unless rows have clusters or weights. All other tests
 permute a studentised difference. In large groups, such a test stays valid if the groups differ in ways other than the
-metric. It prints the metric in each group, the difference with its interval
-and p-value, and the conclusion.
+metric. The command prints the metric in each group, the difference with its interval and p-value, and the conclusion.
 """
 
 from collections.abc import Callable, Sequence

@@ -53,9 +53,10 @@ FORMAT = 3
 PROBES = 16
 """Number of random images at which a network is compared with that of the checkpoint."""
 ROUNDING, ROUNDED_SLOPE = 1e-4, 1e-2
-"""Largest difference that rounding makes in logits and slopes of the fingerprint, relative to the largest of a column.
+"""Largest differences of the logits and slopes of one network between machines, relative to the largest of a column.
 
-A slope jumps where the sign of a unit's input does.
+We measured 6e-6 in logits and 3e-3 in slopes between the backends of torch. A slope jumps where the sign of a unit's
+input changes.
 """
 SECONDS = 5.0
 """Shortest time between two writes of the file. It is also written at the end."""

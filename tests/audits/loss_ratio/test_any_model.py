@@ -260,7 +260,7 @@ def test_the_figure_names_steps_that_occur_and_the_last_one() -> None:
 
 
 def coded(seed: int = 54, n: int = 600) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
-    """Ratings in whole numbers, of which men have higher ones, and labels by a threshold at a rating."""
+    """Whole-number ratings, higher for men, and labels by a threshold at one of them."""
     rng = np.random.default_rng(seed)
     sex = rng.integers(0, 2, n)
     rating = np.where(sex == 1, rng.integers(2, 7, n), rng.integers(1, 6, n))

@@ -32,9 +32,10 @@ def test_aucs_without_variance_are_bounded_by_their_pairs() -> None:
     score = label + RNG.random(42) / 2
     turned, same = auc_change(label, -score, score), auc_change(label, score, label + RNG.random(42) / 3)
     assert (turned.first, turned.second, turned.exact, turned.p_value) == (0.0, 1.0, True, 2 * 0.5**12)
-    assert turned.interval(0.05) == pytest.approx((2 * 0.05 ** (1 / 12) - 1, 1.0))
+    assert turned.interval(0.05) == pytest.approx((2 * 0.025 ** (1 / 12) - 1, 1.0))
     assert (same.first, same.second, same.p_value) == (1.0, 1.0, 1.0)
-    assert same.interval(0.05) == pytest.approx((0.05 ** (1 / 12) - 1, 1 - 0.05 ** (1 / 12)))
+    assert same.interval(0.05) == pytest.approx((0.025 ** (1 / 12) - 1, 1 - 0.025 ** (1 / 12)))
+    assert turned.interval(turned.p_value)[0] == pytest.approx(0), "the interval excludes 0 if p is below its level"
 
 
 def decisions(rng: np.random.Generator, n: int, better: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

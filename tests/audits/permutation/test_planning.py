@@ -82,8 +82,14 @@ def test_no_power_is_promised_where_the_audit_is_inconclusive() -> None:
     assert (mean.power(38, 0.0, 9.0), mean.power(40, 0.0, 9.0)) == (0.0, pytest.approx(1.0))
     auc = Planned((0.5, 0.5), (1.0, 1.0), 0.05, lambda auc: auc_variance(auc, 0.2), 0.02, 0.2)
     rows = rows_needed(auc, 1.0, 1.0, 0.8)
-    # All k pairs agree: 1 - .05^(1/k) is at most .02 / sqrt(2) from k = 211 on.
-    assert rows == 2 * 211 / 0.2 == 2110
+    # All k pairs of a group agree: z(.95) / z(.975) times 1 - .025^(1/k) is below .02 from k = 153 on.
+    assert rows == pytest.approx(2 * 153 / 0.2, abs=10)
+    for k, number in ((152, 0), (153, 1)):
+        label = np.tile(np.repeat([0, 1], [4 * k, k]), 2)
+        audit = fa.permutation_test(
+            label, score=label + 0.0, group=np.repeat(["a", "b"], 5 * k), metric=["auc"], margin=0.02
+        )
+        assert audit.verdict.facts["shown"] == number
     assert "Even 1,000,000,000 rows" in fa.plan(metric="tpr", value=0.5, gap=1e-6).summary().replace("\n  ", " ")
 
 
