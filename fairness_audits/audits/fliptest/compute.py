@@ -319,10 +319,11 @@ def refitted(direction: Direction, space: Space, model: Decider, kind: Kind, opt
         for r, rng in enumerate(_rngs(options, "refits", direction.name, refits)):
             here, there = (rng.integers(len(side), size=min(len(side), most or len(side))) for side in (own, others))
             images = kind.drawn_again(own, others, (here, there), rng)
-            finite = np.isfinite(images).all(axis=1)
-            if finite.any():
-                matches = counterparts(space, images[finite], direction.target, direction.target_points)
-                found[r, finite] = model.decisions(matches.frame.set_axis(direction.source.rows[finite]))
+            # Equal people may get different categories, so the order of the people must not decide who gets which.
+            people = rng.permutation(np.flatnonzero(np.isfinite(images).all(axis=1)))
+            if len(people):
+                matches = counterparts(space, images[people], direction.target, direction.target_points)
+                found[r, people] = model.decisions(matches.frame.set_axis(direction.source.rows[people]))
             step()
     return Refits(direction.decision, found, options.held_share)
 

@@ -3,10 +3,12 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fairness_audits as fa
 from fairness_audits import models
 from fairness_audits.audits.fliptest.flipsets import (
     Flipsets,
@@ -244,3 +246,15 @@ def test_a_person_keeps_the_coin_and_the_columns_that_no_map_moves(by: Any) -> N
     decide = lambda x, coins: (coins, by(x, coins).astype(int))  # noqa: E731
     found, _ = between(features, decide, 500, 10, rng.random(50), np.array([True, False]))
     assert found.either.tolist() == [0] * 10
+
+
+@pytest.mark.parametrize("kind", ["entropic", "exact"])
+def test_the_shares_of_equal_people_in_refitted_maps_differ_by_chance_alone(kind: str) -> None:
+    """140 equal people, of whom about 60 flip in each of 20 maps: by chance, nobody flips in 18 of them."""
+    rows = pd.DataFrame({"town": np.where(np.r_[np.arange(200) < 60, np.arange(200) < 120], "x", "y")})
+    call: dict[str, Any] = {"source": "a", "target": "b", "map": kind, "null_draws": 0, "refits": 20}
+    found = fa.fliptest(lambda frame: (frame["town"] == "x") * 1, rows, np.repeat(["a", "b"], 200), **call)
+    share = found.to_frame("people")["share"][60:]
+    assert share.mean() == pytest.approx(60 / 140, abs=0.05)
+    assert share.std() < 1.3 * np.sqrt(share.mean() * (1 - share.mean()) / 20)
+    assert found.facts["results"][0]["refits"]["held"] == {"positive": 0, "negative": 0}
