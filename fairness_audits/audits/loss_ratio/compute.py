@@ -12,6 +12,7 @@ from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from fairness_audits.audits.loss_ratio.association import association
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
+from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.encoding import Encoding
@@ -176,6 +177,29 @@ def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
             remedy="Widen the bounds, or remove these rows",
         )
     return low, high
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The audited rows: ``features`` (n, d) in the columns' own units, and the ``label`` (n,) of each.
+
+    The fair ``metric`` is in the ``units`` of the audit. ``people`` are the constraints on people who could exist, with
+    the range of the data, and ``bounds`` those of the search, None without any. Each of the placebo's draws of rows
+    has its own directions; ``draw_of_row`` (n,) is the draw of each row, -1 for none.
+    """
+
+    features: Array
+    label: Array
+    metric: FairMetric
+    units: Units
+    settings: Settings
+    people: Admissible
+    bounds: Bounds | None
+    draw_of_row: Array
+
+    def inward(self, bounds: Bounds | None) -> Bounds | None:
+        """Convert bounds to the units of the audit."""
+        return None if bounds is None else (self.units.inward(bounds[0]), self.units.inward(bounds[1]))
 
 
 @dataclass(frozen=True)

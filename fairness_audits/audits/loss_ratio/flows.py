@@ -10,14 +10,11 @@ import numpy as np
 
 from fairness_audits.attacks.difference_flow import WIDTH, difference_flow
 from fairness_audits.attacks.gradient_flow import Bounds, Flow, Plan, concatenated, step_schedule
-from fairness_audits.audits.loss_ratio.admissible import Admissible
-from fairness_audits.audits.loss_ratio.compute import Evidence
+from fairness_audits.audits.loss_ratio.compute import Audited, Evidence
 from fairness_audits.audits.loss_ratio.ratio_tests import flow_tests, loss_ratio_test, loss_ratios
-from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.errors import InvalidInput
-from fairness_audits.fair_metric import FairMetric, from_directions
+from fairness_audits.fair_metric import from_directions
 from fairness_audits.inputs.probe import Answers
-from fairness_audits.inputs.table import Units
 from fairness_audits.progress import progress_bar
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
@@ -48,29 +45,17 @@ class Engine:
     hold: int = 1
 
 
-def by_gradient(
-    scores: Callable[[torch.Tensor], torch.Tensor],
-    features: Array,
-    label: Array,
-    units: Units,
-    settings: Settings,
-    device: str = "cpu",
-    classes: int = 2,
-) -> Engine:
+def by_gradient(scores: Callable[[torch.Tensor], torch.Tensor], audited: Audited, device: str, classes: int) -> Engine:
     """Return the engine of a torch network, which uses automatic differentiation.
 
-    Parameters
-    ----------
-    scores : callable
-        Maps inputs (n, d) in the columns' own units to logits (n, ``classes``).
-    features, label : array (n, d) and (n,)
-        The audited rows, in the columns' own units.
+    ``scores`` maps inputs (n, d) in the columns' own units to logits (n, ``classes``).
     """
     import torch
 
     from fairness_audits.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
 
-    points = units.inward(features)
+    label, units, dtype = audited.label, audited.units, audited.settings.dtype
+    points = units.inward(audited.features)
 
     def flow(plan: Plan, bounds: Bounds | None, rows: Array) -> Flow:
         blocks = -(-len(rows) // CPU_BLOCK_ROWS) if device == "cpu" else 1
@@ -80,11 +65,11 @@ def by_gradient(
                 step()
                 return scores(units.network_input(z))
 
-            return attack(evaluate, points[rows], label[rows], plan, device=device, dtype=settings.dtype, bounds=bounds)
+            return attack(evaluate, points[rows], label[rows], plan, device=device, dtype=dtype, bounds=bounds)
 
     def scored(x: Array) -> torch.Tensor:
         with torch.no_grad():
-            blocks = torch.tensor(x, dtype=getattr(torch, settings.dtype), device=device).split(CPU_BLOCK_ROWS)
+            blocks = torch.tensor(x, dtype=getattr(torch, dtype), device=device).split(CPU_BLOCK_ROWS)
             return torch.cat([scores(block) for block in blocks])
 
     def loss(x: Array) -> Array:
@@ -98,9 +83,10 @@ def by_gradient(
     return Engine(flow, loss, wrong if classes > 2 else None)
 
 
-def by_differences(answers: Answers, features: Array, label: Array, units: Units, steps: int) -> Engine:
+def by_differences(answers: Answers, audited: Audited) -> Engine:
     """Return the engine of a smooth model without a gradient, which uses finite differences of its loss."""
-    points = units.inward(features)
+    label, units, steps = audited.label, audited.units, audited.settings.steps
+    points = units.inward(audited.features)
     hold = -(-steps // GRADIENTS)
 
     def flow(plan: Plan, bounds: Bounds | None, rows: Array) -> Flow:
@@ -124,46 +110,22 @@ def by_differences(answers: Answers, features: Array, label: Array, units: Units
     return Engine(flow, lambda x: answers.loss(x, label), wrong, hold)
 
 
-def gather(
-    engine: Engine,
-    features: Array,
-    label: Array,
-    metric: FairMetric,
-    units: Units,
-    settings: Settings,
-    people: Admissible,
-    bounds: Bounds | None,
-    draw_of_row: Array,
-) -> Evidence:
+def gather(engine: Engine, audited: Audited) -> Evidence:
     """Attack rows in the units of the audit, and test both ratios at the recorded steps.
 
-    Parameters
-    ----------
-    engine : Engine
-        The engine of these rows.
-    features, label : array (n, d) and (n,)
-    metric : FairMetric
-        In the units of the audit.
-    people : Admissible
-        Constraints on people who could exist, with the range of the data.
-    bounds : pair of arrays (d,), optional
-        Bounds of the attack. Without bounds, the attack is repeated within the range of the data, for comparison.
-    draw_of_row : array (n,)
-        The draw of the placebo that each row belongs to, -1 for none.
-
-    Raises
-    ------
-    InvalidInput
-        If the step size is unstable, or fewer than two rows have a finite ratio.
+    Without bounds, the attack is repeated within the range of the data, for comparison. Raises InvalidInput if the step
+    size is unstable, or fewer than two rows have a finite ratio.
     """
+    features, units, metric, settings = audited.features, audited.units, audited.metric, audited.settings
+    limits = settings.delta, settings.alpha
     schedule = step_schedule("constant", settings.step_size, 0.0, settings.steps)
     plan = Plan(metric, settings.regularization, schedule, recorded_steps(settings.steps, engine.hold))
     points, everyone = units.inward(features), np.arange(len(features))
 
     def flow_within(bounds: Bounds | None) -> Flow:
-        return engine.flow(plan, _inward(bounds, units), everyone)
+        return engine.flow(plan, audited.inward(bounds), everyone)
 
-    flow = flow_within(bounds)
+    flow = flow_within(audited.bounds)
     ratio = loss_ratios(flow.original_loss, flow.losses[-1]).values
     finite = np.isfinite(ratio)
     if finite.sum() < 2:
@@ -176,15 +138,15 @@ def gather(
     with np.errstate(over="ignore", invalid="ignore"):  # diverged points are counted; their distance is NaN
         fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
     comparable, within = units.outward(np.asarray(flow.x, dtype=np.float64)), None
-    if bounds is None:
-        inside = flow_within(people.bounds)
-        within = loss_ratio_test(inside.original_loss, inside.losses[-1], settings.delta, settings.alpha)
-    possible = people.nearest(np.where(np.isfinite(comparable), comparable, features))
+    if audited.bounds is None:
+        inside = flow_within(audited.people.bounds)
+        within = loss_ratio_test(inside.original_loss, inside.losses[-1], *limits)
+    possible = audited.people.nearest(np.where(np.isfinite(comparable), comparable, features))
     errors = None
     if engine.wrong is not None:
         errors = engine.wrong(features), np.full(flow.losses.shape, np.nan)
         errors[1][-1] = np.where(finite, engine.wrong(np.where(finite[:, None], comparable, features)), np.nan)
-    course, error_course = flow_tests(flow.original_loss, flow.losses, label, settings.delta, settings.alpha, errors)
+    course, error_course = flow_tests(flow.original_loss, flow.losses, audited.label, *limits, errors)
     found = Evidence(
         steps=tuple(plan.record),
         course=course,
@@ -197,17 +159,15 @@ def gather(
         fair_distance=fair_distance,
         possible=possible,
         possible_loss=engine.loss(possible),
-        outside=finite & ~people.within(comparable),
+        outside=finite & ~audited.people.within(comparable),
         within=within,
     )
-    return with_placebo(found, engine, plan, _inward(bounds, units), draw_of_row, settings)
+    return with_placebo(found, engine, plan, audited)
 
 
-def with_placebo(
-    found: Evidence, engine: Engine, plan: Plan, bounds: Bounds | None, draw_of_row: Array, settings: Settings
-) -> Evidence:
+def with_placebo(found: Evidence, engine: Engine, plan: Plan, audited: Audited) -> Evidence:
     """Add the same attack along equally many random directions; each draw of rows has its own directions."""
-    d, k = plan.metric.basis.shape
+    (d, k), settings, draw_of_row = plan.metric.basis.shape, audited.settings, audited.draw_of_row
     rows = [np.flatnonzero(draw_of_row == draw) for draw in range(draw_of_row.max(initial=-1) + 1)]
     if k == d or sum(map(len, rows)) < 2:
         return found
@@ -215,7 +175,7 @@ def with_placebo(
     metrics = [from_directions(rng.normal(size=(k, d))) for _ in rows]
     last = replace(plan, record=[len(plan.step_sizes)])
     flows = [
-        engine.flow(replace(last, metric=metric), bounds, some)
+        engine.flow(replace(last, metric=metric), audited.inward(audited.bounds), some)
         for metric, some in zip(metrics, rows, strict=True)
         if len(some)
     ]
@@ -234,7 +194,3 @@ def recorded_steps(steps: int, hold: int = 1) -> Sequence[int]:
     """
     spread = {min(steps, max(hold, hold * round(step / hold))) for step in np.geomspace(1, steps, RECORDED)}
     return tuple(sorted(spread | {steps}))
-
-
-def _inward(bounds: Bounds | None, units: Units) -> Bounds | None:
-    return None if bounds is None else (units.inward(bounds[0]), units.inward(bounds[1]))

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fairness_audits.audits.loss_ratio.brief import brief
 from fairness_audits.audits.loss_ratio.compute import (
+    Audited,
     Evidence,
     bounds_of,
     examples_of,
@@ -22,19 +23,28 @@ from fairness_audits.audits.loss_ratio.people import by_people
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.audits.loss_ratio.trial import (
+    Tables,
+    Trial,
     as_the_model_says,
     columns_of,
     part_of,
     rows_of_the_search,
-    sensitive_inputs,
+    tables_of,
     trial_of,
 )
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.encoding import encoding_of
 from fairness_audits.inputs.model import Computing, Model, load_model, no_gradient
-from fairness_audits.inputs.probe import JUMPING, OUTPUT_CAVEATS, Answers, model_facts, model_words, output_conditions
-from fairness_audits.inputs.table import Source, attribute, classes_of, feature_names, rows, units
-from fairness_audits.messages import SHOWN, check_columns, listed
+from fairness_audits.inputs.probe import (
+    JUMPING,
+    OUTPUT_CAVEATS,
+    Answers,
+    Scores,
+    model_facts,
+    model_words,
+    output_conditions,
+)
+from fairness_audits.inputs.table import Source, classes_of, units
+from fairness_audits.messages import SHOWN, listed
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import factor, level, p_text, plain, span
@@ -148,71 +158,35 @@ def audited(
     if settings.search == "gradient" and model.kind in ("estimator", "onnx", "quantised"):
         raise no_gradient(model, "drop --search: the audit then chooses a search without gradients")
     settings = as_the_model_says(settings, source, model)
-    sensitive = [attribute(text, tuple(source.table.columns)) for text in settings.sensitive]
-    apart = [one.column for one in sensitive]
-    columns = feature_names(source, settings, settings.label, apart, "--sensitive", settings.include_sensitive)
-    encoding = encoding_of(source, columns, settings.search != "gradient" and model.kind in ("estimator", "function"))
-    source = encoding.encoded(source)
-    everyone = sensitive_inputs(rows(source, encoding.names, sensitive), encoding, apart)
+    tables = tables_of(settings, source, model, reference)
+    source, everyone = tables.source, tables.everyone
     scale = units(everyone.features, everyone.names, settings.standardize)
-    others = None
-    if reference is not None:
-        check_columns(reference.table, [*columns, *apart], "--reference", reference.name)
-        reference = encoding.encoded(reference)
-        others = sensitive_inputs(rows(reference, encoding.names, sensitive), encoding, apart)
-        if others.levels != everyone.levels:
-            raise InvalidInput(
-                f"the sensitive columns of {reference.name} and {source.name} have different levels",
-                source=reference.name,
-                option="reference",
-                remedy="Give reference rows that have the same levels",
-            )
-    learned_from = (everyone, source) if others is None or reference is None else (others, reference)
-    metric, alike = fair_metric(settings.directions, *learned_from, directions, scale, settings.seed)
-    people = people_of(everyone, settings.one_hot, encoding.categories)
-    tried = trial_of(model, encoding, everyone, settings, metric.basis.T, scale)
-    chosen, values = rows_of_the_search(settings, len(everyone.features), tried.engine == "people", others)
+    metric, alike = fair_metric(settings.directions, tables.known, tables.reference, directions, scale, settings.seed)
+    people = people_of(everyone, settings.one_hot, tables.encoding.categories)
+    tried = trial_of(model, tables, settings, metric.basis.T, scale)
+    chosen, values = rows_of_the_search(settings, tables, tried.engine == "people")
     numbers, draw_of_row = part_of(settings, chosen)
     answers = tried.of(numbers)
-    count = answers.trial.shape[1]
-    names = settings.classes
+    count, names = answers.trial.shape[1], settings.classes
     if names is None and count > 2 and len(model.classes) == count:
         names = tuple(map(level_name, model.classes))
     label, levels = classes_of(source, settings.label, count, names, settings.positive)
     some = replace(everyone, label=label, label_levels=levels).only(numbers)
     bounds = bounds_of(settings.bounds, everyone, people)
-    found: dict[str, Any] = {"engine": tried.engine, "jumps": tried.jumps}
-    search = (some.features, some.label)
-    if people_moved := tried.engine == "people":
-        assert isinstance(answers, Answers)
-        known = everyone.features[values] if others is None else others.features
-        whole_columns = columns_of(everyone.names, encoding, people, settings.one_hot)
-        no_evidence = unfounded(alike)
-        whole = by_people(
-            answers, *search, metric, scale, settings, known, whole_columns, bounds, draw_of_row, no_evidence
-        )
-        evidence = whole.evidence
-        origin = source.name if others is None or reference is None else reference.name
-        found |= {**whole.facts, "policy": statistics(whole.policy)}
-        found["reference"] = {"path": origin, "rows": len(known), "held_out": others is None}
-        found["reference_sha256"] = hashlib.sha256(np.ascontiguousarray(known).tobytes()).hexdigest()
-    else:
-        if isinstance(answers, Answers):
-            engine = by_differences(answers, *search, scale, settings.steps)
-        else:
-            engine = by_gradient(answers.evaluate, *search, scale, settings, tried.device, len(levels))
-        evidence = gather(engine, *search, metric, scale, settings, people, bounds, draw_of_row)
+    rows = Audited(some.features, some.label, metric, scale, settings, people, bounds, draw_of_row)
+    evidence, search = searched(tried, answers, rows, tables, values, unfounded(alike))
     right = answers.prediction == some.label
     classes = [
         {"level": level, "rows": int((some.label == one).sum()), "right": int(right[some.label == one].sum())}
         for one, level in enumerate(levels)
     ]
-    largest = float(np.nanmax(evidence.ratio))
-    examples = examples_of(evidence, some, numbers, scale, encoding, settings.examples)
-    tests, counts = (evidence.course, evidence.error_course), {"saturated": answers.saturated, "largest_ratio": largest}
+    examples = examples_of(evidence, some, numbers, scale, tables.encoding, settings.examples)
+    tests = evidence.course, evidence.error_course
+    counts = {"saturated": answers.saturated, "largest_ratio": float(np.nanmax(evidence.ratio))}
+    held = None if tried.engine == "people" else bounds
     facts = {
         **measured(evidence.steps, tests, classes, counts),
-        "search": found,
+        "search": search,
         "placebo": placebo_facts(evidence),
         "data": {
             "path": source.name,
@@ -233,12 +207,33 @@ def audited(
             "range": None if bounds is None else by_feature(everyone.names, *bounds),
             "whole": [everyone.names[place] for place in people.whole],
             "outside": int(evidence.outside.sum()),
-            "pinned": pinned_share(evidence.original, evidence.comparable, metric, None if people_moved else bounds),
+            "pinned": pinned_share(evidence.original, evidence.comparable, metric, held),
             "within": None if evidence.within is None else statistics(evidence.within),
         },
         "examples": plain(examples.to_dict("records")),
     }
     return replace(result_of(facts, stated(settings), evidence.course), settings=settings)
+
+
+def searched(
+    tried: Trial, answers: Answers | Scores, rows: Audited, tables: Tables, values: Array, unfounded: str
+) -> tuple[Evidence, dict[str, Any]]:
+    """Return the evidence of the search of the trial's engine, and its description for the JSON.
+
+    Without reference rows, a search among people takes the values of the rows with the numbers ``values``.
+    """
+    found: dict[str, Any] = {"engine": tried.engine, "jumps": tried.jumps}
+    if isinstance(answers, Scores):
+        return gather(by_gradient(answers.evaluate, rows, tried.device, answers.trial.shape[1]), rows), found
+    if tried.engine == "differences":
+        return gather(by_differences(answers, rows), rows), found
+    known = tables.everyone.features[values] if tables.without_reference else tables.known.features
+    columns = columns_of(tables.everyone.names, tables.encoding, rows.people, rows.settings.one_hot)
+    whole = by_people(answers, rows, known, columns, unfounded)
+    origin = {"path": tables.reference.name, "rows": len(known), "held_out": tables.without_reference}
+    found |= {**whole.facts, "policy": statistics(whole.policy), "reference": origin}
+    found["reference_sha256"] = hashlib.sha256(np.ascontiguousarray(known).tobytes()).hexdigest()
+    return whole.evidence, found
 
 
 def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:

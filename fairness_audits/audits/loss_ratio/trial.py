@@ -12,11 +12,11 @@ from fairness_audits.audits.loss_ratio.admissible import Admissible
 from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.errors import InvalidInput, ModelFailed
-from fairness_audits.inputs.encoding import Encoding
+from fairness_audits.inputs.encoding import Encoding, encoding_of
 from fairness_audits.inputs.model import Computing, Model, taken_columns
 from fairness_audits.inputs.probe import JUMPING, TRIED_ROWS, Answers, Scores, answered, jumps, probed
-from fairness_audits.inputs.table import Rows, Source, Units, drawn
-from fairness_audits.messages import SHOWN, advised, listed
+from fairness_audits.inputs.table import Attribute, Rows, Source, Units, attribute, drawn, feature_names, rows
+from fairness_audits.messages import SHOWN, advised, check_columns, listed
 from fairness_audits.options import flag
 from fairness_audits.seeds import generators
 from fairness_audits.tables.levels import in_order, level_name
@@ -62,10 +62,54 @@ def _contradiction(option: str, classes: Sequence[str]) -> InvalidInput:
     return InvalidInput(problem, option=option, remedy="Leave it out, because the model knows its classes")
 
 
-def sensitive_inputs(found: Rows, encoding: Encoding, sensitive: Sequence[str]) -> Rows:
-    """Return the rows with every feature of a sensitive column marked as sensitive."""
-    own = {j for name, group in zip(encoding.columns, encoding.groups, strict=True) if name in sensitive for j in group}
+def coded_rows(coded: Source, encoding: Encoding, sensitive: Sequence[Attribute]) -> Rows:
+    """Return the rows of an encoded table, with every feature of a sensitive column marked as sensitive."""
+    found, named = rows(coded, encoding.names, sensitive), {one.column for one in sensitive}
+    own = {j for name, group in zip(encoding.columns, encoding.groups, strict=True) if name in named for j in group}
     return replace(found, sensitive_inputs=tuple(sorted(own | set(found.sensitive_inputs))))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The ``source`` and its rows, ``everyone``, as the model's features.
+
+    The fair metric is learned from the rows ``known`` of the table ``reference``, which are the source and everyone if
+    no reference rows are passed.
+    """
+
+    encoding: Encoding
+    source: Source
+    everyone: Rows
+    reference: Source
+    known: Rows
+
+    @property
+    def without_reference(self) -> bool:
+        """Return whether no reference rows are passed."""
+        return self.known is self.everyone
+
+
+def tables_of(settings: Settings, source: Source, model: Model, reference: Source | None) -> Tables:
+    """Return the encoded tables. Raises InvalidInput if the reference has other columns or levels than the source."""
+    sensitive = [attribute(text, tuple(source.table.columns)) for text in settings.sensitive]
+    apart = [one.column for one in sensitive]
+    columns = feature_names(source, settings, settings.label, apart, "--sensitive", settings.include_sensitive)
+    encoding = encoding_of(source, columns, settings.search != "gradient" and model.kind in ("estimator", "function"))
+    coded = encoding.encoded(source)
+    everyone = coded_rows(coded, encoding, sensitive)
+    if reference is None:
+        return Tables(encoding, coded, everyone, coded, everyone)
+    check_columns(reference.table, [*columns, *apart], "--reference", reference.name)
+    reference = encoding.encoded(reference)
+    known = coded_rows(reference, encoding, sensitive)
+    if known.levels != everyone.levels:
+        raise InvalidInput(
+            f"the sensitive columns of {reference.name} and {source.name} have different levels",
+            source=reference.name,
+            option="reference",
+            remedy="Give reference rows that have the same levels",
+        )
+    return Tables(encoding, coded, everyone, reference, known)
 
 
 @dataclass(frozen=True)
@@ -82,15 +126,13 @@ class Trial:
     jumps: float | None = None
 
 
-def trial_of(
-    model: Model, encoding: Encoding, everyone: Rows, settings: Settings, directions: Array, scale: Units
-) -> Trial:
+def trial_of(model: Model, tables: Tables, settings: Settings, directions: Array, scale: Units) -> Trial:
     """Try the model and choose the engine: torch gradients, differences if outputs are smooth, else people.
 
     A plain function without a gradient must return numbers. If neither is possible, raises InvalidInput or the error of
     the first trial.
     """
-    computing = Computing(settings.device, settings.dtype)
+    computing, everyone, encoding = Computing(settings.device, settings.dtype), tables.everyone, tables.encoding
 
     def of(numbers: Array) -> Scores:
         import torch
@@ -152,13 +194,14 @@ def trial_of(
     return Trial(engine, answers_for, device, share)
 
 
-def rows_of_the_search(settings: Settings, count: int, people: bool, others: Rows | None) -> tuple[Array, Array]:
+def rows_of_the_search(settings: Settings, tables: Tables, people: bool) -> tuple[Array, Array]:
     """Return the numbers of the rows to audit, and of the reference rows for a search among whole people.
 
     The reference rows are a fifth of the rows, at most 5,000, unless reference rows are passed.
     """
+    count = len(tables.everyone.features)
     every = np.arange(count)
-    if not people or others is not None:
+    if not (people and tables.without_reference):
         return every, every[:0]
     if settings.part is not None:
         raise InvalidInput(

@@ -17,7 +17,7 @@ from fairness_audits.attacks.changes import Changes, Switch, box_distance, boxes
 from fairness_audits.attacks.decision_search import nearest_decisions, nearest_rows
 from fairness_audits.attacks.relu_distance import Layers, relu_distance
 from fairness_audits.audits.loss_ratio.compute import fair_metric, people_of
-from fairness_audits.audits.loss_ratio.trial import as_the_model_says, columns_of, sensitive_inputs
+from fairness_audits.audits.loss_ratio.trial import as_the_model_says, coded_rows, columns_of
 from fairness_audits.audits.robustness_bias.distances import EXACT
 from fairness_audits.audits.robustness_bias.measured import FAIR, Chosen, Examined, Measured, Unit, measured
 from fairness_audits.audits.robustness_bias.points import Points, Subjects, check_sizes, compared, partition_of, sampled
@@ -26,7 +26,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding, encoding_of
 from fairness_audits.inputs.model import Computing, Model, named_as
 from fairness_audits.inputs.probe import Answers, answered, model_facts, probed
-from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, drawn, feature_names, rows
+from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, drawn, feature_names
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.options import option_fields
 from fairness_audits.seeds import generators
@@ -154,7 +154,7 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
     columns = tuple(known) if known and set(known) <= set(columns) else columns
     encoding = encoding_of(source, columns, model.kind in ("estimator", "function"))
     coded = encoding.encoded(source)
-    everyone = sensitive_inputs(rows(coded, encoding.names, sensitive), encoding, apart)
+    everyone = coded_rows(coded, encoding, sensitive)
     people = people_of(everyone, settings.one_hot, encoding.categories)
     units, changes = what_changes(everyone.features, people.categories)
     alike: Mapping[str, Any] | None = None
