@@ -133,9 +133,15 @@ class Quality:
 
 @dataclass(frozen=True)
 class Direction:
-    """People of ``source`` with ``points`` (n, d), ``score`` and ``decision`` (n,), and those of ``target`` (m)."""
+    """People of ``source`` with ``points`` (n, d) of the ``space``, and those of ``target`` (m).
+
+    Their ``score`` and ``decision`` (n,) are those of the ``model``.
+    """
 
     name: Literal["forward", "reverse"]
+    space: Space
+    model: Decider
+    options: Settings
     source: Group
     target: Group
     points: Array
@@ -144,6 +150,19 @@ class Direction:
     target_score: Array
     decision: Array
     target_decision: Array
+
+    @property
+    def sides(self) -> tuple[Array, Array]:
+        """Return the people of both groups as a map sees them, (n, k) and (m, k)."""
+        return self.space.to_map(self.points), self.space.to_map(self.target_points)
+
+    def counterparts(self, images: Array) -> Counterparts:
+        """Return the counterparts of people with finite ``images``."""
+        return counterparts(self.space, images, self.target, self.target_points)
+
+    def rngs(self, what: str, count: int = 1) -> tuple[np.random.Generator, ...]:
+        """Return generators keyed by purpose, so that no result depends on which other results are requested."""
+        return generators("audit", "fliptest", str(self.options.seed), what, self.name, repetitions=count)
 
 
 @dataclass(frozen=True)
@@ -205,32 +224,32 @@ def gather_sound(
     that does best on held-out people. A single kind is not tried.
     """
     tried: dict[str, HeldOut] = {}
-    both, model = directions(groups, space, trial, options), trial.model
+    both = directions(groups, space, trial, options)
     for place, (kind, *repeats) in enumerate(kinds):
         if len(kinds) > 1:
-            tried[kind.name] = found = held_out(both, space, model, kind, options)
+            tried[kind.name] = found = held_out(both, kind)
             if found.ks > found.limit:
                 continue
-        results = gather(both, space, model, kind, options, *repeats)
+        results = gather(both, kind, *repeats)
         # If the scale hides a column from one map, it hides it from all maps.
         if len(kinds) == 1 or all(one.quality.healthy or one.quality.unseen for one in results):
             return results, place, tried
     place = int(np.argmin([one.ks / one.limit for one in tried.values()]))
     kind, *repeats = kinds[place]
-    return gather(both, space, model, kind, options, *repeats), place, tried
+    return gather(both, kind, *repeats), place, tried
 
 
-def held_out(directions: Sequence[Direction], space: Space, model: Decider, kind: Kind, options: Settings) -> HeldOut:
+def held_out(directions: Sequence[Direction], kind: Kind) -> HeldOut:
     """Fit the map on a random half of each group and evaluate it on the other half; infinity if this fails."""
     worst, limit = 0.0, WORST_HEALTHY_KS
     for direction in directions:
-        rng, fitting = (_rngs(options, what, direction.name)[0] for what in ("halves", "held_out"))
+        (rng,), (fitting,) = (direction.rngs(what) for what in ("halves", "held_out"))
         halves = []
         for n in (len(direction.points), len(direction.target_points)):
             size = min(n // 2, HELD_OUT)
             halves.append(np.split(rng.permutation(n)[: 2 * size], 2))
         (some, others), (there, elsewhere) = halves
-        own, target = space.to_map(direction.points), space.to_map(direction.target_points)
+        own, target = direction.sides
         near = replace(direction.target, features=direction.target.features.iloc[there])
         try:
             with progress_bar(f"trying a map ({kind.name})"):
@@ -241,11 +260,10 @@ def held_out(directions: Sequence[Direction], space: Space, model: Decider, kind
         finite = np.isfinite(images).all(axis=1)
         if not finite.any():
             return HeldOut(np.inf, limit)
-        found = counterparts(space, images[finite], near, direction.target_points[there])
-        score = model.scores(found.frame.set_axis(direction.source.rows[others[finite]]))
-        distances = _distances(
-            space, direction.target_points[elsewhere], direction.target_score[elsewhere], found.points, score
-        )
+        found = counterparts(direction.space, images[finite], near, direction.target_points[there])
+        score = direction.model.scores(found.frame.set_axis(direction.source.rows[others[finite]]))
+        real = direction.target_points[elsewhere], direction.target_score[elsewhere]
+        distances = _distances(direction.space, *real, found.points, score)
         sizes = (len(some), len(there), int(finite.sum()), len(elsewhere))
         worst, limit = max(worst, *distances.values()), max(limit, chance_ks(sizes, len(distances), CHANCE))
     return HeldOut(worst, limit)
@@ -263,33 +281,26 @@ def directions(groups: Groups, space: Space, trial: Trial, options: Settings) ->
     source, target = groups.source, groups.target
     here, there = (space.points(group.features) for group in (source, target))
     (score, other), (decision, others) = (np.split(all_, [len(here)]) for all_ in (trial.scores, trial.decisions))
-    found = [Direction("forward", source, target, here, there, score, other, decision, others)]
+    how = space, trial.model, options
+    found = [Direction("forward", *how, source, target, here, there, score, other, decision, others)]
     if options.reverse:
-        found.append(Direction("reverse", target, source, there, here, other, score, others, decision))
+        found.append(Direction("reverse", *how, target, source, there, here, other, score, others, decision))
     return found
 
 
-def gather(
-    directions: Sequence[Direction],
-    space: Space,
-    model: Decider,
-    kind: Kind,
-    options: Settings,
-    null_draws: int,
-    refits: int,
-) -> list[DirectionResult]:
+def gather(directions: Sequence[Direction], kind: Kind, null_draws: int, refits: int) -> list[DirectionResult]:
     """Fit the maps of all directions and splits in one job, measure each direction, and refit its map.
 
     Raises InvalidInput if a map cannot be fitted or the model fails on counterparts.
     """
     pairs, rngs, splits = [], [], []
     for direction in directions:
-        own, others = space.to_map(direction.points), space.to_map(direction.target_points)
+        own, others = direction.sides
         everyone = np.concatenate([own, others])
-        (rng,) = _rngs(options, "deals", direction.name)
+        (rng,) = direction.rngs("deals")
         splits.append(random_splits(len(own), len(others), null_draws, rng, NOISE_PEOPLE))
         pairs += [(own, others), *((everyone[split.source], everyone[split.target]) for split in splits[-1])]
-        rngs += [*_rngs(options, "map", direction.name), *_rngs(options, "null", direction.name, null_draws)]
+        rngs += [*direction.rngs("map"), *direction.rngs("null", null_draws)]
     with progress_bar(f"fitting {plural(len(pairs), 'map')} ({kind.name})"):
         images, maps = kind.fit(pairs, rngs)
     results = []
@@ -298,46 +309,45 @@ def gather(
         facts = {name: float(values[first]) for name, values in maps.facts.items()}
         null = None
         if random:
-            alike = as_source(space, direction.source.features, direction.target.features)
-            null = null_of(
-                space, model, alike, random, images[first + 1 : first + 1 + null_draws], len(direction.points)
-            )
-        again = refitted(direction, space, model, kind, options, refits) if refits else None
-        results.append(_measured(direction, images[first], space, model, kind, options, facts, null, again))
+            alike = as_source(direction.space, direction.source.features, direction.target.features)
+            dealt, people = images[first + 1 : first + 1 + null_draws], len(direction.points)
+            null = null_of(direction.space, direction.model, alike, random, dealt, people)
+        again = refitted(direction, kind, refits) if refits else None
+        results.append(_measured(direction, images[first], kind, facts, null, again))
     return results
 
 
-def refitted(direction: Direction, space: Space, model: Decider, kind: Kind, options: Settings, refits: int) -> Refits:
+def refitted(direction: Direction, kind: Kind, refits: int) -> Refits:
     """Fit the map to people of both groups drawn with replacement, and decide about the counterparts of everybody.
 
     Raises ValueError if a map cannot be fitted or the model fails on counterparts.
     """
-    own, others = space.to_map(direction.points), space.to_map(direction.target_points)
+    own, others = direction.sides
     most = REFITTED.get(kind.name)
     found = np.full((refits, len(own)), -1, dtype=np.int8)
     with progress_bar(f"fitting {plural(refits, 'map')} to resampled people ({kind.name})", refits) as step:
-        for r, rng in enumerate(_rngs(options, "refits", direction.name, refits)):
+        for r, rng in enumerate(direction.rngs("refits", refits)):
             here, there = (rng.integers(len(side), size=min(len(side), most or len(side))) for side in (own, others))
             images = kind.drawn_again(own, others, (here, there), rng)
             # Equal people may get different categories, so the order of the people must not decide who gets which.
             people = rng.permutation(np.flatnonzero(np.isfinite(images).all(axis=1)))
             if len(people):
-                matches = counterparts(space, images[people], direction.target, direction.target_points)
-                found[r, people] = model.decisions(matches.frame.set_axis(direction.source.rows[people]))
+                matches = direction.counterparts(images[people]).frame
+                found[r, people] = direction.model.decisions(matches.set_axis(direction.source.rows[people]))
             step()
-    return Refits(direction.decision, found, options.held_share)
+    return Refits(direction.decision, found, direction.options.held_share)
 
 
-def attribute_alone(direction: Direction, space: Space, model: Decider) -> AttributeAlone:
+def attribute_alone(direction: Direction) -> AttributeAlone:
     """Evaluate the model on the people with the target group's values in the columns that name the group."""
     frame, target = direction.source.features, direction.target.features
-    columns = tuple(name for name in space.unmoved if not _same(frame[name].iloc[0], target[name].iloc[0]))
+    columns = tuple(name for name in direction.space.unmoved if not _same(frame[name].iloc[0], target[name].iloc[0]))
     if not columns:
         return AttributeAlone(columns, Flipsets(direction.decision, direction.decision))
     changed = frame.copy()
     for name in columns:
         changed[name] = target[name].iloc[:1].repeat(len(frame)).set_axis(frame.index)
-    return AttributeAlone(columns, Flipsets(direction.decision, model.decisions(changed)))
+    return AttributeAlone(columns, Flipsets(direction.decision, direction.model.decisions(changed)))
 
 
 def _same(one: object, other: object) -> bool:
@@ -348,37 +358,26 @@ def _same(one: object, other: object) -> bool:
 def _measured(
     direction: Direction,
     images: Array,
-    space: Space,
-    model: Decider,
     kind: Kind,
-    options: Settings,
     facts: Mapping[str, float],
     null: SplitSizes | None,
     refits: Refits | None,
 ) -> DirectionResult:
     """Compute the decisions about people and counterparts, and everything derived from them."""
-    people = np.flatnonzero(np.isfinite(images).all(axis=1))
+    space, people = direction.space, np.flatnonzero(np.isfinite(images).all(axis=1))
     if not len(people):
         problem = f"the map has no finite image for any row of {direction.source.level}, so its fit failed"
         raise InvalidInput(problem, option="map", remedy="Try --map=exact")
-    points, found = (
-        direction.points[people],
-        counterparts(space, images[people], direction.target, direction.target_points),
-    )
+    points, found = direction.points[people], direction.counterparts(images[people])
     images_of = found.frame.set_axis(direction.source.rows[people])
-    score_image = model.scores(images_of)
-    flips = Flipsets(direction.decision[people], model.decisions(images_of, score_image))
-    (rng,) = _rngs(options, "intervals", direction.name)
+    score_image = direction.model.scores(images_of)
+    flips = Flipsets(direction.decision[people], direction.model.decisions(images_of, score_image))
+    (rng,) = direction.rngs("intervals")
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # Measure the map's quality in the space in which it was fitted.
     own, mapped = (space.to_map(side) for side in (points, found.points))
     distances = _distances(space, direction.target_points, direction.target_score, found.points, score_image)
-    lost = unseen(
-        space.to_map(direction.points),
-        space.to_map(direction.target_points),
-        getattr(kind.config, "cost", "squared_l1"),
-        max(facts.get("gap", 0.0), 0.0),
-    )
+    lost = unseen(*direction.sides, getattr(kind.config, "cost", "squared_l1"), max(facts.get("gap", 0.0), 0.0))
     columns = tuple(space.labels[place] for place in np.asarray(space.moving)[lost])
     quality = Quality(distances, mean_distance(own, mapped, "l1"), columns)
     return DirectionResult(
@@ -390,7 +389,7 @@ def _measured(
             points,
             found.points,
             flips,
-            alpha=options.alpha,
+            alpha=direction.options.alpha,
             bootstraps=BOOTSTRAPS,
             rngs=rng.spawn(len(FLIPSETS)),
             moving=moving,
@@ -399,10 +398,5 @@ def _measured(
         facts=facts,
         null=null,
         refits=refits,
-        alone=attribute_alone(direction, space, model),
+        alone=attribute_alone(direction),
     )
-
-
-def _rngs(options: Settings, what: str, direction: str, count: int = 1) -> tuple[np.random.Generator, ...]:
-    """Return generators keyed by purpose, so that no result depends on which other results are requested."""
-    return generators("audit", "fliptest", str(options.seed), what, direction, repetitions=count)

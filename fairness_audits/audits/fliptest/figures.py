@@ -10,11 +10,9 @@ from fairness_audits.audits.fliptest import bars
 from fairness_audits.audits.fliptest.bars import FLIPSET_COLORS, MEAN, RANKS, SIGN, Line
 from fairness_audits.audits.fliptest.compute import DirectionResult
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS
-from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.results.formats import number
 from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import new_figure
-from fairness_audits.values import Array
 
 PANELS, ACROSS = 9, 3
 """Largest number of columns in the figure of marginals, and in one of its lines."""
@@ -28,12 +26,13 @@ MEASURES = {MEAN: "person \u2212 counterpart, mean in sd (own unit)", SIGN: "mea
 DASHES: Mapping[str, Any] = {"positive": "-", "negative": (0, (4, 1.2))}
 
 
-def marginals(side: DirectionResult, space: Space) -> Figure:
+def marginals(side: DirectionResult) -> Figure:
     """Draw histograms of the columns that lead the reports, for the whole group and its flipsets.
 
     Draw and save this figure, like the other one, within :func:`fairness_audits.results.style.paper`.
     """
     # Use the units in which the data came.
+    space = side.direction.space
     points = side.direction.points[side.people] * space.each("scale") + space.each("shift")
     groups = [bars.Group(f"all {side.direction.source.level}", points, FLIPSET_COLORS[""])]
     for name in _present(side):
@@ -53,7 +52,7 @@ def marginals(side: DirectionResult, space: Space) -> Figure:
     return drawn
 
 
-def transparency(side: DirectionResult, space: Space) -> Figure:
+def transparency(side: DirectionResult) -> Figure:
     """Draw the two rankings of each flipset's transparency report."""
     present = _present(side)
     if not present:
@@ -62,8 +61,8 @@ def transparency(side: DirectionResult, space: Space) -> Figure:
         axes.text(0.5, 0.5, "Nobody flips.", ha="center", va="center")
         axes.set_axis_off()
         return drawn
-    count = min(LINES, len(space.moving))
-    panels = [(name, ranking, _lines(side, space, name, ranking)[:count]) for name in present for ranking in MEASURES]
+    count = min(LINES, len(side.direction.space.moving))
+    panels = [(name, ranking, _lines(side, name, ranking)[:count]) for name in present for ranking in MEASURES]
     every = [line for _, _, lines in panels for line in lines]
     height = HEIGHTS[max(line.feature.count("\n") for line in every) > 0]
     drawn = new_figure(0.35 + len(present) * (0.75 + height * count))
@@ -82,20 +81,26 @@ def _present(side: DirectionResult) -> list[str]:
     return [name for name in FLIPSETS if getattr(side.comparison.flips, name).any()]
 
 
-def _lines(side: DirectionResult, space: Space, flipset: str, ranking: str) -> list[Line]:
+def _lines(side: DirectionResult, flipset: str, ranking: str) -> list[Line]:
     """Return one ranking of a flipset's report, the first line first."""
-    report = side.comparison.reports[flipset]
+    report, space = side.comparison.reports[flipset], side.direction.space
+    scale = space.each("scale")
     rank = getattr(report, RANKS[ranking])
     value, low, high = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high"))
     return [
-        Line(_named(space, report.mean_shift, j, ranking), value[j], low[j], high[j], value[j : j + 1])
+        Line(
+            _named(space.labels[j], report.mean_shift[j], scale[j], ranking),
+            value[j],
+            low[j],
+            high[j],
+            value[j : j + 1],
+        )
         for j in np.argsort(rank, kind="stable")
         if not np.isnan(rank[j])
     ]
 
 
-def _named(space: Space, shifts: Array, j: int, ranking: str) -> str:
+def _named(label: str, shift: float, scale: float, ranking: str) -> str:
     """Return the name of a column, with the shift in the column's own unit if the bar has another unit."""
-    scale, label = space.each("scale")[j], space.labels[j]
-    own = f" ({number(shifts[j] * scale, 1 if abs(shifts[j] * scale) < 100 else 0)})" if scale != 1 else ""
+    own = f" ({number(shift * scale, 1 if abs(shift * scale) < 100 else 0)})" if scale != 1 else ""
     return label_text(f"{label}{own if ranking == MEAN else ''}", LETTERS)

@@ -21,8 +21,8 @@ LINE = (
 """The numbers in a line of a transparency report, besides the feature and its unit."""
 
 
-def result(side: DirectionResult, space: Space, alpha: float, label: str = "") -> dict[str, Any]:
-    flips, n = side.comparison.flips, len(side.people)
+def result(side: DirectionResult, label: str = "") -> dict[str, Any]:
+    alpha, flips, n = side.direction.options.alpha, side.comparison.flips, len(side.people)
     quality = side.quality
     found = plain(
         {
@@ -50,7 +50,7 @@ def result(side: DirectionResult, space: Space, alpha: float, label: str = "") -
             "noise": None if side.null is None else noise(side.null, flips, alpha),
             "refits": None if side.refits is None else refitted(side.refits),
             "attribute_alone": {"columns": list(side.alone.columns), **side.alone.flips.sizes},
-            "transparency": {name: lines(side.comparison.reports[name], space) for name in FLIPSETS},
+            "transparency": {name: lines(side.comparison.reports[name], side.direction.space) for name in FLIPSETS},
             "map": {
                 "healthy": quality.healthy,
                 "worst_ks": max(quality.ks.values()),

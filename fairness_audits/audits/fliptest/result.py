@@ -16,7 +16,6 @@ from fairness_audits.audits.fliptest.measured import everybody, flipsets, result
 from fairness_audits.audits.fliptest.model import PROBABILITY, TORCH, WANTED, Trial, of_frames, probed
 from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
-from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import NOISE
 from fairness_audits.inputs.model import Computing, Model, load_model, taken_columns
 from fairness_audits.inputs.probe import model_facts
@@ -130,7 +129,7 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
     trial = probed(raw, pd.concat([first.features, second.features]), settings, source.name)
     sides, used, tried = gather_sound(groups, space, trial, kinds, settings)
     kind = kinds[used][0]
-    results = [result(side, space, settings.alpha, of_label(settings)) for side in sides]
+    results = [result(side, of_label(settings)) for side in sides]
     accuracy = balanced = None
     if first.label is not None and second.label is not None:
         label = np.concatenate([first.label, second.label])
@@ -168,10 +167,10 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
         verdict=found,
         brief=brief(facts, found, settings.alpha, of_label(settings)),
         caveats=(
-            *words.caveats(CAVEATS, conditions(sides, space, trial, settings) | unread_label(source, groups, settings)),
+            *words.caveats(CAVEATS, conditions(sides, trial, settings) | unread_label(source, groups, settings)),
             *words.caveats(words.READING, source.notes),
         ),
-        sections=tuple(_sections(sides, space, facts, settings)),
+        sections=tuple(_sections(sides, facts, settings)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results), "people": everybody(sides)},
         libraries=("numpy", "torch") if model.kind in TORCH else ("numpy",),
@@ -204,15 +203,13 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     return words.concluded(beyond, headlines, first["sentence"], LIMITS, quantities, "beyond_noise", healthy)
 
 
-def _sections(
-    sides: Sequence[DirectionResult], space: Space, facts: Mapping[str, Any], settings: Settings
-) -> Iterator[Section]:
+def _sections(sides: Sequence[DirectionResult], facts: Mapping[str, Any], settings: Settings) -> Iterator[Section]:
     alpha = settings.alpha
     yield words.tested(Settings, stated(settings), dict(_tested(facts, settings)))
     for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
         # The verdict above already contains the sentence of the first direction.
         text = (Text(entry["sentence"]),) if number else ()
-        parts = (*text, *_counts(entry, alpha), *_explained(side, entry, space, alpha))
+        parts = (*text, *_counts(entry, alpha), *_explained(side, entry, alpha))
         yield Section(f"From {entry['source']} to {entry['target']}", parts)
         for name in FLIPSETS:
             members = entry["flipsets"][name]["size"]
@@ -273,7 +270,7 @@ def _counts(found: Entry, alpha: float) -> Iterator[Table]:
     yield Table(tuple(map(Column, heads)), tuple(rows))
 
 
-def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) -> Iterator[Text | Figure]:
+def _explained(side: DirectionResult, found: Entry, alpha: float) -> Iterator[Text | Figure]:
     direction, floor = found["direction"], found["noise"]
     alike = floor and (
         f" Random splits: the smallest and largest size in {floor['draws']} splits of all people into two random "
@@ -292,7 +289,7 @@ def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) 
         "the transparency reports, in their own units. A person has a category (1) or not (0). The extreme tails are "
         "cut off.",
         f"{FIGURES}:marginals",
-        (side, space),
+        (side,),
     )
     yield Figure(
         f"transparency_{direction}",
@@ -301,7 +298,7 @@ def _explained(side: DirectionResult, found: Entry, space: Space, alpha: float) 
         "counterpart, in standard deviations (in brackets: in the feature's own unit), or in shares of a category. "
         f"Right: the mean of its sign. Hatched bars with grey names: noise. Lines: {level(alpha)} intervals.",
         f"{FIGURES}:transparency",
-        (side, space),
+        (side,),
     )
 
 
@@ -354,8 +351,8 @@ def read_as(trial: Trial) -> dict[str, Any]:
     }
 
 
-def conditions(sides: Sequence[DirectionResult], space: Space, trial: Trial, settings: Settings) -> dict[str, Any]:
-    model = trial.model
+def conditions(sides: Sequence[DirectionResult], trial: Trial, settings: Settings) -> dict[str, Any]:
+    model, space = trial.model, sides[0].direction.space
     cut = (
         "the largest score"
         if model.likeliest
