@@ -21,7 +21,7 @@ Epsilon is a share of the mean cost between two points of the same group.
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -93,11 +93,7 @@ def images_of_drawn(
 
     The drawn rows are among the source rows, so no row is mapped twice.
     """
-    here, there = drawn
-    parameters, _ = _potentials(source[here], target[there], config, rng)
-    moved = _debiased(parameters, np.asarray(source, dtype=np.float64))
-    parameters["knots"], parameters["moves"] = quantile_moves(moved[here], target[there], config.quantiles)
-    return _with_marginals(parameters, moved)
+    return _fitted(source, target, config, rng, *drawn)[2]
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
@@ -109,11 +105,13 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
     return moved
 
 
-def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tuple[dict[str, Array], float, Array]:
-    """Return the parameters of one trial's map, the larger marginal error of its two plans, and the images of x."""
-    parameters, error = _potentials(x, y, config, rng)
+def _fitted(
+    x: Array, y: Array, config: Config, rng: np.random.Generator, here: Any = slice(None), there: Any = slice(None)
+) -> tuple[dict[str, Array], float, Array]:
+    """Return the parameters of a map from x[here] to y[there], its larger marginal error, and the images of all x."""
+    parameters, error = _potentials(x[here], y[there], config, rng)
     moved = _debiased(parameters, np.asarray(x, dtype=np.float64))
-    parameters["knots"], parameters["moves"] = quantile_moves(moved, y, config.quantiles)
+    parameters["knots"], parameters["moves"] = quantile_moves(moved[here], y[there], config.quantiles)
     return parameters, error, _with_marginals(parameters, moved)
 
 

@@ -102,10 +102,6 @@ def best_plan(x: Array, y: Array, cost: str = "squared_l1") -> TransportPlan:
     InvalidInput
         If points are not finite, or if the solver does not converge.
 
-    References
-    ----------
-    Dantzig and Wolfe 1960, column generation.
-
     Examples
     --------
     >>> plan = best_plan(np.array([[0.0], [2.0]]), np.array([[3.0], [1.0]]))

@@ -1,14 +1,18 @@
 """Training of Wasserstein GANs on a CPU with the compiled code of ``wgan_kernels``."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairness_audits.transport.wgan_config import Config
 from fairness_audits.transport.wgan_kernels import AREA, LANES, ROWS, Scratch, Trained, WganNetwork, WganPlan, train
 from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    from fairness_audits.transport.wgan import Config
 
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")
 Shapes = tuple[tuple[int, ...], ...]
@@ -72,16 +76,16 @@ class CompiledTraining:
         """Return the networks and their moments, without copying."""
         sides = {"generator": self._generators, "critic": self._critics}
         of = {f"{side} {t}": one for side, trained in sides.items() for t, one in enumerate(trained)}
-        return {f"{name} {part}": values for name, one in of.items() for part, values in _changing(one).items()}
+        return {
+            f"{name} {part}": values
+            for name, one in of.items()
+            for part, values in (("values", one.network.flat), ("moments", one.moments))
+        }
 
     def resume(self, state: Mapping[str, Array]) -> None:
         """Restore a ``state``."""
         for name, values in self.state().items():
             values[...] = state[name]
-
-
-def _changing(one: Trained) -> dict[str, Array]:
-    return {"values": one.network.flat, "moments": one.moments}
 
 
 def _in_training(start: Mapping[str, Array], t: int, shapes: Shapes, kind: np.dtype[Any]) -> Trained:
