@@ -213,8 +213,8 @@ class Evidence:
 
     ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last entry is the verdict.
     With more than two classes, the error is known at the last step only. ``within`` is the test with comparables kept
-    in the range of the data, None if ``course`` already keeps them there. ``placebo`` is the test on ``placebo_rows``
-    of the rows with the same search without the metric's directions, None if there was none.
+    in the range of the data, None if ``course`` already keeps them there. ``placebo`` is the test of
+    some of the rows with the same search along ``placebo_directions`` other directions, None if there was none.
     """
 
     steps: tuple[int, ...]
@@ -231,7 +231,6 @@ class Evidence:
     outside: Array
     within: RatioTest | None
     placebo: RatioTest | None = None
-    placebo_rows: int = 0
     placebo_directions: int = 0
 
 

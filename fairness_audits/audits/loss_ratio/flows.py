@@ -181,7 +181,7 @@ def with_placebo(found: Evidence, engine: Engine, plan: Plan, audited: Audited) 
     ]
     flow = concatenated(flows)
     test = loss_ratio_test(flow.original_loss, flow.losses[-1], settings.delta, settings.alpha)
-    return replace(found, placebo=test, placebo_rows=len(flow.original_loss), placebo_directions=k)
+    return replace(found, placebo=test, placebo_directions=k)
 
 
 def recorded_steps(steps: int, hold: int = 1) -> Sequence[int]:

@@ -84,11 +84,11 @@ def by_people(
         problem = "--bounds leaves no value to which a permitted column may change"
         raise InvalidInput(problem, option="bounds", remedy="Use --bounds=data, or wider bounds")
 
-    def own_probability(z: Array, rows: Array) -> Array:
-        return answers.probabilities(units.outward(z))[np.arange(len(z)), label[rows]]
-
     def searched(moves: Sequence[Move], least_share: float, rows: Array) -> Search:
-        return search(lambda z, some: own_probability(z, rows[some]), points[rows], moves, metric, least_share)
+        def probability(z: Array, some: Array) -> Array:
+            return answers.probabilities(units.outward(z))[np.arange(len(z)), label[rows[some]]]
+
+        return search(probability, points[rows], moves, metric, least_share)
 
     found = searched(moves, settings.least_share, np.arange(len(points)))
     evidence = _evidence(answers, audited, units, found)
@@ -105,7 +105,7 @@ def by_people(
         if instead := within(candidates(known, groups, drawn, len(moves) + 1), box):
             other = searched(instead, 0.0, among)
             test = loss_ratio_test(loss_of(other.own), loss_of(other.at(other.worst)), *limits)
-            evidence = replace(evidence, placebo=test, placebo_rows=len(among), placebo_directions=len(drawn))
+            evidence = replace(evidence, placebo=test, placebo_directions=len(drawn))
     facts = {
         "candidates": len(moves) + 1,
         "evaluations": found.evaluations,

@@ -241,7 +241,7 @@ def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
     if evidence.placebo is None:
         return None
     return {
-        "rows": evidence.placebo_rows,
+        "rows": int(evidence.placebo.n + evidence.placebo.non_finite),
         "directions": evidence.placebo_directions,
         **statistics(evidence.placebo),
     }

@@ -68,11 +68,6 @@ class Checked:
         return np.abs(own - rest)
 
 
-def is_worse(distance: Array, second: Array) -> Array:
-    """Return where the attack is worse than the second bound. NaN, from a failed search, is never worse."""
-    return distance > np.maximum(FACTOR * second, second + LEAST)
-
-
 def checked(distance: Array, second: Array, tried: Array, lost: Array, correct: Array, partition: Partition) -> Checked:
     """Compare an attack's ``distance`` (n,) with the ``second`` bound (n,) of the points ``tried`` (n,), by level.
 
@@ -80,7 +75,7 @@ def checked(distance: Array, second: Array, tried: Array, lost: Array, correct: 
     are ``correct`` (n,) count.
     """
     both = tried & ~np.isnan(distance) & ~np.isnan(second)
-    worse = both & is_worse(distance, second)
+    worse = both & (distance > np.maximum(FACTOR * second, second + LEAST))
 
     def by_level(values: Array) -> Array:
         known = correct & (partition.codes >= 0)

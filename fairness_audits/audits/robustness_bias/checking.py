@@ -79,30 +79,21 @@ def checked_attacks(subjects: Pictures, options: Settings) -> Check:
         lost[part] = lost_gradient(evaluate, subjects.pixels(part), subjects.prediction[part], execution=execution)
     sample, none = sampled(subjects.correct, subjects.points.partitions, rng), np.flatnonzero(lost == 1)
     neighbours = _neighbours(subjects, order)
-    passes = len(right)
-
-    def bounds(points: Array, refined: bool) -> Array:
-        nonlocal passes
-        bound = np.full(n, np.nan)
-        images, label = subjects.pixels(points), subjects.prediction[points]
-        targets = partial(neighbours, images, label)
-        search = partial(second_bound, seed=options.seed, streams=points, execution=execution)
-        found = search(evaluate, images, label, targets, refined=refined)
-        passes += found.forward_passes
-        bound[points] = found.distance
-        return bound
-
+    passes, second, line = len(right), np.full(n, np.nan), np.full(n, np.nan)
     with progress_bar("checking distances"):
-        tried, line = np.isin(np.arange(n), sample), np.full(n, np.nan)
-        second = np.full(n, np.nan)
         # Search together with the sample, whose directions lead points without a gradient to the boundary.
         for start in range(0, max(1, len(none)), TOGETHER):
             some = none[start : start + TOGETHER]
-            found = bounds(np.union1d(sample, some), True)
-            line[some] = found[some]
+            points, bound = np.union1d(sample, some), np.full(n, np.nan)
+            images, label = subjects.pixels(points), subjects.prediction[points]
+            how: Any = {"seed": options.seed, "streams": points, "execution": execution}
+            found = second_bound(evaluate, images, label, partial(neighbours, images, label), **how)
+            passes += found.forward_passes
+            bound[points] = found.distance
+            line[some] = bound[some]
             if start == 0:
-                second[sample] = found[sample]
-        return Check(lost, tried, second, line, passes)
+                second[sample] = bound[sample]
+    return Check(lost, np.isin(np.arange(n), sample), second, line, passes)
 
 
 def _neighbours(subjects: Pictures, rng: np.random.Generator) -> Callable[[Array, Array, Array], Array]:

@@ -200,7 +200,7 @@ class Subject:
         distance = progress.array(f"{name} distance", np.full(len(self.rows), np.nan))
         counts = progress.array(f"{name} counts", np.zeros(2, dtype=np.int64))
         start, parts = time.process_time(), self._parts(points[counts[0] :], together)
-        for part, found, passes in distances_by_part(attack, self.pixels, prediction, parts, self._streams):
+        for part, found, passes in distances_by_part(attack, self.pixels, prediction, parts, np.arange(len(self.rows))):
             distance[part] = found
             counts += len(part), passes
             progress.save()
@@ -221,10 +221,6 @@ class Subject:
         found = attack(self.pixels(points), prediction[points], points)
         assert found.adversarial is not None
         return np.where(found.failed[:, None, None, None], np.nan, found.adversarial)
-
-    @property
-    def _streams(self) -> Array:
-        return np.arange(len(self.rows))
 
     def _parts(self, points: Array, most: int | None = None) -> Iterator[Array]:
         held = max(1, PIXELS_AT_ONCE // self.dataset.images[0].size)

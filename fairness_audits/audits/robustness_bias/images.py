@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import posixpath
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -278,7 +279,7 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
         )
     files = [found[name] for name in names]
     places = [posixpath.normpath(file.as_posix()) for file in files]
-    if repeated := _repeated(places):
+    if repeated := [place for place, count in Counter(places).items() if count > 1]:
         first = [posixpath.relpath(file, path.as_posix()) for file in repeated]
         raise InvalidInput(
             f"{source.name}: expected one row for each image, found several for {listed(first, SHOWN)}",
@@ -294,11 +295,3 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
 def _plain_name(name: str) -> str:
     """Return a path in composed Unicode form, with forward slashes and without surrounding spaces."""
     return posixpath.normpath(unicodedata.normalize("NFC", name).strip().replace("\\", "/"))
-
-
-def _repeated(values: Iterable[str]) -> list[str]:
-    """Return the values that occur more than once, in their order."""
-    counts: dict[str, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    return [value for value, count in counts.items() if count > 1]
