@@ -138,16 +138,10 @@ class Boxes:
 
 
 def boxes_of(feature: Array, threshold: Array, left: Array, right: Array, decision: Array, features: int) -> Boxes:
-    """Return the leaf boxes of a decision tree, whose nodes send z[feature] <= threshold to the left.
+    """Return the leaf boxes of a decision tree of d ``features``, whose nodes send z[feature] <= threshold to the left.
 
-    Parameters
-    ----------
-    feature, threshold, left, right : array (nodes,)
-        The split of each node and its children, -1 in a leaf.
-    decision : array (nodes,)
-        The class of each node.
-    features : int
-        d.
+    ``feature`` and ``threshold`` are the split of each node, ``left`` and ``right`` its children, -1 in a leaf, and
+    ``decision`` its class, (nodes,) each.
     """
     low, high, leaves = [], [], []
     waiting = [(0, np.full(features, -np.inf), np.full(features, np.inf))]

@@ -37,23 +37,12 @@ def fmn_of_rows(
     numbers: Array | None = None,
     keep: bool = False,
 ) -> Attacked:
-    """Bound the distance of rows to another class of a network by the fast minimum-norm attack.
+    """Bound the distance of rows x (n, d) to another class than ``label`` (n,) by the fast minimum-norm attack.
 
     The attack works in a box, so all rows are shifted and scaled together until the box is far away: the middle of the
-    rows to 1/2, their largest range to 1 / ``MARGIN``. This multiplies all distances by one factor.
-
-    Parameters
-    ----------
-    network : callable
-        From rows (m, d) in float64 to scores (m, K).
-    x, label : array (n, d) and (n,)
-        The rows and their classes.
-    steps, start_steps : int
-        Steps of the attack after ``start_steps`` of DeepFool.
-    numbers : array (k,), optional
-        Positions of the features that change; by default, all.
-    keep : bool
-        Whether to return the points.
+    rows to 1/2, their largest range to 1 / ``MARGIN``. This multiplies all distances by one factor. The ``network``
+    maps rows (m, d) in float64 to scores (m, K). ``numbers`` (k,) are the positions of the features that change, all by
+    default; ``keep`` says whether to return the points.
     """
     low, high = x.min(axis=0), x.max(axis=0)
     scale = MARGIN * float((high - low).max()) or 1.0

@@ -146,19 +146,10 @@ def search(
     metric: FairMetric,
     least_share: float,
 ) -> Search:
-    """Evaluate a model after each move of each row.
+    """Evaluate a model at points x (n, d) after each move, both in the units of the metric.
 
-    Parameters
-    ----------
-    probability : callable
-        From points (m, d) and their row numbers (m,) to the probability of the rows' own labels (m,).
-    x : array (n, d)
-        Points in the units of the metric.
-    moves : sequence of Move
-        Moves in the same units.
-    metric : FairMetric
-    least_share : float
-        A move is permitted if at least this share of it is along the sensitive subspace.
+    ``probability`` maps points (m, d) and their row numbers (m,) to the probability of the rows' own labels (m,). A
+    move is permitted if at least ``least_share`` of it is along the sensitive subspace.
     """
     everyone = np.arange(len(x))
     own, evaluations = probability(x, everyone), len(x)

@@ -33,31 +33,12 @@ def compare(
 ) -> Comparison:
     """Compare people with their counterparts. Audits of a user's model and the studies share this function.
 
-    Parameters
-    ----------
-    points, images : ndarray of shape (n, d)
-        Finite features of the people and of their counterparts.
-    flips : Flipsets
-        The decisions about people and counterparts.
-    alpha : float
-        The intervals have level 1 - alpha.
-    bootstraps : int
-        Number of resamples for the intervals of mean shifts.
-    rngs : sequence of numpy.random.Generator
-        One generator for each of FLIPSETS. If both are the same object, the flipsets draw from it in turn.
-    moving : ndarray of shape (d,), bool
-        Features that a map moves. The other features have no rank.
-    units : ndarray of shape (d,), optional
-        Units in which mean shifts are ranked; by default the features' own units.
-
-    Returns
-    -------
-    Comparison
-
-    Raises
-    ------
-    InvalidInput
-        If shapes differ, values are not finite, or units are not positive.
+    ``points`` and ``images`` (n, d) are finite features of people and counterparts, and ``flips`` the decisions about
+    them. Intervals have level 1 - ``alpha``; those of mean shifts use ``bootstraps`` resamples. ``rngs`` has a
+    generator for each of FLIPSETS; if both are the same object, the flipsets draw from it in turn. ``moving`` (d,) bool
+    are the features that a map moves; the others have no rank. ``units`` (d,) are those in which mean shifts are
+    ranked, by default the features' own. Raises InvalidInput if shapes differ, values are not finite, or units are not
+    positive.
 
     Examples
     --------

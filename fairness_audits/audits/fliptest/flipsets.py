@@ -103,34 +103,13 @@ class Flipsets:
 
 
 def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None = None) -> tuple[Array, Array]:
-    """Compute scores and decisions h(x) of a classifier of any architecture.
+    """Compute scores and decisions h(x) of one ``repetition`` of a classifier of any architecture, for rows x (n, d).
 
-    Parameters
-    ----------
-    classifier : Classifier
-        The classifiers of all repetitions.
-    repetition : int
-        The repetition whose classifier decides.
-    x : ndarray of shape (n, d)
-        Rows of features.
-    coin : ndarray of shape (n,), optional
-        Uniform in [0, 1). With a coin, h(x) = 1 with probability P(y = 1 | x). Without one, h(x) is the classifier's
-        own decision.
-
-    Returns
-    -------
-    score : ndarray of shape (n,)
-        P(y = 1 | x) for an architecture with probabilities. For others, the number that the decision compares with a
-        threshold: a predicted outcome, or the decision value of a support vector machine. If the scores determine the
-        decisions, one evaluation gives both.
-    decision : ndarray of shape (n,)
-        In {0, 1}, int64.
-
-    Raises
-    ------
-    InvalidInput
-        If coins are given and the scores are not probabilities.
-
+    The score (n,) is P(y = 1 | x) for an architecture with probabilities. For others, it is the number that the
+    decision compares with a threshold: a predicted outcome, or the decision value of a support vector machine. The
+    decision (n,), int64 in {0, 1}, is the classifier's own. With a ``coin`` (n,), uniform in [0, 1), it is 1 with
+    probability P(y = 1 | x). One evaluation gives both if the scores determine the decisions. Raises InvalidInput if
+    coins are given and the scores are not probabilities.
     """
     model = architecture(classifier.architecture)
     own = {name: values[repetition : repetition + 1] for name, values in classifier.parameters.items()}

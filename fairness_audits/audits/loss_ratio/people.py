@@ -49,23 +49,9 @@ def by_people(
 ) -> Found:
     """Search for the worst person for each row among the people whom the metric treats as alike.
 
-    Parameters
-    ----------
-    answers : Answers
-        The answers of the model.
-    audited : Audited
-        The audited rows.
-    reference : array (m, d)
-        Other rows. Their values are the candidates for the audited rows.
-    columns : mapping
-        The features of each column, by the column's name.
-    unfounded : str
-        Why the sensitive directions may be noise; empty if the rows show that they are not.
-
-    Raises
-    ------
-    InvalidInput
-        If the metric or the bounds permit no column to change.
+    Candidates have values of the ``reference`` (m, d), which are other rows. ``columns`` are the features of each
+    column by its name. ``unfounded`` says why the sensitive directions may be noise; it is empty if the rows show that
+    they are not. Raises InvalidInput if the metric or the bounds permit no column to change.
     """
     settings, metric, label = audited.settings, audited.metric, audited.label
     names, groups = tuple(columns), tuple(columns.values())

@@ -126,28 +126,10 @@ def flow_tests(
 ) -> tuple[RatioTest, ErrorRateRatioTest]:
     """Test the loss ratio and the error-rate ratio at each of the L recorded steps of an attack.
 
-    Parameters
-    ----------
-    original_loss : array (..., n)
-        Losses before the attack.
-    losses : array (..., L, n)
-        Losses after each recorded step.
-    label : array (..., n)
-        Classes 0 and 1.
-    delta, alpha : float
-        Tolerated ratio and level of the tests.
-    errors : pair of arrays (..., n) and (..., L, n), optional
-        0-1 losses before and after. By default they are derived from the losses, which is possible for two classes.
-
-    Returns
-    -------
-    RatioTest, ErrorRateRatioTest
-        With the leading shape (..., L).
-
-    Raises
-    ------
-    InvalidInput
-        As in :func:`loss_ratio_test` and :func:`error_rate_ratio_test`.
+    ``original_loss`` (..., n) are the losses before it, ``losses`` (..., L, n) those after each step, and ``label``
+    (..., n) the classes 0 and 1. ``errors`` are 0-1 losses of the same shapes. By default they are derived from the
+    losses, which is possible for two classes. The tests have the leading shape (..., L). Other arguments and errors are
+    those of :func:`loss_ratio_test` and :func:`error_rate_ratio_test`.
     """
     before, after = errors or (misclassified(original_loss, label), misclassified(losses, label[..., None, :]))
     return (

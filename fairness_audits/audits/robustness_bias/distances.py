@@ -58,25 +58,11 @@ def attack_function(name: str) -> Callable[..., Distances]:
 def attack_on(
     network: Callable[[torch.Tensor], torch.Tensor], name: str, settings: Mapping[str, Any], execution: Execution
 ) -> Attack:
-    """Return an attack on a network.
+    """Return an attack on a ``network``, which maps pixels (m, c, h, w) in [0, 1] to scores (m, K).
 
-    Parameters
-    ----------
-    network : callable
-        Maps pixels (m, c, h, w) in [0, 1] to scores (m, K).
-    name : str
-        One of NAMES except "exact", for which see :func:`exact_attack`.
-    settings : mapping
-        Keyword arguments of the attack's function.
-    execution : Execution
-        How the attack runs.
-
-    Returns
-    -------
-    callable
-        The attack. Smoothing draws the noise of each point from the point's own stream, whichever points are certified
-        together. The other attacks draw no random numbers.
-
+    ``name`` is one of NAMES except "exact" (see :func:`exact_attack`), and ``settings`` are keyword arguments of its
+    function. Smoothing draws the noise of each point from the point's own stream, whichever points are certified
+    together. The other attacks draw no random numbers.
     """
     function = partial(attack_function(name), network, **settings, execution=execution)
     if name == SMOOTHING:
@@ -92,28 +78,11 @@ def exact_attack(weight: Array, bias: Array) -> Attack:
 def distances_by_part(
     attack: Attack, pixels: Callable[[Array], Array], label: Array, parts: Iterable[Array], streams: Array
 ) -> Iterator[tuple[Array, Array, int]]:
-    """Attack points part by part.
+    """Attack points part by part, and yield the points of each part (m,), their distances, and the forward passes.
 
-    Parameters
-    ----------
-    attack : callable
-        See :func:`attack_on`.
-    pixels : callable
-        Returns the images (m, c, h, w) of the points with the numbers (m,).
-    label, streams : ndarray of shape (n,)
-        The class that each point must leave, and the number of its noise stream.
-    parts : iterable of ndarray
-        Numbers of the points that are attacked together. The parts are consumed one after the other.
-
-    Yields
-    ------
-    part : ndarray of shape (m,)
-        The points.
-    distance : ndarray of shape (m,)
-        Their L2 distances in pixels in [0, 1], NaN if the attack failed.
-    forward_passes : int
-        Number of images that passed through the network.
-
+    ``pixels`` returns the images of points, ``label`` (n,) is the class that each point must leave, and ``streams``
+    (n,) the number of its noise stream. ``parts`` are numbers of points attacked together, consumed one after the
+    other. Distances (m,) are L2 in pixels in [0, 1], NaN if the attack failed. A forward pass is one of a single image.
     """
     for part in parts:
         found = attack(pixels(part), label[part], streams[part])

@@ -57,27 +57,12 @@ class Measured:
 def group_measures(
     measured: Measured, budget: float, precision: Precision, rng: np.random.Generator, failed: Array | None = None
 ) -> pd.DataFrame:
-    """Measure every level of every partition.
+    """Measure every level of every partition, up to perturbations of the size ``budget``.
 
-    Parameters
-    ----------
-    measured : Measured
-        The points with their distances.
-    budget : float
-        T, the largest perturbation that counts, L2 in pixels in [0, 1].
-    precision : Precision
-        Precision of intervals and p-values.
-    rng : numpy.random.Generator
-        Generates the seeds of resamples and permutations, which all denominators share.
-    failed : ndarray of shape (m,), optional
-        Where the attack failed; by default, where a correctly classified point has no distance.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each denominator, partition and level: its number of ``points``, ``n_correct`` and
-        ``failed`` of them, and MEASURES, NaN if one does not exist.
-
+    ``rng`` generates the seeds of resamples and permutations, which all denominators share. ``failed`` (m,) is where
+    the attack failed, by default where a correctly classified point has no distance. The table has one row for each
+    denominator, partition and level: its number of ``points``, ``n_correct`` and ``failed`` of them, and MEASURES, NaN
+    if one does not exist.
     """
     seeds = rng.integers(2**63, size=2)
     failed = measured.failed if failed is None else failed
