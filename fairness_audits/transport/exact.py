@@ -92,10 +92,7 @@ def _map(
 
 
 def _images(found: TransportPlan, image: str, rng: np.random.Generator) -> Array:
-    """Return the image of every source point, (n, d).
-
-    The points of an atom and the mass that leaves the atom are both put in random order and then matched.
-    """
+    """Return the image of every source point; an atom's points and its outgoing mass are matched in random order."""
     n = len(found.source_atom)
     points, flows = (_grouped(atom, rng) for atom in (found.source_atom, found.row))
     place, flow, mass = overlaps(np.full(n, found.unit), found.mass[flows])

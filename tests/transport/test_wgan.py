@@ -241,12 +241,6 @@ def test_columns_are_added_in_their_order_and_products_are_not_rounded_before(
 # What is watched of a Wasserstein GAN in training, and which networks are kept.
 
 
-def untrained(d: int, hidden: int, trials: int) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Generators and critics before their first step."""
-    rngs = generators("watch", repetitions=trials)
-    return glorot_networks(rngs, (d, hidden, hidden, d)), glorot_networks(rngs, (d, hidden, hidden, 1))
-
-
 def test_best_keeps_the_smallest_statistic_and_last_the_last() -> None:
     def networks(value: float) -> dict[str, Array]:
         return {"w": np.full((2, 3), value)}
@@ -272,7 +266,8 @@ def test_best_keeps_the_smallest_statistic_and_last_the_last() -> None:
 
 
 def test_what_is_watched_are_means_over_the_rows_and_the_largest_statistic() -> None:
-    rng, (maps, critics) = np.random.default_rng(0), untrained(3, 10, trials=2)
+    rng, rngs = np.random.default_rng(0), generators("watch", repetitions=2)
+    maps, critics = (glorot_networks(rngs, (3, 10, 10, k)) for k in (3, 1))
     source = [rng.normal(size=(n, 3)) for n in (90, 80)]
     target = [1 + rng.normal(size=(n, 3)) for n in (130, 150)]
     measured = Monitor(source, target).measure(maps, critics)

@@ -211,10 +211,7 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
 
 
 def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mapping[str, int] | None:
-    """Return the output indices of the classes that predict returns, or None if predict returns scores.
-
-    Raises InvalidInput if predict decides and returns classes that the model does not name.
-    """
+    """Return the output indices of the classes that predict returns, or None if predict returns scores."""
     if fractional(found):
         return None
     names = names_in(found)

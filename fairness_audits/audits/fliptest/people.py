@@ -156,10 +156,7 @@ def _codes(column: pd.Series) -> Array:
 
 
 def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[str, str] | None]:
-    """Return the true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None if unknown.
-
-    Raises InvalidInput if the classes are needed and unknown.
-    """
+    """Return the true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None if unknown."""
     label = np.full(len(data.table), -1)
     if options.label is None:
         if options.given_label is not None:

@@ -304,28 +304,22 @@ def _explained(side: DirectionResult, found: Entry, alpha: float) -> Iterator[Te
 
 def _report(report: Sequence[Entry]) -> Table:
     """Return all lines of a transparency report; features that the map does not move have no rank."""
-    shift = fixed(2, "+")
-
-    def own(entry: Entry, key: str) -> float | None:
-        """Return a number of the report in the feature's own unit."""
-        return None if entry[key] is None else entry[key] * entry["unit"]
-
-    def interval(entry: Entry) -> str:
-        return span((own(entry, "mean_shift_ci_low"), own(entry, "mean_shift_ci_high")), fixed(2))
-
-    def shifted(entry: Entry) -> str:
-        return "-" if entry["mean_shift"] is None else shift(entry["mean_shift"] * entry["unit"])
-
+    shift, ends = fixed(2, "+"), ("mean_shift_ci_low", "mean_shift_ci_high")
+    # Shifts are shown in the feature's own unit.
+    own = [
+        {**entry, **{key: entry[key] and entry[key] * entry["unit"] for key in ("mean_shift", *ends)}}
+        for entry in report
+    ]
     columns = (
         Column("", cell=under("feature")),
-        Column("shift", cell=shifted),
-        Column("interval", cell=interval),
+        Column("shift", cell=under("mean_shift", shift)),
+        Column("interval", cell=lambda entry: span([entry[end] for end in ends], fixed(2))),
         Column("sign", cell=under("mean_sign", shift)),
         Column("rank", cell=under("rank_sign", COUNT)),
         Column("verdict", "text", cell=under("mean_shift_standing")),
     )
     ranked = sum(entry["rank_mean"] is not None for entry in report)
-    return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")
+    return Table(columns, rows_of(columns, own), min(SHOWN_LINES, ranked), "transparency.csv")
 
 
 def of_label(settings: Settings) -> str:

@@ -311,13 +311,10 @@ def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:
 
 
 def _decide(mean: Array, std: Array, n: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
-    """Test with an asymptotically normal estimate: (mean - truth) sqrt(n) / std -> N(0, 1).
-
-    The p-value is the level at which T_n equals delta. If the spread is 0, the estimate is its own bound: p is 0 if it
-    is above delta and 1 otherwise.
-    """
+    """Test with an asymptotically normal estimate: (mean - truth) sqrt(n) / std -> N(0, 1)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         error = std / np.sqrt(n)
+        # Without spread, the estimate is its own bound.
         p_value = np.where(error > 0, ndtr((delta - mean) / error), np.where(mean > delta, 0.0, 1.0))
         statistic = mean - ndtri(1 - alpha) * error
         half_width = ndtri(1 - alpha / 2) * error

@@ -128,10 +128,7 @@ def distances(chosen: Chosen, subjects: Pictures, cache: DistanceCache, options:
 
 
 def _made(chosen: Chosen, subjects: Pictures, options: Settings) -> tuple[Attack, int]:
-    """Return the attack on this network, and the number of images attacked at a time.
-
-    Raises InvalidInput before any computation if a setting is out of range.
-    """
+    """Return the attack on this network, with valid settings, and the number of images attacked at a time."""
     size = batch_of(subjects.device)
     if chosen.name == EXACT:
         return _exact(subjects), size
@@ -148,11 +145,7 @@ def _made(chosen: Chosen, subjects: Pictures, options: Settings) -> tuple[Attack
 
 
 def _exact(subjects: Pictures) -> Attack:
-    """Return the closed form for a linear network.
-
-    Raises InvalidInput if the network's scores are not affine at some image, its nearest boundary point, or one of a
-    batch of random images.
-    """
+    """Return the closed form for a linear network; scores that are not affine near an image are an error."""
     evaluate = subjects.classifier.evaluate
     origin = torch.zeros((1, *subjects.source.shape), dtype=torch.float32, device=subjects.device)
     weight, bias = affine(evaluate, origin)

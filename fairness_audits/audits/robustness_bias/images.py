@@ -195,10 +195,7 @@ def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
 
 
 def _orientation(image: Image.Image) -> int:
-    """Return the EXIF orientation of the image, 1 to 8; 1 is upright and the default.
-
-    This does not decode the pixels.
-    """
+    """Return the image's EXIF orientation, 1 to 8, without decoding the pixels; 1 is upright and the default."""
     from PIL import ExifTags
 
     if image.format == "PNG" and "exif" not in image.info:
