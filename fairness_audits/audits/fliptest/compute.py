@@ -133,14 +133,13 @@ class Quality:
 
 @dataclass(frozen=True)
 class Direction:
-    """People of ``source`` with ``points`` (n, d) of the ``space``, and those of ``target`` (m).
+    """People of ``source`` with ``points`` (n, d) of the ``space``, ``score`` and ``decision`` (n,), and of ``target``.
 
-    Their ``score`` and ``decision`` (n,) are those of the ``model``.
+    It does not hold the model, which results must not keep.
     """
 
     name: Literal["forward", "reverse"]
     space: Space
-    model: Decider
     options: Settings
     source: Group
     target: Group
@@ -224,22 +223,22 @@ def gather_sound(
     that does best on held-out people. A single kind is not tried.
     """
     tried: dict[str, HeldOut] = {}
-    both = directions(groups, space, trial, options)
+    both, model = directions(groups, space, trial, options), trial.model
     for place, (kind, *repeats) in enumerate(kinds):
         if len(kinds) > 1:
-            tried[kind.name] = found = held_out(both, kind)
+            tried[kind.name] = found = held_out(both, model, kind)
             if found.ks > found.limit:
                 continue
-        results = gather(both, kind, *repeats)
+        results = gather(both, model, kind, *repeats)
         # If the scale hides a column from one map, it hides it from all maps.
         if len(kinds) == 1 or all(one.quality.healthy or one.quality.unseen for one in results):
             return results, place, tried
     place = int(np.argmin([one.ks / one.limit for one in tried.values()]))
     kind, *repeats = kinds[place]
-    return gather(both, kind, *repeats), place, tried
+    return gather(both, model, kind, *repeats), place, tried
 
 
-def held_out(directions: Sequence[Direction], kind: Kind) -> HeldOut:
+def held_out(directions: Sequence[Direction], model: Decider, kind: Kind) -> HeldOut:
     """Fit the map on a random half of each group and evaluate it on the other half; infinity if this fails."""
     worst, limit = 0.0, WORST_HEALTHY_KS
     for direction in directions:
@@ -261,7 +260,7 @@ def held_out(directions: Sequence[Direction], kind: Kind) -> HeldOut:
         if not finite.any():
             return HeldOut(np.inf, limit)
         found = counterparts(direction.space, images[finite], near, direction.target_points[there])
-        score = direction.model.scores(found.frame.set_axis(direction.source.rows[others[finite]]))
+        score = model.scores(found.frame.set_axis(direction.source.rows[others[finite]]))
         real = direction.target_points[elsewhere], direction.target_score[elsewhere]
         distances = _distances(direction.space, *real, found.points, score)
         sizes = (len(some), len(there), int(finite.sum()), len(elsewhere))
@@ -281,14 +280,16 @@ def directions(groups: Groups, space: Space, trial: Trial, options: Settings) ->
     source, target = groups.source, groups.target
     here, there = (space.points(group.features) for group in (source, target))
     (score, other), (decision, others) = (np.split(all_, [len(here)]) for all_ in (trial.scores, trial.decisions))
-    how = space, trial.model, options
+    how = space, options
     found = [Direction("forward", *how, source, target, here, there, score, other, decision, others)]
     if options.reverse:
         found.append(Direction("reverse", *how, target, source, there, here, other, score, others, decision))
     return found
 
 
-def gather(directions: Sequence[Direction], kind: Kind, null_draws: int, refits: int) -> list[DirectionResult]:
+def gather(
+    directions: Sequence[Direction], model: Decider, kind: Kind, null_draws: int, refits: int
+) -> list[DirectionResult]:
     """Fit the maps of all directions and splits in one job, measure each direction, and refit its map.
 
     Raises InvalidInput if a map cannot be fitted or the model fails on counterparts.
@@ -311,13 +312,13 @@ def gather(directions: Sequence[Direction], kind: Kind, null_draws: int, refits:
         if random:
             alike = as_source(direction.space, direction.source.features, direction.target.features)
             dealt, people = images[first + 1 : first + 1 + null_draws], len(direction.points)
-            null = null_of(direction.space, direction.model, alike, random, dealt, people)
-        again = refitted(direction, kind, refits) if refits else None
-        results.append(_measured(direction, images[first], kind, facts, null, again))
+            null = null_of(direction.space, model, alike, random, dealt, people)
+        again = refitted(direction, model, kind, refits) if refits else None
+        results.append(_measured(direction, images[first], model, kind, facts, null, again))
     return results
 
 
-def refitted(direction: Direction, kind: Kind, refits: int) -> Refits:
+def refitted(direction: Direction, model: Decider, kind: Kind, refits: int) -> Refits:
     """Fit the map to people of both groups drawn with replacement, and decide about the counterparts of everybody.
 
     Raises ValueError if a map cannot be fitted or the model fails on counterparts.
@@ -333,12 +334,12 @@ def refitted(direction: Direction, kind: Kind, refits: int) -> Refits:
             people = rng.permutation(np.flatnonzero(np.isfinite(images).all(axis=1)))
             if len(people):
                 matches = direction.counterparts(images[people]).frame
-                found[r, people] = direction.model.decisions(matches.set_axis(direction.source.rows[people]))
+                found[r, people] = model.decisions(matches.set_axis(direction.source.rows[people]))
             step()
     return Refits(direction.decision, found, direction.options.held_share)
 
 
-def attribute_alone(direction: Direction) -> AttributeAlone:
+def attribute_alone(direction: Direction, model: Decider) -> AttributeAlone:
     """Evaluate the model on the people with the target group's values in the columns that name the group."""
     frame, target = direction.source.features, direction.target.features
     columns = tuple(name for name in direction.space.unmoved if not _same(frame[name].iloc[0], target[name].iloc[0]))
@@ -347,7 +348,7 @@ def attribute_alone(direction: Direction) -> AttributeAlone:
     changed = frame.copy()
     for name in columns:
         changed[name] = target[name].iloc[:1].repeat(len(frame)).set_axis(frame.index)
-    return AttributeAlone(columns, Flipsets(direction.decision, direction.model.decisions(changed)))
+    return AttributeAlone(columns, Flipsets(direction.decision, model.decisions(changed)))
 
 
 def _same(one: object, other: object) -> bool:
@@ -358,6 +359,7 @@ def _same(one: object, other: object) -> bool:
 def _measured(
     direction: Direction,
     images: Array,
+    model: Decider,
     kind: Kind,
     facts: Mapping[str, float],
     null: SplitSizes | None,
@@ -370,8 +372,8 @@ def _measured(
         raise InvalidInput(problem, option="map", remedy="Try --map=exact")
     points, found = direction.points[people], direction.counterparts(images[people])
     images_of = found.frame.set_axis(direction.source.rows[people])
-    score_image = direction.model.scores(images_of)
-    flips = Flipsets(direction.decision[people], direction.model.decisions(images_of, score_image))
+    score_image = model.scores(images_of)
+    flips = Flipsets(direction.decision[people], model.decisions(images_of, score_image))
     (rng,) = direction.rngs("intervals")
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # Measure the map's quality in the space in which it was fitted.
@@ -398,5 +400,5 @@ def _measured(
         facts=facts,
         null=null,
         refits=refits,
-        alone=attribute_alone(direction),
+        alone=attribute_alone(direction, model),
     )

@@ -1,5 +1,6 @@
 """Flipsets: Definition 1 and Proposition 2, decisions, the word for a line, and marginal histograms."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -258,3 +259,11 @@ def test_the_shares_of_equal_people_in_refitted_maps_differ_by_chance_alone(kind
     assert share.mean() == pytest.approx(60 / 140, abs=0.05)
     assert share.std() < 1.3 * np.sqrt(share.mean() * (1 - share.mean()) / 20)
     assert found.facts["results"][0]["refits"]["held"] == {"positive": 0, "negative": 0}
+
+
+def test_a_result_does_not_keep_the_model() -> None:
+    """Otherwise it could not be pickled, because a function that is defined here cannot."""
+    rows = pd.DataFrame({"x": np.arange(60.0)})
+    call: dict[str, Any] = {"source": "a", "target": "b", "map": "exact", "null_draws": 0, "refits": 0}
+    found = fa.fliptest(lambda frame: (frame["x"] > 30) * 1, rows, np.tile(["a", "b"], 30), **call)
+    assert pickle.loads(pickle.dumps(found)).summary() == found.summary()
