@@ -281,9 +281,10 @@ def agrees(trial: Trial, scores: Callable[[Array], Array]) -> bool:
             if there.shape != expected.shape or not np.isfinite(expected).all() or np.isnan(there).any():
                 return False
             first = expected.argmax(axis=1)
-            gaps, wanted = (
-                (one[np.arange(len(one)), first][:, None] - one).clip(-told, told) for one in (there, expected)
-            )
+            with np.errstate(invalid="ignore"):  # infinite scores have no gap and do not agree
+                gaps, wanted = (
+                    (one[np.arange(len(one)), first][:, None] - one).clip(-told, told) for one in (there, expected)
+                )
             size = max(size, float(np.abs(gaps).max(initial=0)))
             within |= bool((np.abs(wanted).max(axis=1) < told).any())
             alike = np.abs(gaps - wanted).max(initial=0) <= LINEARITY * size
