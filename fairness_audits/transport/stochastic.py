@@ -16,38 +16,17 @@ number of trials. Source: Seguy et al. 2018, "Large-scale optimal transport and 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
-from fairness_audits.transport.cost import CostName
-from fairness_audits.validation import Checked, Count, Positive, one_of
+from fairness_audits.transport.stochastic_config import Config
 from fairness_audits.values import Array, TransportMap
+
+__all__ = ["Config", "fit", "images"]
 
 CURVE_POINTS = 50
 MAP_WIDTHS = (128, 256, 128)
 """Hidden units of the map's network, as in the code of the method's authors."""
-REGULARIZERS = ("entropic", "quadratic")
-
-
-@dataclass(frozen=True)
-class Config(Checked, of="transport"):
-    """Settings of the networks.
-
-    ``cost`` is a name of :mod:`fairness_audits.transport.cost`, ``regularizer`` is entropic or quadratic, and
-    ``regularization`` is epsilon as a share of the mean cost. Adam trains the potentials, with ``hidden_units`` each,
-    for ``steps`` steps at the rate ``dual_rate``, then the map for the same number of steps at the rate ``map_rate``.
-    """
-
-    cost: CostName
-    regularizer: Annotated[str, one_of(REGULARIZERS)]
-    regularization: Positive
-    hidden_units: Count
-    batch_size: Count
-    steps: Count
-    dual_rate: Positive
-    map_rate: Positive
 
 
 def fit(

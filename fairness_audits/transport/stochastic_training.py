@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,10 +13,8 @@ import torch
 from fairness_audits.errors import InvalidInput
 from fairness_audits.models import stacked
 from fairness_audits.transport.cost import COSTS
+from fairness_audits.transport.stochastic_config import Config
 from fairness_audits.values import Array
-
-if TYPE_CHECKING:
-    from fairness_audits.transport.stochastic import Config
 
 Networks = dict[str, torch.Tensor]
 """Weights ``w1`` (T, fan in, fan out) and biases ``b1`` (T, fan out) of the first layer, then of the other layers."""

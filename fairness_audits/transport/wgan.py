@@ -25,17 +25,18 @@ are no longer finite. It then keeps the generator of its last finite checkpoint,
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated
 
 import numpy as np
 
 from fairness_audits.models.mlp import glorot_networks
 from fairness_audits.seeds import fingerprint
 from fairness_audits.transport import quality
-from fairness_audits.validation import Checked, Count, NonNegative, Positive, interval, one_of
+from fairness_audits.transport.wgan_config import Config
 from fairness_audits.values import Array, Checkpoint, TransportMap
+
+__all__ = ["Config", "fit", "images"]
 
 LOG = logging.getLogger(__name__)
 CHUNK = 100
@@ -45,33 +46,6 @@ ROWS = 10_000
 BLOCK = 8192
 """Number of rows evaluated together, to bound the memory."""
 CURVES = ("max_ks", "mean_cost", "critic_gap")
-SELECTIONS = ("last", "best")
-
-
-@dataclass(frozen=True)
-class Config(Checked, of="transport"):
-    """Settings of the training, and the rule that selects a network.
-
-    ``hidden_units`` is H. RMSprop has a ``learning_rate``, the ``decay`` of v, and ``epsilon``. The critic's weights
-    stay within ``clip``, and the critic makes ``rounds`` rounds for each of the generator's ``steps``. ``batch_size``
-    is n and ``cost_weight`` lambda. The maps are checked every ``check_every`` steps and after the last step.
-    ``selection`` "last" keeps the last map, "best" the checked map with the smallest maximum Kolmogorov-Smirnov
-    statistic over the features. Training runs one trial in each of ``threads`` threads, whose number does not affect
-    the results.
-    """
-
-    hidden_units: Count
-    learning_rate: Positive
-    decay: Annotated[float, interval("[0, 1)")]
-    epsilon: Positive
-    clip: Positive
-    rounds: Count
-    batch_size: Count
-    steps: Count
-    cost_weight: NonNegative
-    selection: Annotated[str, one_of(SELECTIONS)]
-    check_every: Count
-    threads: Count
 
 
 def fit(

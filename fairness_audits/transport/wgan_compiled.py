@@ -1,18 +1,14 @@
 """Training of Wasserstein GANs on a CPU with the compiled code of ``wgan_kernels``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairness_audits.transport.wgan_config import Config
 from fairness_audits.transport.wgan_kernels import AREA, LANES, ROWS, Scratch, Trained, WganNetwork, WganPlan, train
 from fairness_audits.values import Array
-
-if TYPE_CHECKING:
-    from fairness_audits.transport.wgan import Config
 
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")
 Shapes = tuple[tuple[int, ...], ...]

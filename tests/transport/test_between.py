@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from fairness_audits.transport import entropic, exact, stochastic
+from fairness_audits.transport import entropic, exact, stochastic, stochastic_config
 from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.transport.plan import levels_in_shares, whole_counts
 from fairness_audits.transport.quality import ks
@@ -363,7 +363,7 @@ def test_the_potentials_make_a_plan(shifted: tuple[Array, TransportMap]) -> None
     assert 25.25 / 28.25 + 0.01 < curve[-10:].mean() < 1 + 0.01 - 0.02
 
 
-@pytest.mark.parametrize("regularizer", stochastic.REGULARIZERS)
+@pytest.mark.parametrize("regularizer", stochastic_config.REGULARIZERS)
 @pytest.mark.parametrize(("cost", "centre"), [("squared_l2", 1.0), ("l1", np.log(2))])
 def test_a_plan_without_preference_sends_everyone_to_the_costs_centre(
     regularizer: str, cost: str, centre: float
