@@ -105,8 +105,13 @@ def carlini_wagner(
 
     Parameters
     ----------
-    model, images, label
-        As in :func:`fairness_audits.attacks.distances.measured`.
+    model : callable
+        A classifier that maps pixels (n, c, h, w) in [0, 1] to logits (n, K). A ``torch.nn.Module`` runs in evaluation
+        mode; its mode is restored afterwards.
+    images : ndarray or Tensor of shape (n, c, h, w)
+        Pixels in [0, 1].
+    label : ndarray or Tensor of shape (n,)
+        Integer classes. A misclassified point has distance 0.
     iterations : int
         Maximum number of Adam's iterations for each c.
     searches : int
@@ -137,6 +142,10 @@ def carlini_wagner(
     ------
     ValueError
         For settings out of range, for images that are not pixels in [0, 1], and for labels that are not classes.
+
+    References
+    ----------
+    Carlini and Wagner 2017, "Towards evaluating the robustness of neural networks", section VI.
 
     """
     settings = Settings(iterations, searches, learning_rate, initial_c, confidence, patience, improvement, slack)

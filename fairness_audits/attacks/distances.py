@@ -96,10 +96,9 @@ def measured(
 ) -> Distances:
     """Measure the distances of all points, in batches of ``how.batch_size``.
 
-    The ``model`` maps pixels (n, c, h, w) in [0, 1] to logits (n, K). A ``torch.nn.Module`` runs in evaluation mode
-    with frozen parameters, and its state is restored. ``images`` (n, c, h, w) are pixels in [0, 1], and ``label`` (n,)
-    integer classes; a misclassified point has distance 0. Raises InvalidInput for other images or labels, and for a
-    network without a logit for every class among the labels.
+    ``images`` (n, c, h, w) in [0, 1], ``label`` (n,) integer classes. A ``torch.nn.Module`` runs in evaluation mode
+    with frozen parameters, and its state is restored. Raises InvalidInput for other images or labels, and for a network
+    without a logit for every class among the labels.
     """
     x, y = checked(images, label)
     device = device_of(model, x, how.device)

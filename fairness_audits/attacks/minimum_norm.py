@@ -52,8 +52,13 @@ def deepfool(
 
     Parameters
     ----------
-    model, images, label
-        As in :func:`fairness_audits.attacks.distances.measured`.
+    model : callable
+        A classifier that maps pixels (n, c, h, w) in [0, 1] to logits (n, K). A ``torch.nn.Module`` runs in evaluation
+        mode and comes back as it was.
+    images : ndarray or Tensor of shape (n, c, h, w)
+        Pixels in [0, 1].
+    label : ndarray or Tensor of shape (n,)
+        Integer classes. A point of another predicted class has distance 0.
     steps : int
         Maximum number of steps.
     candidates : int
@@ -77,6 +82,10 @@ def deepfool(
     ------
     InvalidInput
         For settings out of range, for images that are not pixels in [0, 1], and for labels that are not classes.
+
+    References
+    ----------
+    Moosavi-Dezfooli et al. 2016, "DeepFool: a simple and accurate method to fool deep neural networks", algorithm 2.
 
     Examples
     --------
@@ -202,8 +211,13 @@ def fmn(
 
     Parameters
     ----------
-    model, images, label
-        As in :func:`fairness_audits.attacks.distances.measured`.
+    model : callable
+        A classifier that maps pixels (n, c, h, w) in [0, 1] to logits (n, K). A ``torch.nn.Module`` runs in evaluation
+        mode and comes back as it was.
+    images : ndarray or Tensor of shape (n, c, h, w)
+        Pixels in [0, 1].
+    label : ndarray or Tensor of shape (n,)
+        Integer classes. A point of another predicted class has distance 0.
     steps : int
         Number of steps near the boundary.
     start_steps : int
@@ -224,6 +238,11 @@ def fmn(
     ------
     InvalidInput
         For settings out of range, for images that are not pixels in [0, 1], and for labels that are not classes.
+
+    References
+    ----------
+    Pintor et al. 2021, "Fast minimum-norm adversarial attacks through adaptive norm constraints", algorithm 1, with an
+    adversarial starting point.
 
     """
     if steps < 1 or start_steps < 1 or step_size <= 0:

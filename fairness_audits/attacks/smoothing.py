@@ -133,6 +133,10 @@ def certify(
     InvalidInput
         For settings out of range, for images that are not pixels in [0, 1], and for labels that are not classes.
 
+    References
+    ----------
+    Cohen et al. 2019, "Certified adversarial robustness via randomized smoothing", section 3.2.
+
     """
     plan = SamplePlan(sigma, selection_samples, samples, alpha, first_samples, growth, tolerance, seed)
     x, y = checked(images, label)
