@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from fairness_audits.messages import enumerated
 from fairness_audits.results import typeset
 from fairness_audits.results.markup import symbols
 from fairness_audits.results.render import template
@@ -96,12 +97,11 @@ def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, pro
     """
     if manifest is None:
         return None
-    several = len(manifest["runs"]) > 1
     return {
         "runs": [
             {
                 **{key: run[key] for key in ("scale", "commit", "date")},
-                "datasets": w.datasets_named(part.split("/")[1] for part in run["parts"]) if several else "",
+                "datasets": list(dict.fromkeys(w.dataset_label(part.split("/")[1]) for part in run["parts"])),
                 "processor": run["machine"]["processor"],
                 "jobs": len(run["jobs"]),
                 "time": sum(used for _, used in run["jobs"].values()),
@@ -161,6 +161,7 @@ def page(
         "pipeline.report",
         letters=lambda text: symbols(str(text)),
         duration=duration,
+        enumerated=enumerated,
         tally=comparison_table.tally_in_words,
     )
     return page.render(
