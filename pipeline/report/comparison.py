@@ -39,15 +39,10 @@ from pipeline.report.selection import by_repetition, by_statistic, explain_absen
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configuration"})
-VERDICTS = (
-    "agrees",
-    "consistent",
-    "no difference shown",
-    "differs",
-    "not comparable",
-    "not run",
-    "published value lost",
-)
+PASSED = ("agrees", "consistent", "no difference shown")
+GIVEN = (*PASSED, "differs")
+"""Verdicts of a rule."""
+VERDICTS = (*GIVEN, "not comparable", "not run", "published value lost")
 COLUMNS = (
     "artefact", "row", "column", "value", "std", "n", "source",
     "kind", "rounding", "setting", "likely", "status", "by", "note",
@@ -58,9 +53,9 @@ ACROSS, ACROSS_NETWORKS = "across", "networks"
 """Optional column, and its value, for numbers that are compared under any settings of our networks."""
 AS_STATED, AS_ASSUMED, AS_LIKELY = "stated setting", "assumed setting", "likely setting"
 """Readings of a published number: the stated setting, our assumption if none is stated, or a likelier setting."""
-NUMBERS = ("ours", "our_std", "difference", "difference_low", "difference_high", "p", "power")
+NUMBERS = ("ours", "our_std", "difference", "low", "high", "p", "power")
 FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "equivalent", "rule", "why")
-"""Columns that are added to those of the published number."""
+"""Columns that are added to those of the published number. Some are the fields of :class:`rules.Outcome`."""
 ALL_DATA = "all"
 """Data set of a number that covers all data sets of the paper."""
 
@@ -96,8 +91,8 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     the number. ``measured`` holds the tidy rows of the audits and the rows derived from them. The result has the
     columns of ``published``, ``reading`` (``stated setting``, ``assumed setting`` if the paper does not state it, or
     ``likely setting``), ``likelier`` (whether a line ``likely setting`` follows), ``ours``, ``our_std``, ``our_n``,
-    ``difference`` (ours minus published) with ``difference_low`` and ``difference_high``, ``p``, ``p_holm``, ``power``,
-    ``rule``, ``verdict`` and ``why``. Raises InvalidInput if the list has missing columns, missing numbers or unknown
+    ``difference`` (ours minus published) with ``low`` and ``high``, ``p``, ``p_holm``, ``power``, ``rule``, ``verdict``
+    and ``why``. Raises InvalidInput if the list has missing columns, missing numbers or unknown
     words.
     """
     check_published(published)
@@ -190,6 +185,7 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
         why, found = "", Outcome()
     elif reading == AS_ASSUMED:
         why = "; ".join(filter(None, (f"the paper does not state {entry[UNSTATED]}", why)))
+        found = replace(found, p=math.nan, power=math.nan)
     return {
         **entry,
         "reading": reading,
@@ -198,13 +194,7 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
         "ours": ours.value,
         "our_std": ours.std,
         "our_n": ours.n,
-        "difference": found.difference,
-        "difference_low": found.low,
-        "difference_high": found.high,
-        "p": math.nan if reading == AS_ASSUMED else found.p,
-        "power": math.nan if reading == AS_ASSUMED else found.power,
-        "equal": found.equal,
-        "equivalent": found.equivalent,
+        **vars(found),
         "rule": RULES[entry["kind"]].called + ", across networks" * across,
         "why": why,
     }
@@ -299,4 +289,4 @@ def _verdict(line: Mapping[str, Any]) -> str:
 
 def differs_before(line: Mapping[str, Any]) -> bool:
     """Return whether a number differs before adjustment only."""
-    return bool(line["p"] < LEVEL) and line["verdict"] in ("agrees", "consistent", "no difference shown")
+    return bool(line["p"] < LEVEL) and line["verdict"] in PASSED
