@@ -125,11 +125,6 @@ class Region:
             return self.low < low and high < self.high
         return self.low <= low and high <= self.high
 
-    @property
-    def sides(self) -> int:
-        """Return the number of finite ends."""
-        return math.isfinite(self.low) + math.isfinite(self.high)
-
     def excludes(self, low: float, high: float) -> bool:
         """Return whether [low, high] lies outside the region."""
         if self.strict:
@@ -288,7 +283,8 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
             continue
         region = quantity.region
         here = quantity.estimate(1 - 2 * LEVEL)
-        strictly = quantity.estimate(1 - (2 if region.sides == 1 else 1) * LEVEL / len(parts))
+        one_sided = math.isfinite(region.low) != math.isfinite(region.high)
+        strictly = quantity.estimate(1 - (2 if one_sided else 1) * LEVEL / len(parts))
         holds = None
         if region.holds(here.low, here.high):
             holds = True

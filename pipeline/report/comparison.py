@@ -154,12 +154,10 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
         return Estimate(float(np.average(values, weights=number)), n=int(number.sum()))
     if kind in ("mean", "run"):
         return Estimate.mean(values)
-    return Estimate.share(values) if kind == "proportion" else Estimate(_common(values))
-
-
-def _common(values: np.ndarray) -> float:
-    """Return the value of all repetitions, or their mean if they differ."""
-    return float(values[0] if (values == values[0]).all() else values.mean())
+    if kind == "proportion":
+        return Estimate.share(values)
+    # The mean of equal values may differ from them by rounding.
+    return Estimate(float(values[0] if (values == values[0]).all() else values.mean()))
 
 
 @dataclass(frozen=True)
@@ -169,15 +167,11 @@ class _Sides:
     measured: pd.DataFrame
     parts: Mapping[str, pd.DataFrame]
     reductions: Sequence[Reduction]
-    origins: frozenset[str] = COMPARABLE_ORIGINS
 
 
 def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -> dict[str, Any]:
     ours, why, found = Estimate(math.nan), "", Outcome()
     reproduced = entry["status"] == "reproduced"
-    across = entry.get(ACROSS) == ACROSS_NETWORKS
-    if across:
-        sides = replace(sides, reductions=(), origins=sides.origins | {"re-encoded"})
     # If the published number is lost, ours is still shown, without a comparison.
     if reproduced or (entry["status"] == "published value lost" and isinstance(setting, str)):
         ours, why, found = _outcome(entry, parse_setting(setting), sides)
@@ -195,7 +189,7 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
         "our_std": ours.std,
         "our_n": ours.n,
         **vars(found),
-        "rule": RULES[entry["kind"]].called + ", across networks" * across,
+        "rule": RULES[entry["kind"]].called + ", across networks" * (entry.get(ACROSS) == ACROSS_NETWORKS),
         "why": why,
     }
 
@@ -215,7 +209,8 @@ def _outcome(
         raise InvalidInput.within(
             f"published {entry['artefact']}, {entry['row']} x {entry['column']}", error
         ) from error
-    obstacle = _obstacle(rows, setting, sides)
+    across = entry.get(ACROSS) == ACROSS_NETWORKS
+    obstacle = _obstacle(rows, setting, () if across else sides.reductions, across)
     if not obstacle and not math.isfinite(ours.value):
         obstacle = "ours is not a finite number"
     if not obstacle and 0 < ours.n < len(rows):
@@ -230,15 +225,15 @@ def _outcome(
     return ours, "", rule.compare(theirs, ours, entry["rounding"], 1 - LEVEL)
 
 
-def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> str:
+def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], reductions: Sequence[Reduction], across: bool) -> str:
     """Return why rows of this setting cannot be compared with a published number, or an empty text."""
     # Re-encoding does not change the number of images.
-    comparable = sides.origins | ({"re-encoded"} if setting.get("block") == DATA else set())
+    comparable = COMPARABLE_ORIGINS | ({"re-encoded"} if across or setting.get("block") == DATA else set())
     if other := set(rows["origin"]) - comparable:
         return f"ours is from {' and '.join(sorted(other))} data"
     statistic = str(setting.get("statistic", ""))
     found = []
-    for reduction in sides.reductions:
+    for reduction in reductions:
         if not reduction.concerns(setting):
             continue
         # A configured value is reduced if its own key is. A result is reduced if any setting is.

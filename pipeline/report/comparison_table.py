@@ -63,15 +63,10 @@ def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Es
 
 def read_off(found: pd.DataFrame, artefact: str) -> tuple[str, ...]:
     """Return a note with the numbers read off the published figure and ours, or no note if there are none."""
-    own = found[
-        (found["artefact"] == artefact)
-        & (found["kind"] != "constant")
-        & (found["reading"] != AS_LIKELY)
-        & found[["value", "ours"]].notna().all(axis=1)
-    ]
+    own = found[(found["artefact"] == artefact) & (found["kind"] != "constant") & (found["reading"] != AS_LIKELY)]
     told = [
         f"{one['row']}, {one['column']}: {printed(one, 'published')} (ours: {printed(one, 'ours')}, {one['verdict']})"
-        for one in own.to_dict("records")
+        for one in own.dropna(subset=["value", "ours"]).to_dict("records")
     ]
     return (f"Values read off the published figure: {'; '.join(told)}.",) if told else ()
 
@@ -97,8 +92,8 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
     The study's own ``notes`` follow the notes on the rules.
     """
 
-    def p(key: str) -> Callable[[Line], Estimate]:
-        return lambda line: Estimate(line[key], text=p_value(line[key]))
+    def told(key: str, text: Callable[[float], str] = p_value) -> Callable[[Line], Estimate]:
+        return lambda line: Estimate(line[key], text=text(line[key]))
 
     def kept(key: str) -> Callable[[Line], str]:
         return lambda line: line[key] if isinstance(line[key], str) else ""
@@ -110,9 +105,9 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
             Column("published", cell=lambda line: _side(line, "published")),
             Column("ours", cell=lambda line: _side(line, "ours")),
             Column("difference", cell=_difference),
-            Column("p", cell=p("p")),
-            Column("adjusted p", cell=p("p_holm")),
-            Column("power", cell=_power),
+            Column("p", cell=told("p")),
+            Column("adjusted p", cell=told("p_holm")),
+            Column("power", cell=told("power", lambda power: number(power, 2) if np.isfinite(power) else "")),
             Column("verdict", "text", cell=kept("verdict")),
             Column("notes", "text", cell=_why),
             Column("rule", printed=False, cell=lambda line: line["rule"] if line["verdict"] in GIVEN else ""),
@@ -142,10 +137,6 @@ def _difference(line: Line) -> Estimate:
     decimals = decimals_of(line) if line["kind"] in ("mean", "run") else 2
     text = f"{number(found.value, decimals)} {interval(found, decimals)}" if np.isfinite(found.value) else ""
     return replace(found, text=text)
-
-
-def _power(line: Line) -> Estimate:
-    return Estimate(line["power"], text=number(line["power"], 2) if np.isfinite(line["power"]) else "")
 
 
 def _why(line: Line) -> str:

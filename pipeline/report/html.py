@@ -64,14 +64,8 @@ def describe(
         "results": comparison_table.results(compared),
         "settings": comparison_table.settings(compared),
         "datasets": [
-            {
-                "name": name,
-                "origin": dataset.origin,
-                "rows": dataset.rows,
-                "dropped": dict(dataset.dropped),
-                "checksums": dict(dataset.checksums),
-            }
-            for name, dataset in sorted(inputs.datasets.items())
+            {"name": name, "origin": d.origin, "rows": d.rows, "dropped": {**d.dropped}, "checksums": {**d.checksums}}
+            for name, d in sorted(inputs.datasets.items())
         ],
         "digest": digest(inputs.config),
         "reference": held,
@@ -187,10 +181,9 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
         counts = {kind: kinds.count(kind) for kind in FORMATS}
         out.append("  " + ", ".join(f"{count} {kind}{'s' * (count != 1)}" for kind, count in counts.items()))
         out += [part for line in study["stamp"] for part in _wrapped(line)]
-        if study["results"]["lines"]:
-            out += _wrapped(f"Published results: {comparison_table.tally_in_words(study['results'])}")
-        if study["settings"]["lines"]:
-            out += _wrapped(f"Published settings: {comparison_table.tally_in_words(study['settings'])}")
+        for kind in ("results", "settings"):
+            if study[kind]["lines"]:
+                out += _wrapped(f"Published {kind}: {comparison_table.tally_in_words(study[kind])}")
         if study["reference"] and study["reference"]["summary"]:
             out += _wrapped(f"Compared with the reference: {' '.join(study['reference']['summary'])}")
     out.append(f"Report: {where}")
