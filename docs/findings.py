@@ -2,22 +2,29 @@
 
 import csv
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import yaml
 
+from pipeline.report.claims import OUTCOMES
+from pipeline.report.comparison import AS_STATED
+
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "data" / "reference"
 PLACEHOLDER = re.compile(r"^\{\{ (claims|counts|numbers) (\w+) \}\}$", re.MULTILINE)
-OUTCOMES = ("confirmed", "not confirmed", "undecided", "not testable here")
 
 
 def read(name: str, study: str) -> list[dict[str, str]]:
     """Return the rows of a list in data/reference that belong to a study."""
     with (REFERENCE / name).open(encoding="utf-8", newline="") as file:
         return [row for row in csv.DictReader(file) if row["study"] == study]
+
+
+def table(head: str, lines: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table from its head and the cells of its lines."""
+    return "\n".join([head, *(f"| {' | '.join(line)} |" for line in lines)])
 
 
 def plain(text: str) -> str:
@@ -41,10 +48,10 @@ def claims(study: str) -> Iterator[str]:
     sources = {claim["says"]: claim["source"] for claim in listed}
     yield f"{tally(study)}.".capitalize()
     lines = [
-        [plain(row["claim"]), plain(sources[row["claim"]]), "check: " * (row["of"] == "check") + row["outcome"]]
+        (plain(row["claim"]), plain(sources[row["claim"]]), "check: " * (row["of"] == "check") + row["outcome"])
         for row in read("claims.csv", study)
     ]
-    yield "| claim | in the paper | outcome |\n|---|---|---|\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    yield table("| claim | in the paper | outcome |\n|---|---|---|", lines)
     yield "<details>\n<summary>The numbers behind each outcome</summary>"
     for row in read("claims.csv", study):
         parts = "\n".join(f"- {plain(part)}" for part in row["numbers"].split("; "))
@@ -60,40 +67,29 @@ def said(row: dict[str, str]) -> str:
 
 def counts(study: str) -> Iterator[str]:
     """Yield a table that counts the published numbers of each table and figure by verdict."""
-    rows = read("verdicts.csv", study)
-    found: dict[str, Counter[str]] = {}
-    for row in sorted(rows, key=lambda row: natural(row["artefact"])):
-        found.setdefault(row["artefact"], Counter())[row["verdict"]] += 1
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in sorted(read("verdicts.csv", study), key=natural):
+        found[named(row["artefact"])][row["verdict"]] += 1
     lines = [
-        f"| {named(artefact)} | "
-        + ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
-        + " |"
-        for artefact, verdicts in found.items()
+        (where, ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
+        for where, verdicts in found.items()
     ]
-    yield "| where | numbers by verdict |\n|---|---|\n" + "\n".join(lines)
+    yield table("| where | numbers by verdict |\n|---|---|", lines)
 
 
 def numbers(study: str) -> Iterator[str]:
     """Yield a table of all published numbers of a study, with our numbers."""
-    rows = sorted(read("verdicts.csv", study), key=lambda row: natural(row["artefact"]))
     lines = [
-        " | ".join(
-            (
-                f"| {named(row['artefact'])}",
-                f"{plain(row['row'])}, {plain(row['column'])}{read_as(row)}",
-                spread(row["published"], row["published_std"]),
-                spread(row["ours"], row["our_std"]),
-                f"{row['verdict']} |",
-            )
+        (
+            named(row["artefact"]),
+            f"{plain(row['row'])}, {plain(row['column'])}" + f" *({row['reading']})*" * (row["reading"] != AS_STATED),
+            spread(row["published"], row["published_std"]),
+            spread(row["ours"], row["our_std"]),
+            row["verdict"],
         )
-        for row in rows
+        for row in sorted(read("verdicts.csv", study), key=natural)
     ]
-    yield "| where | number | published | ours | verdict |\n|---|---|--:|--:|---|\n" + "\n".join(lines)
-
-
-def read_as(row: dict[str, str]) -> str:
-    """Return how a number's setting was read, if not as the paper states it: " *(assumed setting)*"."""
-    return "" if row["reading"] == "stated setting" else f" *({row['reading']})*"
+    yield table("| where | number | published | ours | verdict |\n|---|---|--:|--:|---|", lines)
 
 
 def named(artefact: str) -> str:
@@ -101,9 +97,9 @@ def named(artefact: str) -> str:
     return artefact.replace("_", " ").capitalize()
 
 
-def natural(artefact: str) -> tuple[str, int]:
+def natural(row: dict[str, str]) -> tuple[str, int]:
     """Return a key that sorts figure_2 before figure_10."""
-    name, _, number = artefact.partition("_")
+    name, _, number = row["artefact"].partition("_")
     return name, int(number or 0)
 
 

@@ -1,6 +1,5 @@
 """Write docs/gallery.md, one page with every figure of the reference results, from the output of `make figures`."""
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,11 @@ writes the full report, with tables, published numbers and claims, to `results/r
 def part(study: Mapping[str, Any]) -> Iterator[str]:
     """Yield the paragraphs of a study from its index (see :func:`pipeline.report.html.describe`)."""
     yield f"## {study['title']}"
-    runs: dict[str, dict[str, None]] = {}
+    runs: dict[str, list[str]] = {}
     for one in study["reference"]["runs"]:
-        names = re.split(", | and ", one["datasets"])
-        runs.setdefault(f"{one['scale']} scale, run on {one['date']}", {}).update(dict.fromkeys(filter(None, names)))
+        runs.setdefault(f"{one['scale']} scale, run on {one['date']}", []).extend(one["datasets"])
     # A single kind of run is that of all data sets.
-    named = [when if len(runs) == 1 else f"{enumerated(names)}: {when}" for when, names in runs.items()]
+    named = [f"{enumerated(dict.fromkeys(names))}: {when}" if len(runs) > 1 else when for when, names in runs.items()]
     yield f"{study['paper']}. {sentence('; '.join(named))}."
     for one in study["artefacts"]:
         if one["kind"] == "figure":

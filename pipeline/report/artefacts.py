@@ -63,13 +63,9 @@ def together(make: Callable[[str], Made], names: Sequence[str], processes: int) 
     sys.stdout.flush()
     copies = multiprocessing.get_context("fork")
     # The arguments of an initializer are inherited by the fork and not pickled.
-    with ProcessPoolExecutor(min(processes, len(names)), copies, _hold, (make,)) as pool:
+    with ProcessPoolExecutor(min(processes, len(names)), copies, _held.append, (make,)) as pool:
         yield from pool.map(_made, names)
 
 
-def _hold(make: Callable[[str], Any]) -> None:
-    _held[:] = [make]
-
-
 def _made(name: str) -> Any:
-    return _held[0](name)
+    return _held[-1](name)

@@ -125,11 +125,6 @@ class Region:
             return self.low < low and high < self.high
         return self.low <= low and high <= self.high
 
-    @property
-    def sides(self) -> int:
-        """Return the number of finite ends."""
-        return math.isfinite(self.low) + math.isfinite(self.high)
-
     def excludes(self, low: float, high: float) -> bool:
         """Return whether [low, high] lies outside the region."""
         if self.strict:
@@ -175,36 +170,30 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     told = []
     for decision in decisions:
         # Parts that do not hold come first, then undecided parts.
-        by_doubt = sorted(decision.parts, key=lambda part: (False, None, True).index(part.holds))
+        first = min(decision.parts, key=lambda part: (False, None, True).index(part.holds), default=None)
+        deciding = decision.why if first is None or decision.outcome == NOT_TESTABLE else _text(first)
         line = {key: value for key, value in vars(decision).items() if key != "parts"}
-        line["numbers"] = [_text(part) for part in decision.parts]
-        told_first = by_doubt and decision.outcome != NOT_TESTABLE
-        deciding = _text(by_doubt[0]) if told_first else decision.why
-        told.append({**line, "deciding": deciding, "reference": "", "standing": ""})
+        told.append(
+            {**line, "numbers": [*map(_text, decision.parts)], "deciding": deciding, "reference": "", "standing": ""}
+        )
     return told
-
-
-CONSISTENT, TOO_SMALL, CONTRADICTS, NOT_TESTED = "consistent", "too small to tell", "contradicts it", "not tested here"
 
 
 def standing(run: str, reference: str) -> str:
     """Compare the outcome of a run with the outcome of the reference."""
     if run == reference:
-        return CONSISTENT
-    if run == NOT_TESTABLE:
-        return NOT_TESTED
-    if run == UNDECIDED:
-        return TOO_SMALL
+        return "consistent"
     # A run may decide a claim that is undecided in the reference.
-    return CONTRADICTS if reference in (CONFIRMED, NOT_CONFIRMED) else f"{run} in this run"
+    decided = "contradicts it" if reference in (CONFIRMED, NOT_CONFIRMED) else f"{run} in this run"
+    return {NOT_TESTABLE: "not tested here", UNDECIDED: "too small to tell"}.get(run, decided)
 
 
 def beside_reference(told: Sequence[Mapping[str, Any]], reference: pd.DataFrame) -> list[dict[str, Any]]:
     """Add the outcome of the ``reference``, and whether the run agrees with it, to claims that the reference has."""
     known = dict(zip(reference["claim"], reference["outcome"], strict=True))
     return [
-        {**line, "reference": known[line["says"]], "standing": standing(line["outcome"], known[line["says"]])}
-        if line["says"] in known
+        {**line, "reference": outcome, "standing": standing(line["outcome"], outcome)}
+        if (outcome := known.get(line["says"]))
         else dict(line)
         for line in told
     ]
@@ -294,7 +283,8 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
             continue
         region = quantity.region
         here = quantity.estimate(1 - 2 * LEVEL)
-        strictly = quantity.estimate(1 - (2 if region.sides == 1 else 1) * LEVEL / len(parts))
+        one_sided = math.isfinite(region.low) != math.isfinite(region.high)
+        strictly = quantity.estimate(1 - (2 if one_sided else 1) * LEVEL / len(parts))
         holds = None
         if region.holds(here.low, here.high):
             holds = True

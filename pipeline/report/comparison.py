@@ -39,15 +39,10 @@ from pipeline.report.selection import by_repetition, by_statistic, explain_absen
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configuration"})
-VERDICTS = (
-    "agrees",
-    "consistent",
-    "no difference shown",
-    "differs",
-    "not comparable",
-    "not run",
-    "published value lost",
-)
+PASSED = ("agrees", "consistent", "no difference shown")
+GIVEN = (*PASSED, "differs")
+"""Verdicts of a rule."""
+VERDICTS = (*GIVEN, "not comparable", "not run", "published value lost")
 COLUMNS = (
     "artefact", "row", "column", "value", "std", "n", "source",
     "kind", "rounding", "setting", "likely", "status", "by", "note",
@@ -58,9 +53,9 @@ ACROSS, ACROSS_NETWORKS = "across", "networks"
 """Optional column, and its value, for numbers that are compared under any settings of our networks."""
 AS_STATED, AS_ASSUMED, AS_LIKELY = "stated setting", "assumed setting", "likely setting"
 """Readings of a published number: the stated setting, our assumption if none is stated, or a likelier setting."""
-NUMBERS = ("ours", "our_std", "difference", "difference_low", "difference_high", "p", "power")
+NUMBERS = ("ours", "our_std", "difference", "low", "high", "p", "power")
 FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "equivalent", "rule", "why")
-"""Columns that are added to those of the published number."""
+"""Columns that are added to those of the published number. Some are the fields of :class:`rules.Outcome`."""
 ALL_DATA = "all"
 """Data set of a number that covers all data sets of the paper."""
 
@@ -96,8 +91,8 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     the number. ``measured`` holds the tidy rows of the audits and the rows derived from them. The result has the
     columns of ``published``, ``reading`` (``stated setting``, ``assumed setting`` if the paper does not state it, or
     ``likely setting``), ``likelier`` (whether a line ``likely setting`` follows), ``ours``, ``our_std``, ``our_n``,
-    ``difference`` (ours minus published) with ``difference_low`` and ``difference_high``, ``p``, ``p_holm``, ``power``,
-    ``rule``, ``verdict`` and ``why``. Raises InvalidInput if the list has missing columns, missing numbers or unknown
+    ``difference`` (ours minus published) with ``low`` and ``high``, ``p``, ``p_holm``, ``power``, ``rule``, ``verdict``
+    and ``why``. Raises InvalidInput if the list has missing columns, missing numbers or unknown
     words.
     """
     check_published(published)
@@ -159,12 +154,10 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
         return Estimate(float(np.average(values, weights=number)), n=int(number.sum()))
     if kind in ("mean", "run"):
         return Estimate.mean(values)
-    return Estimate.share(values) if kind == "proportion" else Estimate(_common(values))
-
-
-def _common(values: np.ndarray) -> float:
-    """Return the value of all repetitions, or their mean if they differ."""
-    return float(values[0] if (values == values[0]).all() else values.mean())
+    if kind == "proportion":
+        return Estimate.share(values)
+    # The mean of equal values may differ from them by rounding.
+    return Estimate(float(values[0] if (values == values[0]).all() else values.mean()))
 
 
 @dataclass(frozen=True)
@@ -174,15 +167,11 @@ class _Sides:
     measured: pd.DataFrame
     parts: Mapping[str, pd.DataFrame]
     reductions: Sequence[Reduction]
-    origins: frozenset[str] = COMPARABLE_ORIGINS
 
 
 def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -> dict[str, Any]:
     ours, why, found = Estimate(math.nan), "", Outcome()
     reproduced = entry["status"] == "reproduced"
-    across = entry.get(ACROSS) == ACROSS_NETWORKS
-    if across:
-        sides = replace(sides, reductions=(), origins=sides.origins | {"re-encoded"})
     # If the published number is lost, ours is still shown, without a comparison.
     if reproduced or (entry["status"] == "published value lost" and isinstance(setting, str)):
         ours, why, found = _outcome(entry, parse_setting(setting), sides)
@@ -190,6 +179,7 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
         why, found = "", Outcome()
     elif reading == AS_ASSUMED:
         why = "; ".join(filter(None, (f"the paper does not state {entry[UNSTATED]}", why)))
+        found = replace(found, p=math.nan, power=math.nan)
     return {
         **entry,
         "reading": reading,
@@ -198,14 +188,8 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
         "ours": ours.value,
         "our_std": ours.std,
         "our_n": ours.n,
-        "difference": found.difference,
-        "difference_low": found.low,
-        "difference_high": found.high,
-        "p": math.nan if reading == AS_ASSUMED else found.p,
-        "power": math.nan if reading == AS_ASSUMED else found.power,
-        "equal": found.equal,
-        "equivalent": found.equivalent,
-        "rule": RULES[entry["kind"]].called + ", across networks" * across,
+        **vars(found),
+        "rule": RULES[entry["kind"]].called + ", across networks" * (entry.get(ACROSS) == ACROSS_NETWORKS),
         "why": why,
     }
 
@@ -225,7 +209,8 @@ def _outcome(
         raise InvalidInput.within(
             f"published {entry['artefact']}, {entry['row']} x {entry['column']}", error
         ) from error
-    obstacle = _obstacle(rows, setting, sides)
+    across = entry.get(ACROSS) == ACROSS_NETWORKS
+    obstacle = _obstacle(rows, setting, () if across else sides.reductions, across)
     if not obstacle and not math.isfinite(ours.value):
         obstacle = "ours is not a finite number"
     if not obstacle and 0 < ours.n < len(rows):
@@ -240,15 +225,15 @@ def _outcome(
     return ours, "", rule.compare(theirs, ours, entry["rounding"], 1 - LEVEL)
 
 
-def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> str:
+def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], reductions: Sequence[Reduction], across: bool) -> str:
     """Return why rows of this setting cannot be compared with a published number, or an empty text."""
     # Re-encoding does not change the number of images.
-    comparable = sides.origins | ({"re-encoded"} if setting.get("block") == DATA else set())
+    comparable = COMPARABLE_ORIGINS | ({"re-encoded"} if across or setting.get("block") == DATA else set())
     if other := set(rows["origin"]) - comparable:
         return f"ours is from {' and '.join(sorted(other))} data"
     statistic = str(setting.get("statistic", ""))
     found = []
-    for reduction in sides.reductions:
+    for reduction in reductions:
         if not reduction.concerns(setting):
             continue
         # A configured value is reduced if its own key is. A result is reduced if any setting is.
@@ -299,4 +284,4 @@ def _verdict(line: Mapping[str, Any]) -> str:
 
 def differs_before(line: Mapping[str, Any]) -> bool:
     """Return whether a number differs before adjustment only."""
-    return bool(line["p"] < LEVEL) and line["verdict"] in ("agrees", "consistent", "no difference shown")
+    return bool(line["p"] < LEVEL) and line["verdict"] in PASSED

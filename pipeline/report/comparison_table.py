@@ -11,7 +11,7 @@ import pandas as pd
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import DASH, interval, number, p_value, parameter, sentence, spread
 from fairness_audits.results.table import Column
-from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL, VERDICTS, differs_before
+from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, GIVEN, LEVEL, PASSED, VERDICTS, differs_before
 from pipeline.report.rules import ENOUGH_POWER, MEAN_MARGIN, RUN_SHIFT, SHARE_MARGIN, SHARE_SHIFT
 from pipeline.report.selection import parse_setting
 from pipeline.report.stamp import Stamp
@@ -19,20 +19,11 @@ from pipeline.report.table import DIFFERS, UNTESTED, StampedTable, tabulated
 
 Line = Mapping[str, Any]
 """A line of the comparison."""
+SIDES = {"published": ("value", "std", "n"), "ours": ("ours", "our_std", "our_n")}
 MARKED = (AS_ASSUMED, AS_LIKELY)
-GIVEN = ("agrees", "consistent", "no difference shown", "differs")
-"""Verdicts of a rule."""
 # A number printed in several places can have several verdicts, since each place has its own adjustment. The tally
 # counts the gravest.
-GRAVEST_FIRST = (
-    "differs",
-    "no difference shown",
-    "consistent",
-    "agrees",
-    "not comparable",
-    "published value lost",
-    "not run",
-)
+GRAVEST_FIRST = (*reversed(GIVEN), "not comparable", "published value lost", "not run")
 
 RULES = (
     "Mean \u00b1 standard deviation (number of repetitions); k of n for shares. Tests: Welch's two-sided test for "
@@ -72,28 +63,18 @@ def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Es
 
 def read_off(found: pd.DataFrame, artefact: str) -> tuple[str, ...]:
     """Return a note with the numbers read off the published figure and ours, or no note if there are none."""
-    own = found[
-        (found["artefact"] == artefact)
-        & (found["kind"] != "constant")
-        & (found["reading"] != AS_LIKELY)
-        & found[["value", "ours"]].notna().all(axis=1)
-    ]
+    own = found[(found["artefact"] == artefact) & (found["kind"] != "constant") & (found["reading"] != AS_LIKELY)]
     told = [
         f"{one['row']}, {one['column']}: {printed(one, 'published')} (ours: {printed(one, 'ours')}, {one['verdict']})"
-        for one in own.to_dict("records")
+        for one in own.dropna(subset=["value", "ours"]).to_dict("records")
     ]
     return (f"Values read off the published figure: {'; '.join(told)}.",) if told else ()
-
-
-def _numbers(line: Line, side: str) -> tuple[float, float, float]:
-    value, std, n = ("value", "std", "n") if side == "published" else ("ours", "our_std", "our_n")
-    return line[value], line[std], line[n]
 
 
 def printed(line: Line, side: str) -> str:
     """Format ``published`` or ``ours`` of a line: mean with spread, k of n, or the number alone."""
     theirs = side == "published"
-    value, std, n = _numbers(line, side)
+    value, std, n = (line[key] for key in SIDES[side])
     if not np.isfinite(value):
         return DASH
     if line["kind"] == "proportion":
@@ -111,8 +92,8 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
     The study's own ``notes`` follow the notes on the rules.
     """
 
-    def p(key: str) -> Callable[[Line], Estimate]:
-        return lambda line: Estimate(line[key], text=p_value(line[key]))
+    def told(key: str, text: Callable[[float], str] = p_value) -> Callable[[Line], Estimate]:
+        return lambda line: Estimate(line[key], text=text(line[key]))
 
     def kept(key: str) -> Callable[[Line], str]:
         return lambda line: line[key] if isinstance(line[key], str) else ""
@@ -124,9 +105,9 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
             Column("published", cell=lambda line: _side(line, "published")),
             Column("ours", cell=lambda line: _side(line, "ours")),
             Column("difference", cell=_difference),
-            Column("p", cell=p("p")),
-            Column("adjusted p", cell=p("p_holm")),
-            Column("power", cell=_power),
+            Column("p", cell=told("p")),
+            Column("adjusted p", cell=told("p_holm")),
+            Column("power", cell=told("power", lambda power: number(power, 2) if np.isfinite(power) else "")),
             Column("verdict", "text", cell=kept("verdict")),
             Column("notes", "text", cell=_why),
             Column("rule", printed=False, cell=lambda line: line["rule"] if line["verdict"] in GIVEN else ""),
@@ -146,27 +127,23 @@ def _labels(line: Line) -> tuple[str, str, str]:
 
 
 def _side(line: Line, side: str) -> Estimate:
-    value, std, n = _numbers(line, side)
+    value, std, n = (line[key] for key in SIDES[side])
     return Estimate(value, std, int(n) if n == n else 0, text=printed(line, side))
 
 
 def _difference(line: Line) -> Estimate:
     """Format ours minus published, ``0.036 [\u22120.021, 0.093]``, with the decimals of the published number."""
-    found = Estimate(line["difference"], low=line["difference_low"], high=line["difference_high"])
+    found = Estimate(line["difference"], low=line["low"], high=line["high"])
     decimals = decimals_of(line) if line["kind"] in ("mean", "run") else 2
     text = f"{number(found.value, decimals)} {interval(found, decimals)}" if np.isfinite(found.value) else ""
     return replace(found, text=text)
-
-
-def _power(line: Line) -> Estimate:
-    return Estimate(line["power"], text=number(line["power"], 2) if np.isfinite(line["power"]) else "")
 
 
 def _why(line: Line) -> str:
     """Return why there is no verdict, the likelier setting of ours, and the note on the number."""
     likely = line["reading"] == AS_LIKELY
     reason = line["status"].removeprefix("not run: ") if line["verdict"] == "not run" else line["why"]
-    fits = line["likelier"] and line["verdict"] in ("agrees", "consistent", "no difference shown")
+    fits = line["likelier"] and line["verdict"] in PASSED
     parts = (
         f"{sentence(reason)}." if reason else "",
         "Differs before adjustment." if differs_before(line) else "",
@@ -262,7 +239,7 @@ def tally_in_words(counted: Mapping[str, Any]) -> str:
         "not run": ("was not run", "were not run"),
         "published value lost": ("is lost or only in a picture", "are lost or only in a picture"),
     }
-    shown = {verdict for verdict in words if verdicts[verdict]} | ({"differs"} if compared else set())
+    shown = {verdict for verdict in words if verdicts[verdict] or (verdict == "differs" and compared)}
     texts = {v: f"{verdicts[v]} {said[verdicts[v] != 1]}" for v, said in words.items() if v in shown}
     of_rule = ", ".join(texts.pop(verdict) for verdict in GIVEN if verdict in texts)
     size = f"{counted['numbers']:,} number{'s' * (counted['numbers'] != 1)}"

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from fairness_audits.messages import enumerated
 from fairness_audits.results import typeset
 from fairness_audits.results.markup import symbols
 from fairness_audits.results.render import template
@@ -63,14 +64,8 @@ def describe(
         "results": comparison_table.results(compared),
         "settings": comparison_table.settings(compared),
         "datasets": [
-            {
-                "name": name,
-                "origin": dataset.origin,
-                "rows": dataset.rows,
-                "dropped": dict(dataset.dropped),
-                "checksums": dict(dataset.checksums),
-            }
-            for name, dataset in sorted(inputs.datasets.items())
+            {"name": name, "origin": d.origin, "rows": d.rows, "dropped": {**d.dropped}, "checksums": {**d.checksums}}
+            for name, d in sorted(inputs.datasets.items())
         ],
         "digest": digest(inputs.config),
         "reference": held,
@@ -96,12 +91,11 @@ def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, pro
     """
     if manifest is None:
         return None
-    several = len(manifest["runs"]) > 1
     return {
         "runs": [
             {
                 **{key: run[key] for key in ("scale", "commit", "date")},
-                "datasets": w.datasets_named(part.split("/")[1] for part in run["parts"]) if several else "",
+                "datasets": list(dict.fromkeys(w.dataset_label(part.split("/")[1]) for part in run["parts"])),
                 "processor": run["machine"]["processor"],
                 "jobs": len(run["jobs"]),
                 "time": sum(used for _, used in run["jobs"].values()),
@@ -161,6 +155,7 @@ def page(
         "pipeline.report",
         letters=lambda text: symbols(str(text)),
         duration=duration,
+        enumerated=enumerated,
         tally=comparison_table.tally_in_words,
     )
     return page.render(
@@ -186,10 +181,9 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
         counts = {kind: kinds.count(kind) for kind in FORMATS}
         out.append("  " + ", ".join(f"{count} {kind}{'s' * (count != 1)}" for kind, count in counts.items()))
         out += [part for line in study["stamp"] for part in _wrapped(line)]
-        if study["results"]["lines"]:
-            out += _wrapped(f"Published results: {comparison_table.tally_in_words(study['results'])}")
-        if study["settings"]["lines"]:
-            out += _wrapped(f"Published settings: {comparison_table.tally_in_words(study['settings'])}")
+        for kind in ("results", "settings"):
+            if study[kind]["lines"]:
+                out += _wrapped(f"Published {kind}: {comparison_table.tally_in_words(study[kind])}")
         if study["reference"] and study["reference"]["summary"]:
             out += _wrapped(f"Compared with the reference: {' '.join(study['reference']['summary'])}")
     out.append(f"Report: {where}")

@@ -304,11 +304,9 @@ def _recorded_classifier(key: str, one: Classifier) -> Classifier:
     shapes = {(len(array),) for array in (*arrays.data.values(), *one.index.values())}
     if wide := [name for name, fact in one.facts.items() if {fact.shape} != shapes]:
         raise ValueError(f"fact {wide[0]!r} of the classifier {key}: expected one number for each repetition")
-    parameters = {name: array if name in read else _emptied(array) for name, array in arrays.data.items()}
+    parameters = {
+        name: array if name in read else array.reshape(len(array), -1)[:, :0] for name, array in arrays.data.items()
+    }
     curves = cast(RecordedArrays, one.history)
     history = {name: curves.data[name] for name in curves.data if name in curves.read}
     return replace(one, parameters=parameters, history=history)
-
-
-def _emptied(array: Array) -> Array:
-    return array.reshape(len(array), -1)[:, :0]

@@ -1,11 +1,8 @@
 """The study whose folder a test lies in, else that of individual fairness, drawn from its reference."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 import pytest
 
-from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
 from tests.report import studies
 
@@ -27,9 +24,3 @@ def inputs(study_name: str) -> Inputs:
 def published(study_name: str) -> pd.DataFrame:
     """The study's list of published numbers."""
     return studies.published(study_name)
-
-
-@pytest.fixture(scope="module")
-def made(study_name: str) -> Mapping[str, Artefact]:
-    """The study's artefacts, each made once."""
-    return studies.made(study_name)

@@ -99,12 +99,15 @@ def published(study: str) -> pd.DataFrame:
     return load_published(ROOT / "data" / "published" / f"{study}.csv")
 
 
+def compared(inputs: Inputs) -> pd.DataFrame:
+    """The published numbers beside those of the inputs, compared once."""
+    return inputs.once("compared", lambda: artefacts.compared(inputs, published(inputs.study)))
+
+
 def build(name: str, inputs: Inputs) -> Any:
-    """Make one artefact of any study by its name; of the usual inputs once."""
-    if inputs.study in REFERENCES and inputs is usual(inputs.study):
-        return made(inputs.study)[name]
-    found = artefacts.compared(inputs, published(inputs.study)) if name == "comparison" else None
-    return artefacts.build(name, inputs, found)
+    """Make one artefact of any study by its name, once of the same inputs."""
+    found = compared(inputs) if name == "comparison" else None
+    return inputs.once(f"artefact {name}", lambda: artefacts.build(name, inputs, found))
 
 
 def check(made: Artefact) -> None:
@@ -145,15 +148,3 @@ class Made(dict[str, Artefact]):
     def __missing__(self, name: str) -> Artefact:
         self[name] = self.make(name)
         return self[name]
-
-
-@functools.cache
-def made(study: str) -> Made:
-    """The study's artefacts, each made once."""
-    return Made(lambda name: artefacts.build(name, usual(study), compared(study) if name == "comparison" else None))
-
-
-@functools.cache
-def compared(study: str) -> pd.DataFrame:
-    """Its published numbers beside ours."""
-    return artefacts.compared(usual(study), published(study))

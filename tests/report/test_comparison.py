@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,14 +74,8 @@ def verdict(published: dict[str, Any], ours: pd.DataFrame, reductions: tuple[Red
     return line
 
 
-def welch(published: Estimate, ours: Estimate, rounding: float = 0.0) -> Outcome:
-    """Welch's test and the interval of 95 %."""
-    return means(published, ours, rounding, 0.95)
-
-
-def one_more(published: Estimate, ours: Estimate, rounding: float = 0.0) -> Outcome:
-    """One more repetition of ours, and the interval of 95 %."""
-    return one_run(published, ours, rounding, 0.95)
+# Welch's test and one more repetition of ours, with intervals of 95 %.
+welch, one_more = (partial(rule, rounding=0.0, level=0.95) for rule in (means, one_run))
 
 
 def test_welch_by_hand() -> None:
@@ -155,7 +150,7 @@ def test_a_shift_of_a_run_is_seen_with_the_power_that_is_stated() -> None:
 def test_the_interval_holds_zero_exactly_where_no_difference_is_shown(
     rule: Callable[..., Outcome], gap: float, a: float, b: float, n: int, rounding: float
 ) -> None:
-    found = rule(Estimate(1.0, a, 10), Estimate(1.0 + gap, b, n), rounding)
+    found = rule(Estimate(1.0, a, 10), Estimate(1.0 + gap, b, n), rounding=rounding)
     assume(abs(found.p - 0.05) > 1e-9)
     assert (found.low <= 0 <= found.high) == (found.p > 0.05)
     assert found.difference == pytest.approx(gap)
@@ -164,8 +159,8 @@ def test_the_interval_holds_zero_exactly_where_no_difference_is_shown(
 @pytest.mark.parametrize("rule", [welch, one_more])
 def test_what_rounds_to_the_published_number_does_not_differ_from_it(rule: Callable[..., Outcome]) -> None:
     theirs = Estimate(0.817, 0.0, 10)
-    assert rule(theirs, Estimate(0.8174, 0.0, 10), 0.0005).p == 1.0
-    assert rule(theirs, Estimate(0.8176, 0.0, 10), 0.0005).p == 0.0
+    assert rule(theirs, Estimate(0.8174, 0.0, 10), rounding=0.0005).p == 1.0
+    assert rule(theirs, Estimate(0.8176, 0.0, 10), rounding=0.0005).p == 0.0
 
 
 def lowered(key: str, here: Any, there: Any, method: str = "sensr") -> tuple[Reduction, ...]:
@@ -298,10 +293,12 @@ def test_a_figure_says_what_can_be_read_off_the_published_one() -> None:
     assert read_off(found, "figure_2") == ()
 
 
+LIKELIER = entry(likely=SENSR.replace("500", "200"))
+AFTER_200 = measured([1.02, 1.021, 1.022], steps=200.0)
+
+
 def test_a_likelier_setting_gets_a_line_of_its_own_and_is_not_counted() -> None:
-    ours = pd.concat([measured([1.04, 1.05, 1.06]), measured([1.02, 1.021, 1.022], steps=200.0)], ignore_index=True)
-    published = pd.DataFrame([entry(likely=SENSR.replace("500", "200"))])
-    compared = compare(published, ours, ())
+    compared = compare(pd.DataFrame([LIKELIER]), pd.concat([measured([1.04, 1.05, 1.06]), AFTER_200]), ())
     assert list(compared["reading"]) == ["stated setting", "likely setting"]
     assert list(compared["verdict"]) == ["differs", "agrees"]
     assert results(compared)["numbers"] == 1
@@ -311,8 +308,8 @@ def test_a_likelier_setting_gets_a_line_of_its_own_and_is_not_counted() -> None:
 
 
 def test_a_setting_that_the_paper_does_not_state_has_no_verdict_but_the_likelier_one_has() -> None:
-    ours = pd.concat([measured([1.04, 1.05, 1.06]), measured([1.02, 1.021, 1.022], steps=200.0)], ignore_index=True)
-    published = pd.DataFrame([{**entry(likely=SENSR.replace("500", "200")), "unstated": "the number of steps"}])
+    published = pd.DataFrame([{**LIKELIER, "unstated": "the number of steps"}])
+    ours = pd.concat([measured([1.04, 1.05, 1.06]), AFTER_200])
     assumed, likely = compare(published, ours, ()).to_dict("records")
     assert (assumed["reading"], assumed["verdict"]) == ("assumed setting", "not comparable")
     assert assumed["why"] == "the paper does not state the number of steps"
@@ -321,8 +318,7 @@ def test_a_setting_that_the_paper_does_not_state_has_no_verdict_but_the_likelier
 
 
 def test_a_number_that_fits_but_was_made_otherwise_points_to_the_likelier_line() -> None:
-    ours = pd.concat([measured([1.02, 1.03, 1.01]), measured([1.02, 1.021, 1.022], steps=200.0)], ignore_index=True)
-    compared = compare(pd.DataFrame([entry(likely=SENSR.replace("500", "200"))]), ours, ())
+    compared = compare(pd.DataFrame([LIKELIER]), pd.concat([measured([1.02, 1.03, 1.01]), AFTER_200]), ())
     table = as_table(compared, Stamp("paper", ("official",)))
     assert table.cell("notes", "Table 1", "SenSR", "T_n") == "The next line has a setting that more likely produced it."
     assert results(compared)["likelier"] == 1

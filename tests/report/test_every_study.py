@@ -3,7 +3,7 @@
 import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -21,8 +21,6 @@ from pipeline.report import artefacts, registry
 from pipeline.report.comparison import check_published, compare
 from pipeline.report.reduction import Reduction, reductions
 from pipeline.report.selection import explain_absence, parse_setting, select, text_of
-from pipeline.report.stamp import Picture
-from pipeline.report.table import StampedTable
 from pipeline.workflow.config import Workflow
 from tests.errors import invalid
 from tests.report import studies
@@ -46,7 +44,7 @@ DRAWN_TWICE = {
     ("study", "name"), [(study, one.name) for study in REFERENCES for one in registry.declared(study)]
 )
 def test_an_artefact_can_be_set_and_says_what_it_shows(study: str, name: str) -> None:
-    studies.check(studies.made(study)[name])
+    studies.check(studies.build(name, studies.usual(study)))
 
 
 @pytest.mark.parametrize("study", REFERENCES)
@@ -67,15 +65,14 @@ def test_what_is_missing_is_named() -> None:
 @pytest.mark.parametrize("study", REFERENCES)
 def test_what_is_made_again_is_the_same_byte_for_byte(study: str, tmp_path: Path) -> None:
     table, name = DRAWN_TWICE[study]
-    again = studies.Made(lambda name: artefacts.build(name, studies.usual(study)))
-    tables: list[Any] = [made[table] for made in (studies.made(study), again)]
+    inputs = studies.usual(study)
+    makers: list[Callable[..., Any]] = [studies.build, artefacts.build]
+    tables = [make(table, inputs) for make in makers]
     assert typeset.csv(tables[0].recorded()) == typeset.csv(tables[1].recorded())
     assert typeset.latex(tables[0].printed()) == typeset.latex(tables[1].printed())
-    for folder, made in (("a", studies.made(study)), ("b", again)):
-        picture = made[name]
-        assert isinstance(picture, Picture)
+    for folder, make in zip("ab", makers, strict=True):
         with style.paper():
-            save_figure(picture.figure, tmp_path / folder / name)
+            save_figure(make(name, inputs).figure, tmp_path / folder / name)
     for suffix in ("pdf", "png"):
         assert (tmp_path / "a" / f"{name}.{suffix}").read_bytes() == (tmp_path / "b" / f"{name}.{suffix}").read_bytes()
 
@@ -83,7 +80,7 @@ def test_what_is_made_again_is_the_same_byte_for_byte(study: str, tmp_path: Path
 @pytest.mark.parametrize("study", PUBLISHED_SIZE)
 def test_every_number_said_to_be_reproduced_has_a_value_of_ours_and_a_verdict(study: str) -> None:
     """Except what the paper does not state, shares of too few, and more repetitions than published."""
-    lines = studies.compared(study)
+    lines = studies.compared(studies.usual(study))
     reproduced = lines[lines["status"] == "reproduced"]
     assert reproduced["ours"].notna().all(), reproduced.loc[reproduced["ours"].isna(), "why"].tolist()
     excused = reproduced["why"].str.endswith("to detect a difference") | reproduced["why"].str.contains(
@@ -98,8 +95,7 @@ def test_every_number_said_to_be_reproduced_has_a_value_of_ours_and_a_verdict(st
 @pytest.mark.parametrize(("study", "name"), PUBLISHED)
 def test_every_number_of_a_published_table_is_found_by_its_setting_in_ours(study: str, name: str) -> None:
     """Cell by cell; of the tables on individual fairness every cell is a published number."""
-    table, lines = studies.made(study)[name], studies.compared(study)
-    assert isinstance(table, StampedTable)
+    table, lines = studies.build(name, studies.usual(study)), studies.compared(studies.usual(study))
     shown = {}
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
@@ -114,8 +110,7 @@ def test_every_number_of_a_published_table_is_found_by_its_setting_in_ours(study
 
 @pytest.mark.parametrize("study", [study for study in PUBLISHED_SIZE if study != "agreement"])
 def test_the_settings_in_the_text_are_those_of_the_table_of_settings(study: str) -> None:
-    table, listed = studies.made(study)["table_settings"], studies.published(study)
-    assert isinstance(table, StampedTable)
+    table, listed = studies.build("table_settings", studies.usual(study)), studies.published(study)
     stated = listed[(listed["by"] == "table_settings") & (listed["status"] == "reproduced")]
     measured = artefacts.measurements(studies.usual(study))
     assert len(stated) > 3
@@ -131,9 +126,8 @@ def test_the_settings_in_the_text_are_those_of_the_table_of_settings(study: str)
 def test_a_setting_that_a_reference_alone_has_is_not_shown() -> None:
     usual = studies.usual("permutation_tests")
     older = {path: {**each, "audit": {**each["audit"], "of_old": 1}} for path, each in usual.config["sections"].items()}
-    table = artefacts.build("table_settings", replace(usual, config={**usual.config, "sections": older}))
-    assert isinstance(table, StampedTable)
-    assert table.rows == studies.made("permutation_tests")["table_settings"].rows  # type: ignore[union-attr]
+    table = studies.build("table_settings", replace(usual, config={**usual.config, "sections": older}))
+    assert table.rows == studies.build("table_settings", usual).rows
 
 
 # Which rows a setting selects, and what a run has reduced.

@@ -13,7 +13,7 @@ from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import accepted_ranges, boundary, configured, measurements
 from pipeline.report.individual_fairness.figures import axis_places, heatmap, rejection_curve
 from pipeline.report.inputs import Inputs
-from pipeline.report.selection import select
+from tests.builders import number
 from tests.errors import invalid
 from tests.report.studies import build, inputs_of
 
@@ -70,15 +70,10 @@ def test_an_incomplete_grid_of_classifiers_is_refused() -> None:
 
 def test_facts_are_the_configuration_and_the_data(inputs: Inputs) -> None:
     facts = measurements(inputs)
-
-    def value(**setting: str) -> float:
-        (only,) = select(facts, setting)["value"]
-        return float(only)
-
-    assert value(block="data", dataset="adult", statistic="rows") == 45222
-    critical = value(block="audit", dataset="adult", method="baseline", statistic="critical_value")
+    assert number(facts, block="data", dataset="adult", statistic="rows") == 45222
+    critical = number(facts, block="audit", dataset="adult", method="baseline", statistic="critical_value")
     assert critical == pytest.approx(1.6449, abs=1e-4)
-    assert value(block="heatmaps", method="logistic_grid", statistic="grid_step") == pytest.approx(0.4)
+    assert number(facts, block="heatmaps", method="logistic_grid", statistic="grid_step") == pytest.approx(0.4)
     assert configured(inputs, "audit", "compas", "baseline")["audit.regularization"] == 100
 
 

@@ -393,13 +393,11 @@ def test_rows_that_differ_in_a_column_without_a_name_are_not_averaged_and_a_filt
     mixed = rows(attribute=["sex", "race"])
     with invalid(column="attribute"):
         summary(mixed, FIGURE)
-    kept = Figure(statistic=("T_n",), x="audit.delta", lines="method", columns="dataset", where={"attribute": "sex"})
+    kept = replace(FIGURE, where={"attribute": "sex"})
     assert len(chosen(mixed, kept)) == len(rows())
     plain = rows().assign(statistic="ks", attribute=None)
     both = pd.concat([rows(attribute=["sex", "race"]), plain], ignore_index=True)
-    figure = Figure(
-        statistic=("T_n", "ks"), x="audit.delta", lines="method", columns="dataset", where={"attribute": "sex"}
-    )
+    figure = replace(kept, statistic=("T_n", "ks"))
     assert len(chosen(both, figure)) == 2 * len(rows())
     either = replace(
         figure, lines="attribute", columns="method", where={"attribute": ["sex", "race"], "dataset": "adult"}
@@ -437,7 +435,7 @@ def test_panels_lines_and_points_are_those_of_the_rows() -> None:
 
 
 def test_a_logarithmic_axis_keeps_its_zero() -> None:
-    figure = Figure(("T_n",), "audit.delta", lines="method", columns="dataset", log=("x",))
+    figure = replace(FIGURE, log=("x",))
     assert picture_of(rows(), figure).figure.axes[0].get_xscale() == "symlog"
     positive = rows()[lambda frame: frame["delta"] > 0]
     assert picture_of(positive, figure).figure.axes[0].get_xscale() == "log"
@@ -447,8 +445,7 @@ def test_a_statistic_that_the_lines_do_not_tell_apart_is_one_line() -> None:
     plain = rows().query("method == 'sensr'").assign(statistic="ks", method=None)
     both = pd.concat([rows(), plain], ignore_index=True)
     for statistics, lines in ((("T_n", "ks"), [2, 2, 1, 1]), (("ks", "T_n"), [1, 1, 2, 2])):
-        figure = Figure(statistics, "audit.delta", lines="method", columns="dataset")
-        picture = picture_of(both, figure).figure
+        picture = picture_of(both, replace(FIGURE, statistic=statistics)).figure
         assert [len(axes.get_lines()) for axes in picture.axes] == lines
         assert [text.get_text() for text in picture.legends[0].get_texts()] == ["Baseline", "SenSR"]
 

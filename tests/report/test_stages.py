@@ -19,16 +19,7 @@ from fairness_audits.results import markup
 from pipeline import io
 from pipeline.report import environment, html, registry
 from pipeline.report.artefacts import compared, together
-from pipeline.report.claims import (
-    CONFIRMED,
-    NOT_CONFIRMED,
-    NOT_TESTABLE,
-    UNDECIDED,
-    Decision,
-    Found,
-    beside_reference,
-    lines,
-)
+from pipeline.report.claims import OUTCOMES, Decision, Found, beside_reference, lines
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.registry import label
 from pipeline.stages import artefacts, collect
@@ -36,6 +27,8 @@ from pipeline.values import AuditResult
 from pipeline.workflow.config import Workflow
 from tests.errors import invalid
 from tests.report.studies import build, inputs_of
+
+CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = OUTCOMES
 
 
 def audit(**columns: object) -> AuditResult:
@@ -111,7 +104,7 @@ def test_the_artefacts_of_a_reference_are_drawn_from_its_folder(
 
 
 VOID = {"meta", "img", "br", "col", "link", "input", "hr"}
-PNG = b"\x89PNG not really"
+PICTURES = {("individual_fairness", "figure_3"): b"\x89PNG not really"}
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +117,8 @@ def study(inputs: Inputs, published: pd.DataFrame) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def facts() -> dict[str, Any]:
     benchmarks = [("audit", "s\th:m:s\tmax_rss\tcpu_time\n61.5\t0:01:01\t300\t60\n")] * 2
-    return {
-        "commit": "0123abc",
-        "versions": {"numpy": "2"},
-        "machine": {"processor": "a & b"},
-        "seeds": "by name",
-        "times": environment.rule_times(benchmarks),
-    }
+    told = {"commit": "0123abc", "versions": {"numpy": "2"}, "machine": {"processor": "a & b"}, "seeds": "by name"}
+    return {**told, "times": environment.rule_times(benchmarks)}
 
 
 class Page(HTMLParser):
@@ -166,7 +154,7 @@ class Page(HTMLParser):
 def test_the_page_is_whole_loads_nothing_and_shows_every_published_number_and_where_data_come_from(
     study: dict[str, Any], facts: dict[str, Any], published: pd.DataFrame
 ) -> None:
-    text = html.page([study], {("individual_fairness", "figure_3"): PNG}, facts)
+    text = html.page([study], PICTURES, facts)
     page = Page(text)
     assert page.open == []
     assert page.resources
@@ -190,20 +178,16 @@ def hostile(value: Any) -> Any:
     if isinstance(value, dict):
         kept = ("artefact", "html", "kind", "name", "study", "verdicts")
         return {key: one if key in kept else hostile(one) for key, one in value.items()}
-    return (
-        [hostile(one) for one in value]
-        if isinstance(value, list)
-        else f'{value}">{PROGRAM}'
-        if isinstance(value, str)
-        else value
-    )
+    if isinstance(value, list):
+        return [hostile(one) for one in value]
+    return f'{value}">{PROGRAM}' if isinstance(value, str) else value
 
 
 PROGRAM = "<script>alert(1)</script>"
 
 
 def test_what_data_and_studies_say_is_text_on_the_page(study: dict[str, Any], facts: dict[str, Any]) -> None:
-    text = html.page([hostile(study)], {("individual_fairness", "figure_3"): PNG}, hostile(facts))
+    text = html.page([hostile(study)], PICTURES, hostile(facts))
     assert Page(text).text.count(PROGRAM) > 40
     assert PROGRAM not in text
 
@@ -224,7 +208,7 @@ def test_a_missing_picture_is_an_error_but_of_what_is_not_drawn_or_no_study(
         html.page([study], {}, facts)
     why = "Not run: left out at the laptop scale."
     absent = [{**one, "absent": why if one["kind"] == "figure" else ""} for one in study["artefacts"]]
-    page = Page(html.page([{**study, "artefacts": absent}], {("individual_fairness", "figure_3"): PNG}, facts))
+    page = Page(html.page([{**study, "artefacts": absent}], PICTURES, facts))
     assert page.resources == []
     assert page.text.count(why) == 1
     assert Page(html.page([], {}, {**facts, "times": []})).open == []
@@ -355,14 +339,14 @@ def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
     ],
 )
 def test_a_run_stands_beside_the_verdict_of_the_reference(
-    inputs: Inputs, published: pd.DataFrame, facts: dict[str, Any], run: str, reference: str, expected: str
+    study: dict[str, Any], facts: dict[str, Any], run: str, reference: str, expected: str
 ) -> None:
     listed = pd.DataFrame({"claim": ["A finding."], "outcome": [reference]})
     told = lines([Decision(says, "Section 4", "table_1", run) for says in ("A finding.", "A new one.")])
     first, new = beside_reference(told, listed)
     assert (first["reference"], first["standing"], new["standing"]) == (reference, expected, "")
-    index = html.describe(inputs, {"table_1": build("table_1", inputs)}, compared(inputs, published), [first])
-    assert f"This run: {expected}." in Page(html.page([index], {}, facts)).text
+    index = {**study, "claims": [first]}
+    assert f"This run: {expected}." in Page(html.page([index], PICTURES, facts)).text
     assert f"(this run: {expected})" in html.summary([index], "report.html").replace("\n" + " " * 21, " ")
 
 
@@ -373,9 +357,7 @@ def test_studies_of_papers_stand_in_their_order_and_our_own_last() -> None:
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-QUIET = [
-    f"--{how}" for how in ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking")
-]
+QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
@@ -384,7 +366,7 @@ def test_a_browser_shows_the_page_without_a_horizontal_scroll_bar(
     study: dict[str, Any], facts: dict[str, Any], width: int, tmp_path: Path
 ) -> None:
     """At the width of a laptop, and at the least that a headless window has."""
-    text = html.page([study], {("individual_fairness", "figure_3"): PNG}, facts)
+    text = html.page([study], PICTURES, facts)
     measure = "document.title = document.documentElement.scrollWidth + ' of ' + innerWidth"
     (tmp_path / "page.html").write_text(text.replace("</body>", f"<script>{measure}</script></body>"), encoding="utf-8")
     command = [str(CHROMIUM), *QUIET, f"--user-data-dir={tmp_path}/profile", f"--window-size={width},900", "--dump-dom"]

@@ -25,7 +25,7 @@ from fairness_audits.results.markup import symbols
 from fairness_audits.results.style import new_figure, paper
 from fairness_audits.results.table import Column, Row
 from fairness_audits.results.typeset import csv, html, latex, markdown
-from pipeline.report.reduction import Reduction, departures
+from pipeline.report.reduction import Reduction
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.table import DIFFERS, StampedTable, labels
 from tests.report.studies import build, inputs_of, usual
@@ -268,10 +268,6 @@ def test_a_stamp_says_what_the_rows_are(rows: pd.DataFrame, reduced: list[Reduct
     # A number has its comma without a space behind it.
     assert line == " \u00b7 ".join(("Laptop scale", *said.split(", ")))
     assert stamp.emphatic == bool(reduced)
-
-
-def test_departures_are_said_in_full() -> None:
-    assert "SenSR on Adult: iterations 2,000 (published: 20,000)" in departures(REDUCED[:1])
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,7 @@ def _cells(axes: Axes, shown: Sequence[Sequence[m.Verdict]], rows: Sequence[str]
             )  # fmt: skip
     axes.invert_yaxis()
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     names = [SHORT.get(x, m.MEASURES[x]) for x in measures]
     axes.set_xticks(np.arange(len(names)) + 0.5, names, rotation=40, ha="right", rotation_mode="anchor", fontsize=6)
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=6)

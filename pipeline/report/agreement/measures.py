@@ -127,7 +127,8 @@ def measured(inputs: Inputs) -> pd.DataFrame:
 
 def _measured(inputs: Inputs) -> pd.DataFrame:
     rows = plain(inputs)
-    parts = [*_individual(rows), _group(rows), _flips(rows), _counterfactuals(rows), _distances(rows, inputs)]
+    flips = (_flips(rows, measure) for measure in (FLIPTEST, CAUSAL))
+    parts = [*_individual(rows), _group(rows), *flips, _distances(rows, inputs)]
     found = pd.concat([part for part in parts if len(part)], ignore_index=True)
     place = [key for key in KEYS if key != "measure"]
     adjusted = found.groupby(place, sort=False)["p"].transform(lambda p: corrected(p.to_numpy(float), "holm"))
@@ -202,31 +203,25 @@ def _flipped(whole: pd.DataFrame, statistic: str = "size") -> pd.Series:
     return (both[0] + both[1]) / whole["n_source"]
 
 
-def _counterfactuals(rows: pd.DataFrame) -> pd.DataFrame:
-    whole = _flipsets(rows, causal=True)
+def _flips(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return the share of flips as the mean of both directions, and for exact maps the excess over chance and p."""
+    whole = _flipsets(rows, causal=measure == CAUSAL)
     if whole.empty:
         return whole
-    grouped = whole.assign(effect=_flipped(whole)).groupby([*BOTH_WAYS, "repetition", "origin"])
-    found = grouped["effect"].mean().reset_index()
-    return found.assign(measure=CAUSAL, unfairness=found["effect"], p=np.nan)
-
-
-def _flips(rows: pd.DataFrame) -> pd.DataFrame:
-    whole, keys = _flipsets(rows, causal=False), [*BOTH_WAYS, "direction"]
-
-    def share(statistic: str) -> pd.Series:
-        """Return the share of the first repetition for all repetitions, because only the first records it."""
-        return _flipped(whole, statistic).groupby([whole[key] for key in keys]).transform("max")
-
-    least = 1 / whole["noise_people"].groupby([whole[key] for key in keys]).transform("max")
-    floor = np.clip(share("noise_size_upper"), least, 1.0)
-    people = whole["n_source"].to_numpy()
-    flips = np.rint(_flipped(whole) * people)
-    found = whole.assign(effect=_flipped(whole) - share("noise_size"), p=binom.sf(flips - 1, people, floor))
-    grouped = found.groupby([*BOTH_WAYS, "repetition", "origin"])
+    whole = whole.assign(effect=_flipped(whole), p=np.nan)
+    if measure == FLIPTEST:
+        place = [whole[key] for key in (*BOTH_WAYS, "direction")]
+        # Only the first repetition records the noise, for all repetitions.
+        sizes = ("noise_size", "noise_size_upper")
+        noise, upper = (_flipped(whole, size).groupby(place).transform("max") for size in sizes)
+        floor = np.clip(upper, 1 / whole["noise_people"].groupby(place).transform("max"), 1.0)
+        people = whole["n_source"].to_numpy()
+        p = binom.sf(np.rint(whole["effect"] * people) - 1, people, floor)
+        whole = whole.assign(effect=whole["effect"] - noise, p=p)
+    grouped = whole.groupby([*BOTH_WAYS, "repetition", "origin"])
     both_ways = grouped.agg(effect=("effect", "mean"), p=("p", "min"), ways=("p", "size")).reset_index()
     p = np.minimum(1.0, both_ways.pop("ways") * both_ways["p"])
-    return both_ways.assign(measure=FLIPTEST, unfairness=both_ways["effect"], p=p)
+    return both_ways.assign(measure=measure, unfairness=both_ways["effect"], p=p)
 
 
 def _distances(rows: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from pipeline.report import labels as w
 from pipeline.report.agreement import measures as m
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
+from pipeline.report.selection import select
 from pipeline.report.table import StampedTable, tabulated
 
 FAILS = "*"
@@ -143,12 +144,11 @@ def table_concordance(inputs: Inputs) -> StampedTable:
 
 @artefact("Kendall's tau of the rankings of the models by two audits, for each data set and attribute.")
 def table_pairs(inputs: Inputs) -> StampedTable:
-    rows = m.facts(inputs)
-    taus = rows[rows["statistic"] == "tau"]
+    taus = m.facts(inputs).query("statistic == 'tau'")
 
     def tau(pair: tuple[str, str], place: tuple[str, str]) -> Cell:
-        own = taus[(taus["measure"] == pair[0]) & (taus["other"] == pair[1])]
-        values = own.loc[(own["dataset"] == place[0]) & (own["attribute"] == place[1]), "value"]
+        setting = {"measure": pair[0], "other": pair[1], "dataset": place[0], "attribute": place[1]}
+        values = select(taus, setting)["value"]
         if values.empty:
             return None
         found = Estimate.mean(values.to_numpy(float)).with_t_interval(least=-1, most=1)

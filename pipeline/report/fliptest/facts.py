@@ -12,6 +12,7 @@ from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.fliptest import flipset_tables as reports
 from pipeline.report.fliptest import trials, which_map
 from pipeline.report.inputs import Inputs, condition_of
+from pipeline.report.selection import select
 
 LAW_CLASSIFIER, SSL_REGRESSION = "logistic", "linear_regression"
 AGE = "age at latest arrest"
@@ -48,8 +49,7 @@ def _of_the_list(inputs: Inputs) -> Iterator[dict[str, Any]]:
     yield {**place, "statistic": "exported_files", "value": sum(x == EXPORT for x in dataset.checksums.values())}
     (correlations,) = dataset.correlations.values()
     for feature, value in zip(dataset.feature_names, map(float, correlations), strict=True):
-        place = {"block": DATA, "dataset": w.SSL, "origin": dataset.origin, "feature": feature}
-        yield {**place, "statistic": "r_with_race", "value": value}
+        yield {**place, "feature": feature, "statistic": "r_with_race", "value": value}
     regression = inputs.classifiers.get(f"{w.SSL}/{SSL_REGRESSION}")
     if regression is None:
         return
@@ -127,9 +127,7 @@ def _subgroups(inputs: Inputs) -> Iterator[pd.DataFrame]:
     rows = inputs.rows
     if "context" not in rows:
         return
-    r = rows[
-        (rows["audit"] == reports.AUDIT) & (rows["statistic"] == "correlation") & (rows["part"] == reports.HELD_OUT)
-    ]
+    r = select(rows, {"audit": reports.AUDIT, "statistic": "correlation", "part": reports.HELD_OUT})
     whole = r[r["context"] == reports.ROOT]
     keys = ["dataset", "repetition"]
     parts = r[r["context"] != reports.ROOT].assign(largest=lambda found: found["value"].abs())

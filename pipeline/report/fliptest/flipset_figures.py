@@ -43,14 +43,11 @@ def figure_1(inputs: Inputs) -> Picture:
         for people, color, label in sides:
             axes.scatter(*people[:CROWD, columns].T, s=2, color=color, alpha=0.3, linewidths=0, label=label)
         axes.set_xlabel(f"{FEATURES[0]}, standardised")
-    everyone = np.zeros(len(first.decision), dtype=bool)
-    everyone[:ARROWS] = True
-    _arrows(panels[0], first, everyone, columns, INK, "the map")
+    _arrows(panels[0], first, np.arange(len(first.decision))[:ARROWS], columns, INK, "the map")
     for flipset in BOTH:
-        members = np.flatnonzero(first.members(flipset))[:FLIPSET_ARROWS]
-        label = f"{w.FLIPSETS_DRAWN[flipset]}, {int(first.members(flipset).sum()):,}"
-        drawn = np.isin(np.arange(len(first.decision)), members)
-        _arrows(panels[1], first, drawn, columns, bars.FLIPSET_COLORS[flipset], label)
+        members = np.flatnonzero(first.members(flipset))
+        label = f"{w.FLIPSETS_DRAWN[flipset]}, {len(members):,}"
+        _arrows(panels[1], first, members[:FLIPSET_ARROWS], columns, bars.FLIPSET_COLORS[flipset], label)
     rule = next(p["method"] for p in inputs.points if (p["block"], p["method"]["name"]) == (w.HIRING, place.method))
     weights, threshold = [rule["weights"][first.names[column]] for column in columns], rule["threshold"]
     ends = np.array(panels[1].get_ylim())
@@ -62,8 +59,8 @@ def figure_1(inputs: Inputs) -> Picture:
     for axes in panels:
         # Cut the axes at quantiles: a few outliers would compress all other points.
         both = np.vstack([first.features, first.target_features])[:, columns]
-        axes.set_xlim(*np.quantile(both[:, 0], [0.002, 0.998]))
-        axes.set_ylim(*np.quantile(both[:, 1], [0.002, 0.998]))
+        x, y = np.quantile(both, [0.002, 0.998], axis=0).T
+        axes.set(xlim=x, ylim=y)
         axes.legend(loc="upper right", markerscale=4, handlelength=1.6, frameon=True, edgecolor="none", framealpha=0.85)
     return Picture(
         figure,

@@ -6,18 +6,8 @@ from functools import partial
 import numpy as np
 from matplotlib.figure import Figure, SubFigure
 
-from fairness_audits.audits.fliptest.bars import (
-    FLIPSET_COLORS,
-    PEOPLE,
-    RANKS,
-    SHARES,
-    Group,
-    Line,
-    draw,
-    draw_marginal,
-    handles,
-    marginal_handles,
-)
+from fairness_audits.audits.fliptest import bars
+from fairness_audits.audits.fliptest.bars import Group, Line
 from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import DASH, number, spread
 from fairness_audits.results.style import new_figure, panel_letter
@@ -46,10 +36,10 @@ def drawn(
     reports if ``reports``. With ``shares``, bars are percentages of each group, for small flipsets.
     """
     first = place.first
-    source, groups = place.names[0], [Group(f"all {place.groups[0]}", first.features, FLIPSET_COLORS[""])]
+    source, groups = place.names[0], [Group(f"all {place.groups[0]}", first.features, bars.FLIPSET_COLORS[""])]
     for flipset in flipsets:
         label = f"{w.FLIPSETS_DRAWN[flipset]}: {w.flipset_label(place.dataset, flipset, source)}"
-        groups.append(Group(label, first.features[first.members(flipset)], FLIPSET_COLORS[flipset], flipset))
+        groups.append(Group(label, first.features[first.members(flipset)], bars.FLIPSET_COLORS[flipset], flipset))
     # Skip constant features.
     names = features or [n for n, x in zip(first.names, first.features.T, strict=True) if np.ptp(x) > 0]
     down = -(-len(names) // ACROSS)
@@ -57,7 +47,7 @@ def drawn(
     listed = [
         (flipset, ranking, place.report(flipset, ranking))
         for flipset in (flipsets if reports else ())
-        for ranking in RANKS
+        for ranking in bars.RANKS
     ]
     if listed:
         longest = max(len(found) for _, _, found in listed)
@@ -128,24 +118,24 @@ def _marginals(
     across = min(ACROSS, len(names))
     grid = figure.subplots(-(-len(names) // across), across, squeeze=False)
     for name, axes in zip(names, grid.flat, strict=False):
-        draw_marginal(axes, groups, place.first.column(name), shares)
+        bars.draw_marginal(axes, groups, place.first.column(name), shares)
         axes.set_title(w.feature_label(name, place.dataset), fontsize=8.5)
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
     for axes in grid[:, 0]:
-        axes.set_ylabel(SHARES if shares else PEOPLE)
+        axes.set_ylabel(bars.SHARES if shares else bars.PEOPLE)
     figure.supxlabel("standard deviations from the mean", fontsize=8.5)
     # The names of several flipsets do not fit on one line.
-    figure.legend(handles=marginal_handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
+    figure.legend(handles=bars.marginal_handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
 
 
 def _reports(figure: SubFigure | Figure, place: AuditedMap, reports: Sequence[tuple[str, str, list[Line]]]) -> None:
     grid = figure.subplots(len(reports) // 2, 2, squeeze=False)
     for (flipset, ranking, found), axes in zip(reports, grid.flat, strict=True):
-        draw(axes, found, ranking, FLIPSET_COLORS[flipset], partial(w.feature_label, dataset=place.dataset))
+        bars.draw(axes, found, ranking, bars.FLIPSET_COLORS[flipset], partial(w.feature_label, dataset=place.dataset))
         axes.set_title(f"{w.FLIPSETS_DRAWN[flipset]}, by {w.plainly(ranking)}")
     for letter, axes in zip("abcdefgh", grid.flat, strict=False):
         if len(reports) > 2:
             panel_letter(axes, letter)
     every = [line for _, _, found in reports for line in found]
-    figure.legend(handles=handles(every), loc="outside lower center", ncols=3)
+    figure.legend(handles=bars.handles(every), loc="outside lower center", ncols=3)

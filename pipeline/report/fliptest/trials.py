@@ -166,14 +166,12 @@ class AuditedMap:
     @property
     def arrays(self) -> Mapping[str, Array]:
         """Return the arrays of the audit. Raises ValueError if the audit is not available."""
+        own = {key: getattr(self, key) for key in KEYS[:-1] if getattr(self, key)}
         for point in self.inputs.points:
-            if point["audit"]["name"] == FLIPTEST:
-                dataset, method, transport = (str(point[part]["name"]) for part in ("dataset", "method", "transport"))
-                # The attribute is optional in blocks with a single attribute.
-                attribute = self.attribute and str(point["transport"]["attribute"])
-                names = (point["block"], dataset, method, transport, condition_of(point), attribute)
-                own = (self.block, self.dataset, self.method, self.transport, self.given, self.attribute)
-                if names == own and point["keys"].audit in self.inputs.audits:
+            if point["audit"]["name"] == FLIPTEST and point["keys"].audit in self.inputs.audits:
+                names = {part: point[part]["name"] for part in ("dataset", "method", "transport")}
+                names |= {"attribute": point["transport"].get("attribute"), "given": condition_of(point)}
+                if own.items() <= {"block": point["block"], **names}.items():
                     return self.inputs.audits[point["keys"].audit].arrays
         raise ValueError(f"there is no audit of {self}: found {sorted(self.inputs.audits)}")
 

@@ -12,6 +12,7 @@ from pipeline.report import labels as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
+from pipeline.report.selection import by_repetition
 from pipeline.report.table import StampedTable, tabulated
 
 EXPERIMENTS = {
@@ -22,24 +23,14 @@ EXPERIMENTS = {
     (w.LAW, w.EVERYONE): "Law School",
 }
 """Names of the experiments in Table 1. The third, on ground-truth positives, is not in the paper."""
-
-
-# Features reported in Table 1, by their printed names.
+OF_SSL = {"Age": "age at latest arrest", "Gang Aff": "gang affiliation", "Narc Arr": "narcotic arrests"}
 TABLE_1 = {
-    (w.SSL, w.EVERYONE): ("Age", "Gang Aff", "Narc Arr"),
-    (w.SSL, w.NEGATIVES): ("Age", "Gang Aff", "Narc Arr"),
-    (w.HIRING, w.EVERYONE): ("Work Exp", "Hair Len"),
-    (w.LAW, w.EVERYONE): ("LSAT", "GPA"),
+    (w.SSL, w.EVERYONE): OF_SSL,
+    (w.SSL, w.NEGATIVES): OF_SSL,
+    (w.HIRING, w.EVERYONE): {"Work Exp": "work experience", "Hair Len": "hair length"},
+    (w.LAW, w.EVERYONE): {"LSAT": "LSAT", "GPA": "GPA"},
 }
-PRINTED = {
-    "Age": "age at latest arrest",
-    "Gang Aff": "gang affiliation",
-    "Narc Arr": "narcotic arrests",
-    "Work Exp": "work experience",
-    "Hair Len": "hair length",
-    "LSAT": "LSAT",
-    "GPA": "GPA",
-}
+"""Features in Table 1: their names there, and their printed names elsewhere."""
 HEALTHY = (
     "A map is valid (reaches its target) if every feature of the counterparts has a KS distance of at most "
     f"{WORST_HEALTHY_KS:g} from the target group. Otherwise its training failed."
@@ -69,15 +60,12 @@ class Validated:
 
     def by_feature(self, statistic: str) -> dict[str, pd.Series]:
         """Return a measure by feature, in the order of the features."""
-        rows = self.rows(statistic)
-        return {
-            str(feature): part.set_index("repetition")["value"].sort_index()
-            for feature, part in rows.groupby("feature", sort=False)
-        }
+        by_feature = self.rows(statistic).groupby("feature", sort=False)
+        return {str(feature): by_repetition(part) for feature, part in by_feature}
 
     def overall(self, statistic: str) -> pd.Series:
         """Return a measure of all features together."""
-        return self.rows(statistic).set_index("repetition")["value"].sort_index()
+        return by_repetition(self.rows(statistic))
 
     @property
     def healthy(self) -> pd.Series:
@@ -129,15 +117,15 @@ def table_1(inputs: Inputs) -> StampedTable:
 
     def measure(statistic: str, healthy: bool, place: tuple[Validated, str]) -> Cell:
         one, printed = place
-        by_feature = one.by_feature(statistic)
-        values = by_feature[w.feature_named(PRINTED[printed], list(by_feature), one.dataset)]
+        by_feature, label = one.by_feature(statistic), TABLE_1[one.dataset, one.given][printed]
+        values = by_feature[w.feature_named(label, list(by_feature), one.dataset)]
         values = values[one.healthy.reindex(values.index)] if healthy else values
         return Estimate.mean(values.to_numpy(float)) if len(values) else None
 
     def whole(statistic: str, place: tuple[Validated, str]) -> Cell:
         """Return a measure of the whole map, in the row of its first feature."""
         one, printed = place
-        first = printed == TABLE_1[one.dataset, one.given][0]
+        first = printed == next(iter(TABLE_1[one.dataset, one.given]))
         return Estimate.mean(one.overall(statistic).to_numpy(float)) if first else ""
 
     group = "Trials with a valid map"

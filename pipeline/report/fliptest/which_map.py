@@ -97,9 +97,10 @@ def log_variance(images: Array) -> float:
 def figure_2(inputs: Inputs) -> Picture:
     rows = stability_rows(inputs)
     figure, grid, panels = _panels(rows, POINTS)
-    for axes, here in panels:
+    for axes, point, here in panels:
         axes.set_yscale("log")
-        for place, transport, found in here:
+        for place, transport, of_map in here:
+            found = images(of_map, point)
             style, values = w.MAPS[transport], variances(found)
             axes.plot(_beside(place, len(values)), values, style.marker, color=style.color, **DOT, markersize=2.6)
             middle, error = log_variance(found), jackknife(log_variance, found)
@@ -128,11 +129,10 @@ def figure_2(inputs: Inputs) -> Picture:
 def figure_2_mean(inputs: Inputs) -> Picture:
     rows = stability_rows(inputs)
     figure, grid, panels = _panels(rows, (ONES,))
-    _, _, of_zeros = _panels(rows, (ZEROS,))
-    for (axes, here), (_, zeros) in zip(panels, of_zeros, strict=True):
+    for axes, _, here in panels:
         level(axes, 1, zorder=0)
-        for (place, transport, found), (_, _, start) in zip(here, zeros, strict=True):
-            style = w.MAPS[transport]
+        for place, transport, of_map in here:
+            style, start, found = w.MAPS[transport], *(images(of_map, point) for point in POINTS)
             axes.plot(_beside(place, found.size), found.ravel(), style.marker, color=style.color, **DOT, markersize=1.2)
             # The median of the images, because their mean may lie where no image does.
             axes.hlines(np.nanmedian(found), place - HALF, place + HALF, color=INK, linewidth=1.2, zorder=3)
@@ -154,12 +154,12 @@ def figure_2_mean(inputs: Inputs) -> Picture:
     )
 
 
-Strip = tuple[float, str, Array]
-"""The place of a map at one number of features, its name, and its images (draws, features)."""
+Strip = tuple[float, str, pd.DataFrame]
+"""The place of a map at one number of features, its name, and its rows."""
 
 
-def _panels(rows: pd.DataFrame, shown: Sequence[str]) -> tuple[Figure, Any, list[tuple[Axes, list[Strip]]]]:
-    """Make a panel for each point and correlation, and return it with the maps to draw in it."""
+def _panels(rows: pd.DataFrame, shown: Sequence[str]) -> tuple[Figure, Any, list[tuple[Axes, str, list[Strip]]]]:
+    """Make a panel for each point and correlation, and return it with its point and the maps to draw in it."""
     correlations, maps = sorted(set(rows["correlation"])), w.maps_in(rows["transport"])
     figure, grid = new_panels(0.7 + 2.0 * len(shown), len(shown), len(correlations), sharey="row")
     panels = []
@@ -172,12 +172,12 @@ def _panels(rows: pd.DataFrame, shown: Sequence[str]) -> tuple[Figure, Any, list
             for place in range(len(dimensions) - 1):
                 axes.axvline(place + 0.5, color=FAINT, linewidth=0.4)
             strips = [
-                (number + (k - (len(maps) - 1) / 2) * WIDTH_OF_A_GROUP / len(maps), transport, images(of_one, point))
+                (number + (k - (len(maps) - 1) / 2) * WIDTH_OF_A_GROUP / len(maps), transport, of_map)
                 for number, dimension in enumerate(dimensions)
                 for k, transport in enumerate(maps)
-                if len(of_one := here[(here["dimension"] == dimension) & (here["transport"] == transport)])
+                if len(of_map := here[(here["dimension"] == dimension) & (here["transport"] == transport)])
             ]
-            panels.append((axes, strips))
+            panels.append((axes, point, strips))
     titles = ["independent features" if r == 0 else f"correlation {r:g}" for r in correlations]
     looks = [w.MAPS[name] for name in maps]
     handles = [Line2D([], [], color=x.color, marker=x.marker, linestyle="none", label=x.label) for x in looks]

@@ -15,6 +15,7 @@ from pipeline.report import labels as w
 from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.reduction import flat
+from pipeline.report.selection import select
 
 STATED_STEPS = 500
 """Number of attack steps that the paper states for Adult."""
@@ -182,7 +183,7 @@ def _implied(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _heatmap_readings(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    heatmaps = inputs.rows[(inputs.rows["block"] == "heatmaps") & (inputs.rows["statistic"] == "T_n")]
+    heatmaps = select(inputs.rows, {"block": "heatmaps", "statistic": "T_n"})
     keys = ["origin", "dataset", "method", "intercept", "metric", "angle"]
     for values, panel in heatmaps.groupby(keys, sort=True) if len(heatmaps) else ():
         place = {"block": "heatmaps", **dict(zip(keys, values, strict=True))}
@@ -225,14 +226,10 @@ def accepted_ranges(panel: pd.DataFrame, place: Mapping[str, Any], delta: float)
 
 
 def _ever_rejected(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    rows = inputs.rows
-    curves = rows[(rows["block"] == "audit") & (rows["statistic"] == "rejected") & (rows["metric_split"] == "test")]
+    curves = select(inputs.rows, {"block": "audit", "statistic": "rejected", "metric_split": "test"})
     keys = ["origin", "dataset", "method", "repetition"]
     for values, curve in curves.groupby(keys, sort=True):
         place = {"block": "audit", **dict(zip(keys, values, strict=True))}
-        yield {**place, "statistic": "ever_rejected", "value": _any(curve["value"])}
-
-
-def _any(values: pd.Series) -> float:
-    """Return 1 if a value is 1, otherwise 0, or NaN if a value is unknown."""
-    return 1.0 if (values == 1).any() else float(values.max(skipna=False))
+        # Without a rejection, one unknown value leaves it unknown.
+        value = 1.0 if (curve["value"] == 1).any() else float(curve["value"].max(skipna=False))
+        yield {**place, "statistic": "ever_rejected", "value": value}

@@ -16,16 +16,7 @@ from scipy.interpolate import interp1d
 
 from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import parameter
-from fairness_audits.results.style import (
-    INK,
-    curve,
-    finish,
-    level,
-    logarithmic,
-    method_style,
-    new_panels,
-    step_band,
-)
+from fairness_audits.results.style import INK, curve, finish, level, logarithmic, method_style, new_panels, step_band
 from pipeline.report import labels as w
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import configured
@@ -39,6 +30,7 @@ BLUE_TO_RED = "RdBu_r"
 GROUPS = (("o", "majority"), ("^", "minority"))
 BAND = (10, 90)
 LEVEL = 0.95
+TICKS = (-4, -2, 0, 2, 4)
 STABILITY = 2.0
 """Bound of stability: the iteration x <- x - 2 lambda eta (x - x0) contracts if 2 lambda eta < 2, diverges above 2."""
 
@@ -93,8 +85,7 @@ def figure_3(inputs: Inputs) -> Picture:
                 facecolors=color if y else "none", edgecolors=color, alpha=0.9,
                 label=f"{group_name}, label {y} ({len(members)})",
             )  # fmt: skip
-    axes.set_aspect("equal")
-    axes.set(xlabel="$x_1$", ylabel="$x_2$")
+    axes.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
     figure.legend(loc="outside upper center", ncols=4, columnspacing=1.4, handletextpad=0.1)
     return Picture(
         figure,
@@ -168,11 +159,8 @@ def _panel(axes: Axes, panel: pd.DataFrame, norm: TwoSlopeNorm, delta: float) ->
     axes.pcolormesh(theta_1, theta_2, statistic, cmap=BLUE_TO_RED, norm=norm, shading="nearest", rasterized=False)
     if np.nanmin(statistic) < delta < np.nanmax(statistic):
         axes.contour(theta_1, theta_2, statistic, levels=[delta], colors="black", linewidths=1.1)
-    axes.set_aspect("equal")
-    axes.set_xticks([-4, -2, 0, 2, 4])
-    axes.set_yticks([-4, -2, 0, 2, 4])
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(True)
+    axes.set(aspect="equal", xticks=TICKS, yticks=TICKS)
+    axes.spines[["top", "right"]].set_visible(True)
 
 
 def _color_bar(figure: Figure, axes: Any, norm: TwoSlopeNorm, of: Callable[[float], float], **more: Any) -> Colorbar:
@@ -293,8 +281,7 @@ def _cells(axes: Axes, table: pd.DataFrame, norm: TwoSlopeNorm) -> None:
                 color="white" if not 0.18 < shade < 0.82 else INK, zorder=5,
                 path_effects=[withStroke(linewidth=4.0 if on_the_line else 1.8, foreground=color)],
             )  # fmt: skip
-    axes.set_xlim(-0.5, len(step) - 0.5)
-    axes.set_ylim(-0.5, len(penalty) - 0.5)
+    axes.set(xlim=(-0.5, len(step) - 0.5), ylim=(-0.5, len(penalty) - 0.5))
     axes.set_xticks(range(len(step)), [parameter(eta) if eta >= 1e-3 else f"{eta:g}" for eta in step])
     axes.set_yticks(range(len(penalty)), [parameter(value) for value in penalty])
     axes.tick_params(length=0)

@@ -70,12 +70,6 @@ def table_auc(inputs: Inputs) -> StampedTable:
 def table_sample_size(inputs: Inputs) -> StampedTable:
     rows = inputs.select(block="thresholds")
     alpha = float(rows["alpha"].dropna().iloc[0])
-    places = [
-        {"block": "thresholds", "dataset": dataset, "attribute": attribute, "metric": metric}
-        for dataset in inputs.names("dataset", block="thresholds")
-        for attribute in w.attributes_in(inputs.names("attribute", block="thresholds", dataset=dataset))
-        for metric in RATES
-    ]
 
     def needed(difference: float, power: float) -> Callable[[Of], float]:
         return lambda of: float(sample_size(difference, of[1], alpha=alpha, power=power))
@@ -94,11 +88,10 @@ def table_sample_size(inputs: Inputs) -> StampedTable:
             ),
         ),
         rows=[
-            (
-                (w.dataset_label(one["dataset"]), w.ATTRIBUTES[one["attribute"]], w.METRICS[one["metric"]]),
-                _of_the_groups(inputs, one),
-            )
-            for one in places
+            ((w.dataset_label(d), w.ATTRIBUTES[a], w.METRICS[metric]), _of_the_groups(inputs, d, a, metric))
+            for d in inputs.names("dataset", block="thresholds")
+            for a in w.attributes_in(inputs.names("attribute", block="thresholds", dataset=d))
+            for metric in RATES
         ],
         stamp=inputs.stamp("thresholds"),
         notes=(
@@ -109,9 +102,10 @@ def table_sample_size(inputs: Inputs) -> StampedTable:
     )
 
 
-def _of_the_groups(inputs: Inputs, place: dict[str, str]) -> Of:
+def _of_the_groups(inputs: Inputs, dataset: str, attribute: str, metric: str) -> Of:
     """Return the rates f in A and B, and f (1 - f) / pi of each. pi is the share of all rows behind the rate."""
-    test_rows = inputs.datasets[place["dataset"]].test_rows
+    place = {"block": "thresholds", "dataset": dataset, "attribute": attribute, "metric": metric}
+    test_rows = inputs.datasets[dataset].test_rows
 
     def mean(statistic: str) -> float:
         return float(inputs.values(**place, threshold=AT_THRESHOLD, statistic=statistic).mean())

@@ -1,7 +1,7 @@
 """Simulations: Table 1 and Figure 1 of DiCiccio et al. (2020), levels with few positives, and power."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,14 +47,10 @@ PUBLISHED_PANELS = (w.UNSTUDENTIZED, w.STUDENTIZED, w.BOOTSTRAP)
 def table_1(inputs: Inputs) -> StampedTable:
     rows = inputs.select(block="null_rejection", statistic="rejection_rate")
     tests = {"Algorithm 1": w.STUDENTIZED, "FairTest": w.FAIRTEST, "unstudentised": w.UNSTUDENTIZED}
-    columns = [
-        Column(name, "value and interval", decimals=4, cell=lambda part, test=test: rate(part[part["test"] == test]))
-        for name, test in tests.items()
-    ]
     return tabulated(
         title="Comparison of null rejection probabilities.",
         stub=("Hypothesis",),
-        columns=(*columns, Column("Desired", decimals=2, cell=lambda part: float(rows["alpha"].iloc[0]))),
+        columns=(*_rates_of(tests), Column("Desired", decimals=2, cell=lambda part: float(rows["alpha"].iloc[0]))),
         rows=[((name,), rows[rows["case"] == case]) for case, name in w.NULLS.items()],
         stamp=inputs.stamp("null_rejection"),
         notes=(
@@ -67,6 +63,14 @@ def table_1(inputs: Inputs) -> StampedTable:
             "power.",
         ),
     )
+
+
+def _rates_of(tests: Mapping[str, str]) -> list[Column]:
+    """Return a column for the rate of each test, by its name in the table."""
+    return [
+        Column(name, "value and interval", decimals=4, cell=lambda part, test=test: rate(part[part["test"] == test]))
+        for name, test in tests.items()
+    ]
 
 
 def rate(rows: pd.DataFrame) -> Estimate:
@@ -127,19 +131,11 @@ def table_levels(inputs: Inputs) -> StampedTable:
 )
 def table_directions(inputs: Inputs) -> StampedTable:
     rows = inputs.select(block="directions", statistic="wrong_direction")
-    tests = w.tests_in(list(rows["test"]))
     place = rows.iloc[0]
-
-    def cell(part: pd.DataFrame, test: str) -> Estimate:
-        return rate(part[part["test"] == test])
-
     return tabulated(
         title="Directional errors: how often each test names the wrong group.",
         stub=("True difference",),
-        columns=[
-            Column(w.TESTS[test].label, "value and interval", decimals=4, cell=lambda part, test=test: cell(part, test))
-            for test in tests
-        ],
+        columns=_rates_of({w.TESTS[test].label: test for test in w.tests_in(list(rows["test"]))}),
         rows=[((f"{difference:g}",), part) for difference, part in rows.groupby("difference")],
         stamp=inputs.stamp("directions"),
         notes=(
@@ -328,7 +324,8 @@ def figure_power(inputs: Inputs) -> Picture:
         tests = w.tests_in(list(of_one["test"]))
         for k, test in enumerate(tests):
             found = of_one[of_one["test"] == test].sort_values("n")
-            value, *ends = (np.array(part) for part in zip(*_rates(found), strict=True))
+            rates = [rate(found.iloc[[i]]) for i in range(len(found))]
+            value, *ends = np.array([(one.value, one.low, one.high) for one in rates]).T
             # Side by side, so that equal shares do not hide each other.
             place = found["n"].to_numpy(float) * BESIDE ** (k - (len(tests) - 1) / 2)
             points(whole, place, value, w.TESTS[test], ends, markersize=2.2)
@@ -367,13 +364,6 @@ def figure_power(inputs: Inputs) -> Picture:
             f"{share(rows, 'positives_a')} of A and {share(rows, 'positives_b')} of B are positive.",
         ),
     )
-
-
-def _rates(rows: pd.DataFrame) -> Iterator[tuple[float, float, float]]:
-    """Yield the simulated rate of each row with the ends of its interval."""
-    for _, line in rows.groupby(level=0, sort=False):
-        found = rate(line)
-        yield found.value, found.low, found.high
 
 
 def multinomial_band(width: float, simulations: int) -> tuple[float, float]:

@@ -15,16 +15,14 @@ from pipeline.report.agreement import figures, measures
 from pipeline.report.agreement.measures import kendalls_w
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import StampedTable
+from tests.builders import chosen
 from tests.report import studies
 
 CLAIMS = load_claims("data/published/claims/agreement.yaml")
 
 
 def fact(inputs: Inputs, **where: object) -> np.ndarray:
-    rows = measures.facts(inputs)
-    for key, value in where.items():
-        rows = rows[rows[key] == value]
-    return rows["value"].to_numpy(float)
+    return chosen(measures.facts(inputs), **where)["value"].to_numpy(float)
 
 
 def test_w_is_one_for_one_ranking_nought_for_opposed_ones_and_the_mean_of_spearmans_correlations() -> None:

@@ -9,7 +9,7 @@ from pipeline.report.artefacts import compared
 from pipeline.report.fliptest import facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.selection import parse_setting
-from tests.report import studies
+from tests.report.fliptest.test_tables import shorter
 
 
 def test_nothing_that_rests_on_a_twin_is_compared(inputs: Inputs, published: pd.DataFrame) -> None:
@@ -38,8 +38,7 @@ def test_the_file_of_the_list_is_held_against_a_public_export(
 
 
 def test_a_shorter_run_compares_what_its_maps_did_not_make(inputs: Inputs, published: pd.DataFrame) -> None:
-    short = studies.configured(inputs, "transport", "steps", 500, name="wgan")
-    table = compared(short, published).set_index(["row", "column"])
+    table = compared(shorter(inputs), published).set_index(["row", "column"])
     assert table.loc[("Hiring", "F+"), "verdict"] == "not comparable"
     assert "steps 500 (published: 20,001)" in table.loc[("Hiring", "F+"), "why"]
     assert table.loc[("Law School, counterfactuals", "F+"), "verdict"] == "no difference shown"

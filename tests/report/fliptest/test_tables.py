@@ -22,8 +22,9 @@ def value(cell: Any) -> float:
     return cell.value if isinstance(cell, Estimate) else cell
 
 
-def test_table_1_has_the_published_rows_in_the_published_order(made: Any) -> None:
-    labels = [made["table_1"].labels(row) for row in made["table_1"].rows]
+def test_table_1_has_the_published_rows_in_the_published_order(inputs: Inputs) -> None:
+    table = build("table_1", inputs)
+    labels = [table.labels(row) for row in table.rows]
     assert labels == [(EXPERIMENTS[place], feature) for place, features in TABLE_1.items() for feature in features]
 
 
@@ -42,27 +43,27 @@ def test_a_trial_that_failed_counts_in_the_published_columns_alone(inputs: Input
     assert made.cell("healthy", *row) == "2 of 3"
 
 
-def test_distances_are_printed_as_the_audit_measured_them_over_every_column(made: Any, inputs: Inputs) -> None:
+def test_distances_are_printed_as_the_audit_measured_them_over_every_column(inputs: Inputs) -> None:
     """The change of race, two 0/1 columns, is in them already; the squared ones are kept, and not printed."""
-    one, found = Validated(inputs, "law", w.EVERYONE, "wgan"), made["table_1"]
+    one, found = Validated(inputs, "law", w.EVERYONE, "wgan"), build("table_1", inputs)
     for key, statistic in (("GAN", "map_l1"), ("OT", "exact_l1"), ("GAN squared", "map_cost")):
         assert value(found.cell(f"Dist: {key}", "Law School", "LSAT")) == pytest.approx(one.overall(statistic).mean())
     printed = [column.key for column in found.columns if column.printed and column.kind != "label"]
     assert [f"Dist: GAN{kept}" in printed for kept in ("", " squared")] == [True, False]
 
 
-def test_every_direction_of_every_experiment_has_its_flipsets(made: Any, inputs: Inputs) -> None:
+def test_every_direction_of_every_experiment_has_its_flipsets(inputs: Inputs) -> None:
     listed = [place for place in trials.places(inputs) if place.block != "methods"]
     directions = sum(len(place.directions) for place in listed)
-    found = made["table_flipsets"]
+    found = build("table_flipsets", inputs)
     assert len(found.rows) == directions > len(listed)
     row = ("Hiring", "women to men", "given rule", "WGAN")
     net, positive, negative = (value(found.cell(size, *row)) for size in ("net", "positive", "negative"))
     assert net == pytest.approx(positive - negative)
 
 
-def test_the_benchmark_states_sizes_as_shares_of_the_people(made: Any) -> None:
-    found = made["table_null"]
+def test_the_benchmark_states_sizes_as_shares_of_the_people(inputs: Inputs) -> None:
+    found = build("table_null", inputs)
     for row in found.rows:
         people = value(found.cell("people", *found.labels(row)))
         for flipset in (w.POSITIVE, w.NEGATIVE):
@@ -101,8 +102,8 @@ def test_the_stamp_of_one_map_leaves_out_the_settings_of_others(inputs: Inputs) 
     assert short.stamp(["hiring", "law"], w.LAW).origins == ("official",)
 
 
-def test_settings_that_differ_have_a_line_for_each_value_with_its_places(made: Any) -> None:
-    lines = [row.cells for row in made["table_settings"].rows]
+def test_settings_that_differ_have_a_line_for_each_value_with_its_places(inputs: Inputs) -> None:
+    lines = [row.cells for row in build("table_settings", inputs).rows]
     assert ("Map: WGAN", "cost_weight", 5e-5, "Law school") in lines
     assert ("Map: WGAN", "cost_weight", 1e-4, "all others") in lines
     assert ("Model: given rule", "weights.narcotic_arrests", 25.0, "") in lines

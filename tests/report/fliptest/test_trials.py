@@ -1,7 +1,6 @@
 """Where the study's numbers are read from, and the lines of its transparency reports."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from pipeline.report.fliptest.facts import _rates, claims
 from pipeline.report.fliptest.trials import AuditedMap
 from pipeline.report.fliptest.validation import Validated, validated
 from pipeline.report.inputs import Inputs, identified
+from tests.report.studies import build
 
 HIRING = ("hiring", "hiring", "given", "wgan")
 LAW = ("law", "law", "logistic", "wgan")
@@ -166,8 +166,8 @@ def test_every_kind_is_validated_on_every_data_set_that_the_wgan_is(inputs: Inpu
         assert {w.WGAN, w.STOCHASTIC, w.ENTROPIC} <= kinds, dataset
 
 
-def test_the_table_holds_validation_and_stability(made: Any, inputs: Inputs) -> None:
-    table = made["table_maps"]
+def test_the_table_holds_validation_and_stability(inputs: Inputs) -> None:
+    table = build("table_maps", inputs)
     expected = Validated(inputs, w.HIRING, w.EVERYONE, w.WGAN).overall("ks_max")
     assert table.cell("largest KS", "Lipton: Dem Parity", "WGAN").value == pytest.approx(expected.mean())
     settings = [row.cells[0] for row in table.rows if row.cells[0].startswith("Normal")]
