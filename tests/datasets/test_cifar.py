@@ -20,7 +20,7 @@ from pipeline.raw_data.source import fingerprint
 from pipeline.workflow import preparation
 from tests.datasets.builders import staged
 from tests.errors import invalid
-from tests.files import encoded, packed, python2
+from tests.files import Harm, encoded, packed, python2
 
 Archive = Callable[..., Path]
 CONFIG: dict[str, Any] = {
@@ -190,16 +190,6 @@ def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_by
     (folder / "train/cat/cat_s_7.png").write_bytes(b"1")
     with invalid(source="any"):
         preparation.prepared({"name": "cifar10", **CONFIG}, 1, manifest)
-
-
-class Harm:
-    """Pickled, it asks the loader to create a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Path.touch, (self.path,))
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])
