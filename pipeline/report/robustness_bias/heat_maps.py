@@ -218,8 +218,7 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
     axes.invert_yaxis()
     axes.set_yticks(np.arange(len(strip.networks)) + 0.5, strip.networks, fontsize=size)
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     centred: dict[str, Any] = {"ha": "center", "va": "center"}
     for row, column in np.argwhere(np.isfinite(sigma)):
         value, stands = sigma[row, column], bool(significant[row, column])
