@@ -89,3 +89,13 @@ def python2(value: Any) -> bytes:
     content = io.BytesIO()
     _Python2(content, protocol=2).dump(value)
     return content.getvalue().replace(b"numpy._core", b"numpy.core")
+
+
+class Harm:
+    """Pickled, it asks the loader to create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.path,))

@@ -9,7 +9,7 @@ truth is below, at or above delta.
 Source: Maity et al. 2021, "Statistical inference for individual fairness", section 3 and appendix C.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -31,10 +31,8 @@ from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.values import AuditResult
 
 POINTS_AT_ONCE = 1 << 20
-TESTS: dict[str, Callable[[Array, Array, float, float], RatioTest]] = {
-    "loss": loss_ratio_test,
-    "error": error_rate_ratio_test,
-}
+Test = Callable[[Array, Array, float, float], RatioTest]
+TESTS: dict[str, Test] = {"loss": loss_ratio_test, "error": error_rate_ratio_test}
 
 
 @dataclass(frozen=True)
@@ -55,20 +53,6 @@ class Config(Checked, of="audit"):
     schedule: Literal["constant", "power"]
     power: float
     angle: float
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Results of B samples of one size, (B,) each: T_n, ends of the two-sided interval, sqrt(n) (S_n - truth) / V_n.
-
-    NaN for a sample without a ratio (no point misclassified before the attack). The last array holds only samples with
-    a positive V_n.
-    """
-
-    statistic: Array
-    ci_low: Array
-    ci_high: Array
-    standardized: Array
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -105,51 +89,42 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
             rows.append({**place, "statistic": "truth", "value": truth})
             rows.append({**place, "statistic": "population", "value": float(len(label[r]))})
             for n in config.sample_sizes:
-                samples = draw(TESTS[name], *population, truth, n, config.draws, config.alpha, rng)
-                rows += [{**place, "n_sample": n, **row} for row in _rates(samples, truth, config)]
+                outcomes = list(_outcomes(TESTS[name], *population, truth, n, config, rng))
+                rows += [{**place, "n_sample": n, **row} for row in _rates(outcomes, n, truth, config)]
     columns = ["repetition", "statistic", "value", "test", "n_sample", "delta", "delta_over_truth", "alpha", "draws"]
     frame = pd.DataFrame(rows, columns=columns)
     return AuditResult("loss_ratio_validity", dataset.name, classifier.method, dataset.origin, frame)
 
 
-def draw(
-    test: Callable[[Array, Array, float, float], RatioTest],
-    original: Array,
-    attacked: Array,
-    truth: float,
-    n: int,
-    draws: int,
-    alpha: float,
-    rng: np.random.Generator,
-) -> Samples:
-    """Run ``test`` on ``draws`` samples of ``n`` pairs, drawn with replacement from ``original``, ``attacked`` (N,)."""
-    outcomes = []
+def _outcomes(
+    test: Test, original: Array, attacked: Array, truth: float, n: int, config: Config, rng: np.random.Generator
+) -> Iterator[RatioTest]:
+    """Run ``test`` on samples of ``n`` pairs, drawn with replacement from ``original``, ``attacked`` (N,)."""
     together = max(1, POINTS_AT_ONCE // n)
-    for start in range(0, draws, together):
-        chosen = rng.integers(len(original), size=(min(together, draws - start), n))
-        outcomes.append(test(original[chosen], attacked[chosen], truth, alpha))
+    for start in range(0, config.draws, together):
+        chosen = rng.integers(len(original), size=(min(together, config.draws - start), n))
+        yield test(original[chosen], attacked[chosen], truth, config.alpha)
+
+
+def _rates(outcomes: Sequence[RatioTest], n: int, truth: float, config: Config) -> list[dict[str, Any]]:
+    """Return shares of the samples, as rows. Samples without a ratio are NaN; V_n is 0 in some others."""
     mean, std, statistic, low, high = (
         np.concatenate([getattr(outcome, field) for outcome in outcomes])
         for field in ("mean", "std", "statistic", "ci_low", "ci_high")
     )
     spread = std > 0
-    return Samples(statistic, low, high, np.sqrt(n) * (mean - truth)[spread] / std[spread])
-
-
-def _rates(samples: Samples, truth: float, config: Config) -> list[dict[str, Any]]:
-    """Return shares of the samples, as rows."""
-    below = ndtr(np.sort(samples.standardized))
+    below = ndtr(np.sort(np.sqrt(n) * (mean - truth)[spread] / std[spread]))
     ranks = np.arange(len(below) + 1) / max(len(below), 1)
     distance = np.max(np.maximum(ranks[1:] - below, below - ranks[:-1]), initial=0.0)
     shares = {
-        "coverage_two_sided": np.mean((samples.ci_low <= truth) & (truth <= samples.ci_high)),
-        "coverage_one_sided": np.mean(samples.statistic <= truth),
-        "undefined": np.mean(~np.isfinite(samples.statistic)),
+        "coverage_two_sided": np.mean((low <= truth) & (truth <= high)),
+        "coverage_one_sided": np.mean(statistic <= truth),
+        "undefined": np.mean(~np.isfinite(statistic)),
         "kolmogorov_distance": distance,
     }
     rows: list[dict[str, Any]] = [{"statistic": name, "value": float(value)} for name, value in shares.items()]
     for multiple in config.delta_over_truth:
-        rate = float(np.mean(samples.statistic > multiple * truth))
+        rate = float(np.mean(statistic > multiple * truth))
         place = {"delta": multiple * truth, "delta_over_truth": multiple}
         rows.append({"statistic": "rejection_rate", "value": rate, **place})
     return rows

@@ -63,14 +63,18 @@ def run(
         back = transport.reverse if direction == "forward" else transport.parameters
         where = {"direction": direction, "source": source, "target": target}
         for r, pair in enumerate(mapped(transport, dataset, config.split, count, direction)):
+            finite = np.isfinite(pair.images).all(axis=1)
+            near = np.flatnonzero(finite[: config.members])
             x, image, real = (values[:, columns] for values in (pair.features, pair.images, pair.target))
+            x, image = x[finite], image[finite]
             # The two directions of exact transport are one plan, read along its rows or its columns.
             if r not in exact:
                 exact[r] = quality.exact_distances(pair.features[: config.members], pair.target[: config.members])
             own = {name: values[r : r + 1] for name, values in back.items()}
             measured = [
                 *_by_feature(image, real, transport.features, streams[r][place]),
-                *_overall(pair.features, pair.images, config.members, exact[r]),
+                ("", "non_finite", (~finite).sum()),
+                *_overall(pair.features[near], pair.images[near], exact[r]),
                 *_orientation(x, image, transport.features),
                 ("", "round_trip_l1", _round_trip(transport.kind, own, x, image)),
             ]
@@ -86,55 +90,43 @@ Measured = tuple[str, str, float]
 
 def _by_feature(image: Array, real: Array, names: Sequence[str], rng: np.random.Generator) -> Iterator[Measured]:
     """Feature by feature, images (n, k) against target rows (m, k); and over all features."""
-    generated = image[_finite(image)]
     statistics = dict.fromkeys(BY_FEATURE, np.full(len(names), NAN))
-    if len(generated):
-        error, error_of_images = quality.regression_errors(real, generated, rng)
-        nearest, raw = quality.nearest_ks(real, generated), quality.ks(real, generated)
+    if len(image):
+        error, error_of_images = quality.regression_errors(real, image, rng)
+        nearest, raw = quality.nearest_ks(real, image), quality.ks(real, image)
         found = (nearest, raw, error, error_of_images, error_of_images - error)
         statistics = dict(zip(BY_FEATURE, found, strict=True))
     for statistic, values in statistics.items():
         yield from ((name, statistic, value) for name, value in zip(names, values, strict=True))
     yield "", "ks_max", statistics["ks"].max()
-    yield "", "healthy", len(generated) > 0 and quality.healthy(statistics["ks"])
+    yield "", "healthy", len(image) > 0 and quality.healthy(statistics["ks"])
 
 
 def _orientation(x: Array, image: Array, names: Sequence[str]) -> Iterator[Measured]:
     """Correlation of people (n, k) and images feature by feature, NaN of what does not vary."""
-    finite = _finite(image)
-    found = quality.orientation(x[finite], image[finite]) if finite.any() else np.full(len(names), NAN)
+    found = quality.orientation(x, image) if len(x) else np.full(len(names), NAN)
     yield from ((name, "orientation", value) for name, value in zip(names, found, strict=True))
-    yield "", "oriented", bool((found[np.isfinite(found)] > 0).all()) if finite.any() else NAN
+    yield "", "oriented", bool((found[np.isfinite(found)] > 0).all()) if len(x) else NAN
 
 
-def _overall(x: Array, image: Array, members: int, exact: dict[str, float]) -> Iterator[Measured]:
-    """Distances of the first ``members`` people (of those with a finite image) from their images, over all columns."""
-    yield "", "non_finite", (~_finite(image)).sum()
-    finite = _finite(image)[:members]
-    moved = x[:members][finite], image[:members][finite]
-    yield "", "map_l1", quality.mean_distance(*moved, "l1") if finite.any() else NAN
-    yield "", "map_cost", quality.mean_distance(*moved, "squared_l1") if finite.any() else NAN
+def _overall(x: Array, image: Array, exact: dict[str, float]) -> Iterator[Measured]:
+    """Distances of people from their images, over all columns."""
+    yield "", "map_l1", quality.mean_distance(x, image, "l1") if len(x) else NAN
+    yield "", "map_cost", quality.mean_distance(x, image, "squared_l1") if len(x) else NAN
     yield "", "exact_l1", exact["l1"]
     yield "", "exact_cost", exact["squared_l1"]
 
 
 def _round_trip(kind: str, back: dict[str, Array], x: Array, image: Array) -> float:
     """Mean L1 distance of x (n, k) and the image of its image under the opposite map's parameters, one trial's."""
-    finite = _finite(image)
-    if not back or not finite.any():
+    if not back or not len(x):
         return NAN
     module = map_module(kind)
     try:
-        (returned,) = module.images(back, [image[finite]])
+        (returned,) = module.images(back, [image])
     except ValueError:
         # Such a map knows the rows of the other group, and an image that averages several of them is none of them.
         if getattr(module, "FITTED_ROWS_ONLY", False):
             return NAN
         raise
-    if not _finite(returned).all():
-        return NAN
-    return quality.mean_distance(x[finite], returned, "l1")
-
-
-def _finite(rows: Array) -> Array:
-    return np.isfinite(rows).all(axis=1)
+    return quality.mean_distance(x, returned, "l1") if np.isfinite(returned).all() else NAN

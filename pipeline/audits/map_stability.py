@@ -53,16 +53,18 @@ def run(
                 option="dataset",
                 remedy="Audit the data set gaussian",
             )
-        for point, image in zip(POINTS, pair.images[: len(POINTS)], strict=True):
-            rows += [
-                {"repetition": r, "point": point, "feature": str(j), "statistic": "image", "value": float(value)}
-                for j, value in enumerate(image, start=1)
-            ]
-        furthest = ks(pair.target, pair.images).max() if np.isfinite(pair.images).all() else np.nan
+        found = [
+            (point, str(j), "image", value)
+            for point, image in zip(POINTS, pair.images[: len(POINTS)], strict=True)
+            for j, value in enumerate(image, start=1)
+        ]
+        furthest = np.nan
         if np.isfinite(pair.images).all():
-            rows += [
-                {"repetition": r, "point": "", "feature": str(j), "statistic": "orientation", "value": float(value)}
-                for j, value in enumerate(orientation(pair.features, pair.images), start=1)
-            ]
-        rows.append({"repetition": r, "point": "", "feature": "", "statistic": "ks", "value": float(furthest)})
+            furthest = ks(pair.target, pair.images).max()
+            correlations = enumerate(orientation(pair.features, pair.images), start=1)
+            found += [("", str(j), "orientation", value) for j, value in correlations]
+        rows += [
+            {"repetition": r, "point": point, "feature": feature, "statistic": statistic, "value": float(value)}
+            for point, feature, statistic, value in (*found, ("", "", "ks", furthest))
+        ]
     return AuditResult.of("map_stability", dataset, classifier, rows)

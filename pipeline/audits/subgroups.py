@@ -190,7 +190,7 @@ def p_value(r: Array, n: Array) -> Array:
 
 
 class Searched(NamedTuple):
-    """Return features x (n, d) in the data set's units, and output y (n,) and group z (n,), both centred."""
+    """Features x (n, d) in the data set's units; output y (n,) and group z (n,), both centred."""
 
     x: Array
     y: Array

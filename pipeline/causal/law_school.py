@@ -29,22 +29,18 @@ the warm-up only needs to find a step size.
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
-Rows = tuple[Any, Any, Any, Any]
-"""Grade, score, outcome (n,) and dummies (n, k) of n students, as JAX arrays."""
-
 NODES = 8
 """Number of nodes of the Gauss-Hermite sum."""
 EQUATIONS = ("grade", "score", "outcome")
 LOADINGS = tuple(f"{name}_loading" for name in EQUATIONS)
 NUMBERS = (*LOADINGS, *(f"{name}_intercept" for name in EQUATIONS), "variance")
-
 
 STEEPEST = 1e-5
 """The search for the mode stops when no slope of the log density, per student, exceeds this value."""
@@ -56,8 +52,7 @@ SPREAD = 2.0
 TARGET_ACCEPTANCE = 0.8
 
 
-@dataclass(frozen=True)
-class Students:
+class Students(NamedTuple):
     """n students: ``grade``, ``score`` (whole numbers), ``outcome`` (n,) and dummies ``attributes`` (n, k)."""
 
     grade: Array
@@ -66,7 +61,7 @@ class Students:
     attributes: Array
 
 
-def log_marginal(parameters: Mapping[str, Any], students: Rows, nodes: int = NODES) -> Any:
+def log_marginal(parameters: Mapping[str, Any], students: Students, nodes: int = NODES) -> Any:
     """Compute the log density of each student's grade, score and outcome with u integrated out, without log L!: (n,).
 
     ``parameters``: ``grade_``, ``score_`` and ``outcome_`` with ``intercept``, ``loading`` and ``coef`` (k,), and
@@ -92,12 +87,12 @@ def log_marginal(parameters: Mapping[str, Any], students: Rows, nodes: int = NOD
     return gaussian + logsumexp(poisson + np.log(weights / weights.sum()), axis=1)
 
 
-def model(students: Rows) -> None:
+def model(students: Students) -> None:
     """The numpyro model: priors of the coefficients and the marginal density of the students' rows."""
     import numpyro
     from numpyro import distributions as dist
 
-    dummies = students[3].shape[1]
+    dummies = students.attributes.shape[1]
     parameters = {name: numpyro.sample(name, dist.Normal()) for name in NUMBERS if name != "variance"}
     for name in EQUATIONS:
         prior = dist.Normal().expand([dummies]).to_event(1)
@@ -106,7 +101,7 @@ def model(students: Rows) -> None:
     numpyro.factor("students", log_marginal(parameters, students).sum())
 
 
-def minus_log_density(flat: Any, students: Rows) -> Any:
+def minus_log_density(flat: Any, students: Students) -> Any:
     """Compute minus the log posterior of (coefficients, log sigma^2), a vector in the order of :func:`named`."""
     from numpyro.infer.util import potential_energy
 
@@ -169,7 +164,9 @@ def estimates(trials: Sequence[Students], sampling: Sampling | None, seeds: Sequ
 
 
 def _estimate(students: Students, sampling: Sampling | None, seed: int) -> FittedStudents:
-    rows = jax_rows(students)
+    import jax
+
+    rows = jax.device_put(students)
     mode, facts = most_probable(rows, start(students))
     if sampling is None:
         return FittedStudents(_summary(mode[None]), facts)
@@ -178,11 +175,11 @@ def _estimate(students: Students, sampling: Sampling | None, seed: int) -> Fitte
     return FittedStudents(_summary(flat), {**facts, "divergences": float(diverging.sum()), **diagnostics(drawn)})
 
 
-def most_probable(rows: Rows, first: Array) -> tuple[Array, dict[str, float]]:
+def most_probable(rows: Students, first: Array) -> tuple[Array, dict[str, float]]:
     """Find the mode, a vector, with the facts ``log_density`` and ``iterations``. Raises ValueError on failure."""
     from scipy.optimize import minimize
 
-    slope_of, n = compiled_slope(), len(rows[0])
+    slope_of, n = compiled_slope(), len(rows.grade)
 
     def per_student(flat: Array) -> tuple[float, Array]:
         value, slope = slope_of(flat, rows)
@@ -199,7 +196,7 @@ def most_probable(rows: Rows, first: Array) -> tuple[Array, dict[str, float]]:
     return found.x, {"log_density": -float(found.fun) * n, "iterations": float(found.nit)}
 
 
-def curvature(rows: Rows, flat: Array) -> Array:
+def curvature(rows: Students, flat: Array) -> Array:
     """Compute the Hessian (p, p) of minus the log density at a vector (p,), by central differences of its gradient."""
     steps = DIFFERENCE * np.eye(len(flat))
     slopes = [[np.asarray(compiled_slope()(flat + sign * step, rows)[1]) for sign in (1, -1)] for step in steps]
@@ -207,7 +204,7 @@ def curvature(rows: Rows, flat: Array) -> Array:
     return (hessian + hessian.T) / 2
 
 
-def draws(rows: Rows, mode: Array, sampling: Sampling, seed: int) -> tuple[Array, Array]:
+def draws(rows: Students, mode: Array, sampling: Sampling, seed: int) -> tuple[Array, Array]:
     """Draw vectors by NUTS (chains, draws, p), with the sign of the mode, and flag divergences (chains, draws).
 
     Starting points are overdispersed relative to the posterior, so chains can disagree.
@@ -246,7 +243,7 @@ def _summary(flat: Array) -> dict[str, Array]:
 
 
 @functools.cache
-def compiled_slope() -> Callable[[Array, Rows], tuple[Any, Any]]:
+def compiled_slope() -> Callable[[Array, Students], tuple[Any, Any]]:
     """Return minus the log density and its gradient, compiled once for each number of rows and dummies."""
     import jax
 
@@ -254,12 +251,12 @@ def compiled_slope() -> Callable[[Array, Rows], tuple[Any, Any]]:
 
 
 @functools.cache
-def _compiled_chain(warmup: int, kept: int) -> Callable[[Any, Array, Rows, Array], tuple[Any, Any]]:
+def _compiled_chain(warmup: int, kept: int) -> Callable[[Any, Array, Students, Array], tuple[Any, Any]]:
     """Return the compiled function (key, start, rows, metric) -> draws (kept, p) of a chain and divergences (kept,)."""
     import jax
     from numpyro.infer.hmc import hmc
 
-    def run(key: Any, first: Any, rows: Rows, metric: Any) -> tuple[Any, Any]:
+    def run(key: Any, first: Any, rows: Students, metric: Any) -> tuple[Any, Any]:
         initial, advance = hmc(potential_fn_gen=lambda rows: lambda flat: minus_log_density(flat, rows), algo="NUTS")
         state = initial(
             first,
@@ -280,14 +277,3 @@ def _compiled_chain(warmup: int, kept: int) -> Callable[[Any, Array, Rows, Array
         return drawn[warmup:], diverging[warmup:]
 
     return jax.jit(run)
-
-
-def jax_rows(students: Students) -> Rows:
-    """Return the students as JAX arrays, in double precision if it is enabled."""
-    import jax.numpy as jnp
-
-    grade, score, outcome, attributes = (
-        jnp.asarray(values, dtype=jnp.float64)
-        for values in (students.grade, students.score, students.outcome, students.attributes)
-    )
-    return grade, score, outcome, attributes

@@ -24,6 +24,7 @@ Source: Nanda et al. 2021, (7)-(9) and appendix B, and their released code.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -100,8 +101,8 @@ def objective(inside: Array, outside: Array, std: Sequence[float], config: Confi
     import torch
     from torch.nn.functional import cross_entropy
 
-    masks: dict[torch.device, torch.Tensor] = {}
-    both, spread = torch.from_numpy(np.stack([inside, outside])), torch.tensor(std).reshape(-1, 1, 1)
+    masks_on = functools.cache(torch.from_numpy(np.stack([inside, outside])).to)
+    spread = torch.tensor(std).reshape(-1, 1, 1)
 
     def loss(
         forward: Forward, pixels: torch.Tensor, label: torch.Tensor, rows: torch.Tensor
@@ -114,9 +115,7 @@ def objective(inside: Array, outside: Array, std: Sequence[float], config: Confi
             gradient = gradient * spread.to(gradient.device)
         norm = gradient.flatten(1).square().sum(dim=1).clamp_min(SMALLEST_NORM**2).sqrt()
         near = torch.sigmoid(config.tau - numerator / norm)
-        if rows.device not in masks:
-            masks[rows.device] = both.to(rows.device)
-        penalty = gap(near, masks[rows.device][:, rows] & right)
+        penalty = gap(near, masks_on(rows.device)[:, rows] & right)
         entropy = cross_entropy(logits, label)
         return entropy + config.alpha * penalty, logits, {"cross_entropy": entropy, "penalty": penalty}
 

@@ -1,26 +1,16 @@
 """Sequential convolutional networks from the released code of Nanda et al. (2021).
 
-Deep CNN, for CIFAR-10: thirteen 3 x 3 convolutions in five groups, each followed by a pool that halves the size, and
-two linear layers. Channels are 64, 64 | 128, 128 | 256 x 3 | 512 x 3 | 512 x 3; each convolution has batch
-normalisation and a rectifier. Then dropout, 512 hidden units with batch normalisation and rectifier, dropout, and the
-classes. Dropout is .3 after the first convolution, .4 after every other convolution except the last of its group, and
-.5 around the hidden units. The published images of 32 x 32 pixels are reduced to one pixel; larger images leave more
+Deep CNN, for CIFAR-10. The published images of 32 x 32 pixels are reduced to one pixel; larger images leave more
 pixels, all connected to the hidden units. The dropout rates belong to the published width and tens of thousands of
 steps. A ``width`` below 1 also multiplies the dropout rates; otherwise an eighth of the channels hardly learns in
 hundreds of steps.
 
-Deep CNN CIFAR100: seven 3 x 3 convolutions in four groups, each followed by a pool that halves the size, and a linear
-layer. Channels are 128, 128 | 256, 256 | 512, 512 | 1024, the last without padding; each convolution has batch
-normalisation (without weights) and a rectifier. The published images of 32 x 32 pixels are reduced to one pixel.
+Deep CNN CIFAR100. The published images of 32 x 32 pixels are reduced to one pixel.
 
-Adience Classifier, after Levi and Hassner (2015): three convolutions with batch normalisation, rectifier and a pool,
-then twice 512 hidden units. 7 x 7 (96 channels), 5 x 5 (256) and 3 x 3 (384), no padding, stride 1; pools of 3 x 3 with
-stride 2; hidden units with rectifier and dropout .5. 224 x 224 pixels are reduced to 24 x 24, so the first hidden units
+Adience Classifier, after Levi and Hassner (2015). 224 x 224 pixels are reduced to 24 x 24, so the first hidden units
 have 221,184 inputs.
 
-UTK Classifier: two convolutions, each with rectifier, dropout and a pool, then 256 hidden units. 7 x 7 (32 channels)
-and 5 x 5 (64), padding 2, dropout .3; hidden units with rectifier and dropout .5. 200 x 200 pixels are reduced to
-49 x 49, so the hidden units have 153,664 inputs.
+UTK Classifier. 200 x 200 pixels are reduced to 49 x 49, so the hidden units have 153,664 inputs.
 
 Arguments are the numbers of classes and channels, the side of the images, and the factor on channels and hidden units.
 """

@@ -94,7 +94,7 @@ def tuned(name: str, classes: int, channels: int) -> nn.Module:
     path = f"{torch.hub.get_dir()}/checkpoints/{filename}"
     mirrored = _in_mirror(filename)
     file = path if os.access(path, os.R_OK) else mirrored
-    with _patience(CONNECT_SECONDS), _weights_only():
+    with _downloading(CONNECT_SECONDS):
         try:
             if file and file == mirrored:
                 # Into torch's folder of checkpoints, if the digits in its name are those of its sha256.
@@ -159,23 +159,14 @@ def _coloured(network: nn.Module, channels: int) -> nn.Module:
 
 
 @contextmanager
-def _weights_only() -> Iterator[None]:
-    """Load weights only: torchvision would unpickle any content, which can run code."""
-    before = os.environ.get(WEIGHTS_ONLY)
+def _downloading(seconds: float) -> Iterator[None]:
+    """Set a timeout, which torch's downloads lack, and load weights only: other content of a file can run code."""
+    timeout, weights_only = socket.getdefaulttimeout(), os.environ.get(WEIGHTS_ONLY)
+    socket.setdefaulttimeout(seconds)
     os.environ[WEIGHTS_ONLY] = "1"
     try:
         yield
     finally:
+        socket.setdefaulttimeout(timeout)
         os.environ.pop(WEIGHTS_ONLY)
-        os.environ.update({WEIGHTS_ONLY: before} if before is not None else {})
-
-
-@contextmanager
-def _patience(seconds: float) -> Iterator[None]:
-    """Set a timeout for downloads: torch's have none."""
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(seconds)
-    try:
-        yield
-    finally:
-        socket.setdefaulttimeout(before)
+        os.environ.update({WEIGHTS_ONLY: weights_only} if weights_only is not None else {})

@@ -67,9 +67,18 @@ class Published:
         licence = "none stated; cite Krizhevsky (2009)"
         return Source(self.archive, (f"{SITE}/{self.archive}",), sha256, size, licence, f"{SITE}/cifar.html")
 
-    def photographs(self, path: Path) -> Photographs:
-        """Return the images of an archive or a folder. Raises ValueError for damaged, missing or unexpected content."""
-        return _of_batches(path, self) if path.name == self.archive else _of_image_files(path, self)
+    def photographs(self, path: Path) -> dict[str, Array]:
+        """Return the images (3, 32, 32) uint8 of an archive or a folder, sorted by their paths.
+
+        Raises ValueError for damaged, missing, duplicate or unexpected content.
+        """
+        images = _of_batches(path, self) if path.name == self.archive else _of_image_files(path, self)
+        found = dict(images)
+        if len(found) < len(images):
+            twice = next(place for n, (place, _) in enumerate(images) if place in dict(images[:n]))
+            problem = f"{path} holds {twice} twice: expected each image once"
+            raise InvalidInput(problem, source=path, remedy="Get the images again")
+        return {place: found[place] for place in sorted(found)}
 
     def recognised(self, path: Path) -> tuple[Provenance, dict[str, str]] | None:
         """Return the provenance and digests of the images in an archive or a folder, or None without such files.
@@ -78,7 +87,7 @@ class Published:
         """
         if path.name != self.archive and not any(_place(name) for name, _ in image_files.files(path)):
             return None
-        found = self.photographs(path).digests()
+        found = digests(self.photographs(path))
         return "official" if path.name == self.archive or found == self.digests else "re-encoded", found
 
     def parse(self, folder: Path, filename: str | None = None) -> Labelled:
@@ -88,38 +97,22 @@ class Published:
         """
         path = folder / (filename or self.archive)
         if path.name == self.archive:
-            return self.photographs(path).labelled(self.classes)
+            return labelled(self.photographs(path), self.classes)
         named = {place: name for name in image_files.names(path) if (place := _place(name))}
         return _labelled(sorted(named), ImageFiles(path, tuple(named[place] for place in sorted(named))), self.classes)
 
 
-@dataclass(frozen=True)
-class Photographs:
-    """``images`` (n, 3, 32, 32) uint8 in the order of their ``paths``, ``<split>/<class>/<name>.png``."""
+def digests(photographs: Mapping[str, Array]) -> dict[str, str]:
+    """Return the digest of each split's content."""
+    found = {split: hashlib.sha256() for split in SPLITS}
+    for path, image in photographs.items():
+        found[path.partition("/")[0]].update(path.encode() + image.transpose(1, 2, 0).tobytes())
+    return {split: digest.hexdigest() for split, digest in found.items()}
 
-    paths: tuple[str, ...]
-    images: Array
 
-    @classmethod
-    def of(cls, path: Path, images: Sequence[tuple[str, Array]]) -> Photographs:
-        """Return the images of the file at ``path``, ordered by their paths. Raises ValueError for a duplicate."""
-        found = dict(images)
-        if len(found) < len(images):
-            twice = next(place for n, (place, _) in enumerate(images) if place in dict(images[:n]))
-            problem = f"{path} holds {twice} twice: expected each image once"
-            raise InvalidInput(problem, source=path, remedy="Get the images again")
-        return cls(tuple(sorted(found)), np.stack([found[place] for place in sorted(found)]))
-
-    def digests(self) -> dict[str, str]:
-        """Return the digest of each split's content."""
-        found = {split: hashlib.sha256() for split in SPLITS}
-        for path, image in zip(self.paths, self.images, strict=True):
-            found[path.partition("/")[0]].update(path.encode() + image.transpose(1, 2, 0).tobytes())
-        return {split: digest.hexdigest() for split, digest in found.items()}
-
-    def labelled(self, classes: Sequence[str]) -> Labelled:
-        """Return the images with their classes and the published split."""
-        return _labelled(self.paths, Held(self.images), classes)
+def labelled(photographs: Mapping[str, Array], classes: Sequence[str]) -> Labelled:
+    """Return the images with their classes and the published split."""
+    return _labelled(list(photographs), Held(np.stack(list(photographs.values()))), classes)
 
 
 def _labelled(paths: Sequence[str], pictures: Pictures, classes: Sequence[str]) -> Labelled:
@@ -139,7 +132,7 @@ def _place(name: str) -> str | None:
     return f"{split}/{label}/{PurePosixPath(file).stem}.png"
 
 
-def _of_image_files(path: Path, published: Published) -> Photographs:
+def _of_image_files(path: Path, published: Published) -> list[tuple[str, Array]]:
     images = []
     folders = {f"{split}/{label}": published.images[split] for split in SPLITS for label in published.classes}
     for name, content in image_files.files(path):
@@ -162,10 +155,10 @@ def _of_image_files(path: Path, published: Published) -> Photographs:
         if (found := counts[folder]) != expected:
             problem = f"{path}: expected {expected:,} images in {folder}, found {found:,}"
             raise InvalidInput(problem, source=path, remedy="Get the images again")
-    return Photographs.of(path, images)
+    return images
 
 
-def _of_batches(path: Path, published: Published) -> Photographs:
+def _of_batches(path: Path, published: Published) -> list[tuple[str, Array]]:
     """Return the images of the official archive. Its checksum was verified before."""
     batches = read(path, [name for names in published.batches.values() for name in names])
     found: list[tuple[str, Array]] = []
@@ -174,7 +167,7 @@ def _of_batches(path: Path, published: Published) -> Photographs:
             files = zip(batch[published.labels.encode()], batch[b"filenames"], strict=True)
             places = [f"{split}/{published.classes[code]}/{file.decode()}" for code, file in files]
             found += zip(places, batch[b"data"].reshape(-1, CHANNELS, SIDE, SIDE), strict=True)
-    return Photographs.of(path, found)
+    return found
 
 
 def read(path: Path, names: Sequence[str]) -> dict[str, Mapping[bytes, Any]]:

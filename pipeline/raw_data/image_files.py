@@ -15,8 +15,9 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 
@@ -147,14 +148,12 @@ def files(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
             with zipfile.ZipFile(path) as packed:
                 for info in packed.infolist():
                     if not info.is_dir():
-                        yield info.filename, _reader(path, lambda info=info: packed.read(info))  # type: ignore[misc]
+                        yield info.filename, partial(_content, path, packed.open, info)
         else:
             with tarfile.open(path) as archive:
                 for member in archive:
                     if member.isfile():
-                        # Regular members can always be extracted.
-                        content = lambda member=member: archive.extractfile(member).read()  # type: ignore[misc,union-attr]  # noqa: E731
-                        yield member.name.removeprefix("./"), _reader(path, content)
+                        yield member.name.removeprefix("./"), partial(_content, path, archive.extractfile, member)
 
 
 def names(path: Path) -> tuple[str, ...]:
@@ -177,12 +176,12 @@ def contents(path: Path, wanted: Sequence[str]) -> dict[str, bytes]:
     return found
 
 
-def _reader(path: Path, content: Callable[[], bytes]) -> Callable[[], bytes]:
-    def read() -> bytes:
-        with _whole(path):
-            return content()
-
-    return read
+def _content(path: Path, opened: Callable[[Any], IO[bytes] | None], member: Any) -> bytes:
+    with _whole(path):
+        file = opened(member)
+        assert file is not None, "regular members can always be extracted"
+        with file:
+            return file.read()
 
 
 @contextmanager

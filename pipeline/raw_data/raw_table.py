@@ -7,8 +7,9 @@ Rows are numbered like lines in an editor, from 1, including comments and the he
 """
 
 import csv
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, dropwhile
 from pathlib import Path
 
 import numpy as np
@@ -111,59 +112,48 @@ def parsed(
     ValueError for a missing, empty or undecodable file, for a missing column, for a row with a wrong number of fields,
     and for values that a reader refuses.
     """
-    first, top, counts = _survey(path, comment, delimiter)
+    rows = _rows(path, comment, delimiter)
+    first_line, first = next(rows, (0, []))
+    if not first_line:
+        raise InvalidInput(f"{path} is empty: expected rows", source=path, remedy="Delete it and fetch it again")
     names = [spelled(name) for name in first] if header else list(columns)
     missing = [name for name in columns if name not in names]
     if missing:
-        problem = f"{path}, row {len(top) + 1}: columns {missing} are missing; the header names {names}"
+        problem = f"{path}, row {first_line}: columns {missing} are missing; the header names {names}"
         raise InvalidInput(problem, source=path, column=missing[0])
-    wrong = np.flatnonzero(counts[:, 1] != len(names))
-    if len(wrong):
-        line, count = counts[wrong[0]]
-        problem = f"{path}, row {line}: expected {len(names)} fields ({names[0]} to {names[-1]}), found {count}"
-        raise InvalidInput(problem, source=path)
-    if header and len(counts) == 1:
+    # By position, because a header can name a column twice.
+    positions = [position for position, name in enumerate(names) if name in columns]
+    lines, texts = [], []
+    for line, row in rows if header else chain([(first_line, first)], rows):
+        if len(row) != len(names):
+            span = f"{names[0]} to {names[-1]}"
+            problem = f"{path}, row {line}: expected {len(names)} fields ({span}), found {len(row)}"
+            raise InvalidInput(problem, source=path)
+        lines.append(line)
+        texts.append([row[position] for position in positions])
+    if not lines:
         problem = f"{path} has a header and no rows: expected rows below it"
         raise InvalidInput(problem, source=path, remedy="Delete it and fetch it again")
-    # By position: pandas would rename the second of two columns with the same name.
-    every = pd.read_csv(
-        path,
-        sep=delimiter,
-        header=None,
-        usecols=[position for position, name in enumerate(names) if name in columns],
-        skiprows=len(top) + header,
-        dtype=str,
-        na_filter=False,
-        skipinitialspace=True,
-        encoding="utf-8",
-    )
-    lines = counts[int(header) :, 0]
-    assert len(every) == len(lines), "the csv module and pandas count rows alike"
-    table = RawTable(str(path), lines, pd.DataFrame({name: every[names.index(name)] for name in columns}))
-    for position, name in enumerate(names):
-        if name in columns and names.index(name) != position:
-            differs = every[position] != table.texts[name]
-            table.refuse(name, differs, "differs from what the second column of that name holds")
+    every = pd.DataFrame(texts, columns=positions, dtype=str)
+    table = RawTable(str(path), np.array(lines), pd.DataFrame({name: every[names.index(name)] for name in columns}))
+    for position in positions:
+        if names.index(names[position]) != position:
+            differs = every[position] != table.texts[names[position]]
+            table.refuse(names[position], differs, "differs from what the second column of that name holds")
     return pd.DataFrame({name: read(table, name) for name, read in columns.items()})
 
 
-def _survey(path: Path, comment: str | None, delimiter: str) -> tuple[list[str], list[str], Array]:
-    """Return the first row's fields, the comment lines above it, and (line, number of fields) of every row (n, 2).
-
-    pandas reads the rows later. It is faster, but it fills short rows silently, so we count the fields here.
-    """
+def _rows(path: Path, comment: str | None, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line number and the fields of each row, without comments at the top and blank lines at the end."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            top = []
-            while comment is not None and (line := file.readline()).startswith(comment):
-                top.append(line)
-            file.seek(0)
             reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
-            for _ in top:
-                next(reader)
-            first = next(reader, [])
-            counts = [(reader.line_num, len(first))]
-            counts += [(reader.line_num, len(row)) for row in reader]
+            held_back: list[tuple[int, list[str]]] = []
+            for row in dropwhile(lambda row: comment and row and row[0].startswith(comment), reader):
+                held_back.append((reader.line_num, row))
+                if row:
+                    yield from held_back
+                    held_back = []
     except FileNotFoundError:
         remedy = "Run the fetch stage, or put the file there by hand"
         raise InvalidInput(f"{path} is missing", source=path, remedy=remedy) from None
@@ -171,8 +161,3 @@ def _survey(path: Path, comment: str | None, delimiter: str) -> tuple[list[str],
         kind = "comma" if delimiter == "," else "tab"
         problem = f"{path} is not {kind}-separated UTF-8 text ({error})"
         raise InvalidInput(problem, source=path, remedy="Delete it and get it again") from error
-    while counts and counts[-1][1] == 0:
-        counts.pop()
-    if not counts:
-        raise InvalidInput(f"{path} is empty: expected rows", source=path, remedy="Delete it and fetch it again")
-    return first, top, np.array(counts)

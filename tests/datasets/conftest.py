@@ -4,6 +4,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -142,19 +143,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(body, page)
 
     def _send(self, body: bytes, page: Page) -> None:
-        try:
-            if page.drip:
-                for i in range(0, len(body), 64):
-                    self.wfile.write(body[i : i + 64])
-                    time.sleep(page.drip)
-            elif page.stall:
-                self.wfile.write(body[: len(body) // 2])
-                time.sleep(page.stall)
-                self.wfile.write(body[len(body) // 2 :])
-            else:
-                self.wfile.write(body)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the client gave up, which is what such a page is for
+        size, pause = (64, page.drip) if page.drip else (len(body) // 2 + 1, page.stall)
+        # The client gives up, which is what such a page is for.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            for start in range(0, len(body), size):
+                self.wfile.write(body[start : start + size])
+                time.sleep(pause)
 
     def _head(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)

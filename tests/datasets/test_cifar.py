@@ -20,7 +20,7 @@ from pipeline.raw_data.source import fingerprint
 from pipeline.workflow import preparation
 from tests.datasets.builders import staged
 from tests.errors import invalid
-from tests.files import encoded, packed, python2
+from tests.files import Harm, encoded, packed, python2
 
 Archive = Callable[..., Path]
 CONFIG: dict[str, Any] = {
@@ -66,7 +66,7 @@ def batches() -> dict[str, bytes]:
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batches: dict[str, bytes]) -> Path:
     """The batches as an archive; what is published of CIFAR-10 is set to their content."""
     path = packed(tmp_path / "official" / cifar10.PUBLISHED.archive, batches)
-    digests = cifar10.PUBLISHED.photographs(path).digests()
+    digests = cifar.digests(cifar10.PUBLISHED.photographs(path))
     published = replace(cifar10.PUBLISHED, images={"train": 2, "test": 2}, digests=digests)
     monkeypatch.setattr(cifar10, "PUBLISHED", published)
     monkeypatch.setattr(cifar10, "recognised", published.recognised)
@@ -100,8 +100,8 @@ def test_the_same_images_are_official_in_any_file_and_give_the_same_arrays(
     assert (found.train.shape, found.test.shape) == ((1, 20), (1, 20))
     # By class and name, whatever the order in the file.
     first = cifar10.PUBLISHED.photographs(path)
-    assert first.paths[:2] == ("test/airplane/airplane_s_2.png", "test/airplane/airplane_s_7.png")
-    np.testing.assert_array_equal(first.images[0], pixels(21).transpose(2, 0, 1))
+    assert list(first)[:2] == ["test/airplane/airplane_s_2.png", "test/airplane/airplane_s_7.png"]
+    np.testing.assert_array_equal(first["test/airplane/airplane_s_2.png"], pixels(21).transpose(2, 0, 1))
 
 
 @pytest.mark.parametrize("change", ["re-encoded", "one pixel", "exchanged names"])
@@ -192,16 +192,6 @@ def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_by
         preparation.prepared({"name": "cifar10", **CONFIG}, 1, manifest)
 
 
-class Harm:
-    """Pickled, it asks the loader to create a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Path.touch, (self.path,))
-
-
 @pytest.mark.parametrize("protocol", [0, 2, 5])
 def test_a_pickle_that_would_run_something_is_refused_before_it_does(tmp_path: Path, protocol: int) -> None:
     evidence = tmp_path / "evidence"
@@ -225,8 +215,8 @@ def test_a_damaged_or_missing_batch_is_named(archive: Archive, content: bytes | 
 @pytest.mark.parametrize(("rows", "name", "count"), [("fine", "class", 100), ("coarse", "superclass", 20)])
 def test_either_labels_of_the_same_images(tmp_path: Path, rows: str, name: str, count: int) -> None:
     images = np.repeat(np.arange(100, dtype=np.uint8), 3 * 32 * 32).reshape(-1, 3, 32, 32)
-    places = [(f"{split}/{cifar100.CLASSES[n]}/0.png", images[n]) for split in cifar.SPLITS for n in range(100)]
-    photographs = cifar.Photographs.of(Path(), places).labelled(cifar100.CLASSES)
+    places = {f"{split}/{cifar100.CLASSES[n]}/0.png": images[n] for split in cifar.SPLITS for n in range(100)}
+    photographs = cifar.labelled(places, cifar100.CLASSES)
     config = cifar100.Config(**CONFIG, rows=rows)
     data = cifar100.prepare(photographs, config, generators("t", repetitions=1), "official")
     assert (data.label_name, list(data.partitions), len(data.classes)) == (name, [name], count)
@@ -252,11 +242,11 @@ def test_the_images_at_hand(module: ModuleType, means: list[float], at_hand: Cal
     kind = module.__name__.rpartition(".")[2]
     path = at_hand(kind)
     found = module.PUBLISHED.photographs(path)
-    assert found.digests()["test"] == module.PUBLISHED.digests["test"]
-    rows = found.labelled(module.CLASSES)
+    assert cifar.digests(found)["test"] == module.PUBLISHED.digests["test"]
+    rows = cifar.labelled(found, module.CLASSES)
     assert rows.held_out is not None
     for part, count in ((~rows.held_out, 50_000), (rows.held_out, 10_000)):
         np.testing.assert_array_equal(np.bincount(rows.label[part]), count // len(module.CLASSES))
-    train = found.images[~rows.held_out]
-    exact = path.name == module.PUBLISHED.archive or found.digests() == module.PUBLISHED.digests
+    train = np.stack(list(found.values()))[~rows.held_out]
+    exact = path.name == module.PUBLISHED.archive or cifar.digests(found) == module.PUBLISHED.digests
     np.testing.assert_allclose(train.mean(axis=(0, 2, 3)), means, atol=5e-9 if exact else 0.2)

@@ -24,6 +24,7 @@ from pipeline.networks import imagenet
 from pipeline.networks.imagenet import torchvision
 from pipeline.networks.narrow import narrowed
 from tests.errors import invalid
+from tests.files import Harm
 from tests.models.test_networks import pictures as toy_pictures
 
 FILE = "squeezenet1_0-b66bff10.pth"
@@ -162,18 +163,11 @@ def test_a_broken_file_of_weights_is_named_rather_than_passed_over(folder: Path)
             networks.network("squeezenet1_0", pictures(), pretrained="auto")
 
 
-class Harm:
-    """Pickled, it asks the loader to write a file."""
-
-    def __reduce__(self) -> tuple[Any, tuple[Path, str]]:
-        return (Path.write_text, (Path("sprung"), "x"))
-
-
 def test_a_file_of_weights_that_would_run_something_is_refused_before_it_does(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    torch.save({"features.0.weight": Harm()}, FILE)
+    torch.save({"features.0.weight": Harm(Path("sprung"))}, FILE)
     with invalid(source=FILE):
         networks.network("squeezenet1_0", pictures(), pretrained="auto")
     assert not Path("sprung").exists()

@@ -25,7 +25,6 @@ from pipeline.causal.law_school import (
     diagnostics,
     draws,
     estimates,
-    jax_rows,
     log_marginal,
     named,
 )
@@ -278,7 +277,7 @@ def near(seed: int) -> Array:
 
 def log_density(vector: Array, students: Students) -> float:
     with jax.enable_x64(True):
-        return -float(compiled_slope()(vector, jax_rows(students))[0])
+        return -float(compiled_slope()(vector, students)[0])
 
 
 def integrated(parameters: dict[str, Array], students: Students) -> Array:
@@ -315,8 +314,8 @@ def test_the_marginal_is_the_integral_over_u() -> None:
             parameters = named(near(seed))
             parameters["variance"] = np.exp(parameters["variance"])
             expected = integrated(parameters, few) + gammaln(few.score + 1)
-            np.testing.assert_allclose(exact(parameters, jax_rows(few)), expected, rtol=1e-10)
-            np.testing.assert_allclose(quick(parameters, jax_rows(few)), expected, atol=1e-5)
+            np.testing.assert_allclose(exact(parameters, few), expected, rtol=1e-10)
+            np.testing.assert_allclose(quick(parameters, few), expected, atol=1e-5)
 
 
 def test_the_posterior_is_the_marginal_times_the_priors(students: Students) -> None:
@@ -341,7 +340,7 @@ def test_turning_u_around_changes_nothing_and_rows_without_a_mode_are_refused(st
 def test_the_mode_is_what_was_planted_up_to_its_standard_error(modes: list[FittedStudents], students: Students) -> None:
     coefficients = modes[0].coefficients
     with jax.enable_x64(True):
-        error = named(np.sqrt(np.diag(np.linalg.inv(curvature(jax_rows(students), vector_of(coefficients))))))
+        error = named(np.sqrt(np.diag(np.linalg.inv(curvature(students, vector_of(coefficients))))))
     for name, planted in PLANTED.items():
         allowed = coefficients["sigma"] * error["variance"] / 2 if name == "sigma" else error[name]
         assert (np.abs(coefficients[name] - planted) < 4 * allowed).all(), name
@@ -372,8 +371,8 @@ def test_draws_are_as_wide_as_the_curvature_says_and_on_the_side_of_the_mode(
     mode = vector_of(modes[0].coefficients)
     mode[: len(LOADINGS)] *= -1
     with jax.enable_x64(True):
-        drawn, diverging = draws(jax_rows(students), mode, SAMPLING, 0)
-        width = np.sqrt(np.diag(np.linalg.inv(curvature(jax_rows(students), mode))))
+        drawn, diverging = draws(students, mode, SAMPLING, 0)
+        width = np.sqrt(np.diag(np.linalg.inv(curvature(students, mode))))
     assert drawn.shape == (2, 150, 13)
     assert not diverging.any()
     assert (drawn[..., : len(LOADINGS)] < 0).all()

@@ -104,9 +104,7 @@ def draw_crowd(axes: Axes, one: Group, tau: Array) -> None:
 
 def finish(axes: Axes, tau: Array) -> None:
     """Set the limits and ticks of a panel of curves."""
-    axes.set_xlim(0, tau[-1])
-    axes.set_ylim(0, 1.02)
-    axes.set_yticks([0, 0.5, 1])
+    axes.set(xlim=(0, tau[-1]), ylim=(0, 1.02), yticks=[0, 0.5, 1])
 
 
 def say(axes: Axes, text: str) -> None:
@@ -258,8 +256,7 @@ def draw_training(axes: Axes, epoch: Array, all_points: Array, drawn: Mapping[st
         )
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:

@@ -72,8 +72,7 @@ def figure_2(inputs: Inputs) -> Picture:
         own = survival(lengths, world.label == place, tau)
         shares.step(tau, own, where="post", color=color, linestyle=line, label=NAMES[place])
     curves.finish(shares, tau)
-    shares.set_xlabel(r"$\tau$")
-    shares.set_ylabel(r"$\widehat{I}_c(\tau)$")
+    shares.set(xlabel=r"$\tau$", ylabel=r"$\widehat{I}_c(\tau)$")
     shares.legend(loc="upper right")
     finish(figure, (plane, shares))
     accuracies = [100 * world.correct[world.label == place].mean() for place in range(illustrations.CLASSES)]
@@ -119,8 +118,7 @@ def _classes(axes: Axes, world: illustrations.ThreeClasses) -> None:
         points = world.points[world.label == place]
         axes.scatter(points[:, 0], points[:, 1], s=9, marker=marker, color=color, linewidths=0, label=NAMES[place])
     axes.set_aspect("equal", adjustable="box")
-    axes.set_xlabel("$x_1$")
-    axes.set_ylabel("$x_2$")
+    axes.set(xlabel="$x_1$", ylabel="$x_2$")
 
 
 EXAMPLES = "example_images"
@@ -182,7 +180,5 @@ def _show(axes: Axes, image: Array, words: str) -> None:
     picture = clipped[0] if len(clipped) == 1 else clipped.transpose(1, 2, 0)
     axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     axes.set_title(words, fontsize=7.5)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)

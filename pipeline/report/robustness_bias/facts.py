@@ -47,6 +47,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     """Return all facts of the study in one frame."""
     found = study.audited(inputs)
     shown = [one for one in study.run(found) if one.block in (LINEAR, NETWORKS)]
+    faces = [one for one in shown if (one.block, one.dataset) == (NETWORKS, w.UTKFACE)]
     facts = [
         *configured_facts(stamps.as_networks(inputs.points)),
         *_comparisons(inputs),
@@ -54,12 +55,12 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
         *_agreements(inputs, found),
         *_differences(inputs, found),
         *_attack_less_certificate(inputs, found),
-        *_less_robust(shown),
+        *_less_robust(faces),
         *_biased(shown),
         *_same_sign(shown),
-        *_ratios(shown),
+        *_ratios(faces),
         *_sigmas(inputs, shown),
-        *_heterogeneity(shown),
+        *_heterogeneity(faces),
         *_kept(inputs, [*shown, *study.run(study.audited(inputs, PRETRAINED))]),
         *_first_bias(inputs),
         *_certified(inputs, shown),
@@ -75,10 +76,16 @@ def _place(of: Iterable[Audited], block: str, dataset: str = "all") -> Fact:
     return {"block": block, "dataset": dataset, "origin": study.least_official(of)}
 
 
-def _share(place: Fact, counted: Estimate) -> Iterator[Fact]:
-    """Yield the share of agreeing signs, if there are groups to compare."""
+def _share(place: Fact, statistic: str, counted: Estimate, total: str = "simulations") -> Iterator[Fact]:
+    """Yield a share with its denominator in the column ``total``, if there is anything to count."""
     if counted.n:
-        yield {**place, "value": counted.value, "simulations": counted.n}
+        yield {**place, "statistic": statistic, "value": counted.value, total: counted.n}
+
+
+def _each(place: Fact, statistic: str, values: Iterable[float]) -> Iterator[Fact]:
+    """Yield a row per value."""
+    for number, value in enumerate(values):
+        yield {**place, "statistic": statistic, "repetition": number, "value": float(value)}
 
 
 def _certified(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
@@ -86,21 +93,14 @@ def _certified(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
 
     Networks that are poor classifiers under noise are included.
     """
-    for denominator in w.DENOMINATORS:
-        for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
-            against = sign_agreement.smoothing_against(attack)
-            for number, one in enumerate(shown):
-                needed = {f"distance_{name}" for name in (w.SMOOTHING, attack)}
-                if not against.between(one) or not needed <= set(one.result.arrays):
-                    continue
+    for denominator, attack in product(w.DENOMINATORS, sign_agreement.ATTACKS):
+        against = sign_agreement.smoothing_against(attack)
+        for number, one in enumerate(shown):
+            if against.between(one) and {f"distance_{w.SMOOTHING}", f"distance_{attack}"} <= one.result.arrays.keys():
                 sides = sign_agreement.on_shared_points(inputs, one, against, denominator)
-                first, other = sides[:, sign_agreement.once(one.groups)]
-                known = np.isfinite(first * other)
-                if known.any():
-                    place = {**_place([one], NETWORKS, one.dataset), "denominator": denominator, "attack": attack}
-                    value = float((np.sign(first) == np.sign(other))[known].mean())
-                    place |= {"repetition": number, "groups": int(known.sum())}
-                    yield {**place, "statistic": "certified_sign", "value": value}
+                share = sign_agreement.agreement(sides[:, sign_agreement.once(one.groups)])
+                place = {**_place([one], NETWORKS, one.dataset), "denominator": denominator, "attack": attack}
+                yield from _share({**place, "repetition": number}, "certified_sign", share, "groups")
 
 
 def _comparisons(inputs: Inputs) -> Iterator[Fact]:
@@ -158,14 +158,12 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
             name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
             counted = sign_agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
             place = {**_place(having(found, comparison.block), comparison.block), "denominator": denominator}
-            yield from _share({**place, "statistic": f"agree_{name}"}, counted)
-        for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
+            yield from _share(place, f"agree_{name}", counted)
+        for attack, dataset in product(sign_agreement.ATTACKS, {one.dataset for one in shown}):
             against = sign_agreement.smoothing_against(attack)
-            for dataset in {one.dataset for one in shown}:
-                counted = sign_agreement.counted(inputs, found, against, [dataset], denominator)
-                place = _place((one for one in shown if one.dataset == dataset), NETWORKS, dataset)
-                place |= {"denominator": denominator}
-                yield from _share({**place, "statistic": f"agree_smoothing_{attack}"}, counted)
+            counted = sign_agreement.counted(inputs, found, against, [dataset], denominator)
+            place = _place((one for one in shown if one.dataset == dataset), NETWORKS, dataset)
+            yield from _share({**place, "denominator": denominator}, f"agree_smoothing_{attack}", counted)
 
 
 def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
@@ -174,23 +172,21 @@ def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
     The share after the middle and the last epoch is ``kept_sign_middle`` and ``kept_sign_random_middle``.
     """
     moments = {w.FIRST: "", w.MIDDLE: "_middle"}
-    for attack, (moment, ending) in product((w.DEEPFOOL, w.CARLINI_WAGNER), moments.items()):
+    for attack, (moment, ending) in product(sign_agreement.ATTACKS, moments.items()):
         for number, one in enumerate(shown):
             of_torchvision = one.block in (NETWORKS, PRETRAINED) and one.network in w.CONVOLUTIONAL
-            if not of_torchvision or one.dataset not in w.PUBLISHED_IMAGES:
-                continue
-            share = initial_weights.kept_signs(one, attack, moment)
-            if share.n:
+            if of_torchvision and one.dataset in w.PUBLISHED_IMAGES:
                 name = "kept_sign" if stamps.pretrained(inputs, one) else "kept_sign_random"
                 place = {**_place([one], one.block), "attack": attack, "denominator": w.PAPER, "repetition": number}
-                yield {**place, "statistic": f"{name}{ending}", "value": share.value, "groups": share.n}
+                share = initial_weights.kept_signs(one, attack, moment)
+                yield from _share(place, f"{name}{ending}", share, "groups")
 
 
 NAMED = (("age", "15-24"), ("age", "60+"))
 """Groups of UTKFace whose robustness depends on the network, according to the paper."""
 
 
-def _heterogeneity(shown: Sequence[Audited]) -> Iterator[Fact]:
+def _heterogeneity(faces: Sequence[Audited]) -> Iterator[Fact]:
     r"""Yield the ``heterogeneity`` between networks of sigma of each named group of UTKFace.
 
     .. math:: Q / (k - 1), \quad Q = \sum_i (\sigma_i - \bar\sigma)^2 / s_i^2,
@@ -198,7 +194,6 @@ def _heterogeneity(shown: Sequence[Audited]) -> Iterator[Fact]:
     with the standard errors s_i over test points and the weighted mean (Cochran 1954). The expectation is 1 if networks
     differ only by the sampling of test points. The networks share these points, so the value tends to be too small.
     """
-    faces = [one for one in shown if one.block == NETWORKS and one.dataset == w.UTKFACE]
     for number, group in enumerate(NAMED):
         tables = [table.loc[group] for one in faces if group in (table := one.table(w.DEEPFOOL)).index]
         sigma, low, high = (np.array([t[n] for t in tables], float) for n in ("sigma", "sigma_ci_low", "sigma_ci_high"))
@@ -215,16 +210,14 @@ def _heterogeneity(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
     """Yield sigma by the exact distance minus sigma by each estimate: a row per group, and the variance."""
-    place = _place(having(found, LINEAR), LINEAR)
-    for comparison in (one for one in sign_agreement.COMPARISONS if one.block == LINEAR):
-        for denominator in w.DENOMINATORS:
-            gaps = sign_agreement.differences(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
-            place |= {"denominator": denominator, "attack": comparison.other[0]}
-            for number, gap in enumerate(gaps):
-                yield {**place, "statistic": "sigma_difference", "repetition": number, "value": float(gap)}
-            if len(gaps) > 1:
-                variance = {"statistic": "sigma_difference_variance", "value": float(gaps.var(ddof=1))}
-                yield {**place, **variance, "simulations": len(gaps)}
+    linear = [one for one in sign_agreement.COMPARISONS if one.block == LINEAR]
+    for comparison, denominator in product(linear, w.DENOMINATORS):
+        gaps = sign_agreement.differences(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
+        place = {**_place(having(found, LINEAR), LINEAR), "denominator": denominator, "attack": comparison.other[0]}
+        yield from _each(place, "sigma_difference", gaps)
+        if len(gaps) > 1:
+            variance = Estimate(float(gaps.var(ddof=1)), n=len(gaps))
+            yield from _share(place, "sigma_difference_variance", variance)
 
 
 def _attack_less_certificate(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
@@ -232,20 +225,17 @@ def _attack_less_certificate(inputs: Inputs, found: Sequence[Audited]) -> Iterat
 
     There is a row per group that has sigma by all three distances.
     """
-    sides = [
-        one for one in sign_agreement.COMPARISONS if one.other in ((w.CARLINI_WAGNER, w.LAST), (w.SMOOTHING, w.LAST))
-    ]
-    sides = [one for one in sides if one.block == LINEAR]
+    linear = {one.other[0]: one for one in sign_agreement.COMPARISONS if one.block == LINEAR}
     for denominator in w.DENOMINATORS:
         gaps: list[float] = []
         for dataset in w.PUBLISHED_IMAGES:
+            sides = (linear[name] for name in (w.CARLINI_WAGNER, w.SMOOTHING))
             both = [sign_agreement.pairs(inputs, found, one, [dataset], denominator) for one in sides]
             if all(exact.size for exact, _ in both):
                 equal = [np.where(np.isfinite(x - y), np.sign(x) == np.sign(y), np.nan) for x, y in both]
                 gaps += [gap for gap in equal[0] - equal[1] if math.isfinite(gap)]
         place = {**_place(having(found, LINEAR), LINEAR), "denominator": denominator}
-        for number, gap in enumerate(gaps):
-            yield {**place, "statistic": "attack_less_certificate", "repetition": number, "value": float(gap)}
+        yield from _each(place, "attack_less_certificate", gaps)
 
 
 def having(found: Iterable[Audited], block: str) -> list[Audited]:
@@ -253,18 +243,15 @@ def having(found: Iterable[Audited], block: str) -> list[Audited]:
     return [one for one in study.run(found) if one.block == block and one.dataset in w.PUBLISHED_IMAGES]
 
 
-def _less_robust(shown: Sequence[Audited]) -> Iterator[Fact]:
+def _less_robust(faces: Sequence[Audited]) -> Iterator[Fact]:
     """Yield the share of networks under which a group of UTKFace is less robust than the others at the last epoch."""
-    faces = [one for one in shown if one.block == NETWORKS and one.dataset == w.UTKFACE]
     for attack in (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING):
         values = [sigmas for one in faces if not (sigmas := one.sigmas(attack)).empty]
         for partition, level in faces[0].groups if values else ():
             known = np.array([series[partition, level] for series in values])
             known = known[np.isfinite(known)]
             place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": attack, "partition": partition, "level": level}
-            if len(known):
-                share = float((known < 0).mean())
-                yield {**place, "statistic": "less_robust", "value": share, "simulations": len(known)}
+            yield from _share(place, "less_robust", Estimate.share(known < 0))
 
 
 def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
@@ -304,9 +291,8 @@ def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
                 several = np.isfinite(sign).sum(axis=0) > 1
                 opposed += list((sure.min(axis=0) < 0)[several] & (sure.max(axis=0) > 0)[several])
         place = {**_place(networks, NETWORKS), "attack": w.DEEPFOOL, "denominator": denominator}
-        for statistic, values in (("same_sign", pseudo_values(shares)), ("opposed", opposed)):
-            for number, value in enumerate(values):
-                yield {**place, "statistic": statistic, "repetition": number, "value": float(value)}
+        yield from _each(place, "same_sign", pseudo_values(shares))
+        yield from _each(place, "opposed", opposed)
 
 
 def _signs(networks: Sequence[Audited], denominator: str, level: float) -> tuple[Array, Array]:
@@ -320,12 +306,11 @@ def _signs(networks: Sequence[Audited], denominator: str, level: float) -> tuple
     return np.sign(sigma), np.where(p < level, np.sign(sigma), 0)
 
 
-def _ratios(shown: Sequence[Audited]) -> Iterator[Fact]:
+def _ratios(faces: Sequence[Audited]) -> Iterator[Fact]:
     """Yield ``ratio_of_sigmas``: the largest |sigma| of a group of UTKFace under a network over the smallest.
 
     There is a row per group that has one sign under all networks, at least ``FEWEST_NETWORKS``.
     """
-    faces = [one for one in shown if one.block == NETWORKS and one.dataset == w.UTKFACE]
     for attack in (w.DEEPFOOL, w.SMOOTHING):
         sigmas = pd.DataFrame([one.sigmas(attack) for one in faces if not one.sigmas(attack).empty])
         place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": attack, "denominator": w.PAPER}
@@ -364,11 +349,9 @@ def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
     for number, one in enumerate(faces):
         place = {**_place([one], one.block, w.UTKFACE), "method": one.network, "repetition": number}
         for attack in one.attacks:
-            table = one.table(attack)
-            for group in table.index:
-                low, high = table.loc[group, "sigma_ci_low"], table.loc[group, "sigma_ci_high"]
-                own = {"attack": attack, "partition": group[0], "level": group[1], "denominator": w.PAPER}
-                value, error = float(table.loc[group, "sigma"]), float(high - low) / ENDS
+            for (partition, level), line in one.table(attack).iterrows():
+                own = {"attack": attack, "partition": partition, "level": level, "denominator": w.PAPER}
+                value, error = float(line["sigma"]), float(line["sigma_ci_high"] - line["sigma_ci_low"]) / ENDS
                 known = {"error": error} if one.block == LINEAR else {}
                 if math.isfinite(value) and math.isfinite(error):
                     yield {**place, **own, "statistic": "sigma", "value": value, **known}

@@ -57,25 +57,21 @@ EARLY = (
     "last."
 )
 NONE = pd.Series(dtype=float)
+MEASURES = ("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p_adjusted", "n_correct")
 
 
 @dataclass(frozen=True)
 class Strip:
-    """One panel: sigma of a distance at a checkpoint with its interval, (networks, groups) each.
+    """One panel: the statistics ``MEASURES`` of a distance at a checkpoint, ``values`` (5, networks, groups).
 
-    ``significant`` marks significant values, ``few`` marks groups with too few points. ``left_out`` says which networks
-    have no row, and why.
+    ``left_out`` says which networks have no row, and why.
     """
 
     title: str
     left_out: str
     networks: tuple[str, ...]
-    groups: tuple[tuple[str, str], ...]
-    sigma: Array
-    low: Array
-    high: Array
-    significant: Array
-    few: Array
+    groups: Sequence[tuple[str, str]]
+    values: Array
 
 
 def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
@@ -90,17 +86,11 @@ def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
         for moment, words in MOMENTS.items():
             here = [one for one in found if not one.table(attack, moment).empty]
             groups = found[0].groups
-            shape = (len(here), len(groups))
-            names = ("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p_adjusted", "n_correct")
-            sigma, low, high, p, right = (
-                np.reshape([one.table(attack, moment).reindex(groups)[name].to_numpy(float) for one in here], shape)
-                for name in names
-            )
+            tables = [one.table(attack, moment).reindex(groups)[list(MEASURES)].to_numpy(float).T for one in here]
+            values = np.reshape(tables, (len(here), len(MEASURES), len(groups))).swapaxes(0, 1)
             title = f"{w.DISTANCES[attack].label}, {words}"
             networks = tuple(w.NETWORKS[one.network] for one in here)
-            few = right < study.TOO_FEW
-            without = left_out(found, attack, moment)
-            made.append(Strip(title, without, networks, tuple(groups), sigma, low, high, p < LEVEL, few))
+            made.append(Strip(title, left_out(found, attack, moment), networks, groups, values))
     return made
 
 
@@ -178,8 +168,8 @@ def shade(sigma: Array) -> Array:
 def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]]) -> Figure:
     # A panel without networks is drawn once, not for every part of the groups.
     panels = [(strip, turn) for turn in range(len(parts)) for strip in made if strip.networks or turn == 0]
-    strengths = [np.abs(shade(strip.sigma[np.isfinite(strip.sigma)])) for strip in made]
-    end = max(LITTLE, *(float(of_one.max(initial=0.0)) for of_one in strengths))
+    strengths = [np.abs(shade(strip.values[0])) for strip in made]
+    end = max(LITTLE, *(float(np.max(of_one, where=np.isfinite(of_one), initial=0.0)) for of_one in strengths))
     scale = Normalize(-end, end)
     rows = [len(strip.networks) or EMPTY for strip, _ in panels]
     dense = (len(made[0].groups) > ANNOTATED) + (len(parts) > 1)
@@ -216,8 +206,8 @@ def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]]) ->
 
 def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
     """Draw some of the columns: sigma with its interval if legible, otherwise a dot if significant."""
-    values = (strip.sigma, strip.low, strip.high, strip.significant, strip.few)
-    sigma, low, high, significant, few = (of[:, columns] for of in values)
+    sigma, low, high, p, correct = strip.values[:, :, columns]
+    significant, few = p < LEVEL, correct < study.TOO_FEW
     legible = len(strip.groups) <= ANNOTATED
     size = 5.5 if len(strip.groups) > MOST else 6.5
     axes.set_facecolor(UNDEFINED)
@@ -228,8 +218,7 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
     axes.invert_yaxis()
     axes.set_yticks(np.arange(len(strip.networks)) + 0.5, strip.networks, fontsize=size)
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     centred: dict[str, Any] = {"ha": "center", "va": "center"}
     for row, column in np.argwhere(np.isfinite(sigma)):
         value, stands = sigma[row, column], bool(significant[row, column])

@@ -15,7 +15,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.network_tables import engines
-from pipeline.report.robustness_bias.sign_agreement import once
+from pipeline.report.robustness_bias.sign_agreement import agreement, once
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.table import StampedTable, labels
 
@@ -25,13 +25,8 @@ def kept_signs(one: Audited, attack: str, moment: str) -> Estimate:
     groups, even if the network had not learned at the checkpoint. NaN if there are no such groups.
     """
     tables = one.table(attack, moment, any_checkpoint=True), one.table(attack)
-    if any(table.empty for table in tables):
-        return Estimate(math.nan)
-    counts = once(one.groups)
-    first, last = (table["sigma"].reindex(one.groups).to_numpy(float)[counts] for table in tables)
-    known = np.isfinite(first * last)
-    same = (np.sign(first) == np.sign(last))[known]
-    return Estimate(float(same.mean()), n=len(same)) if len(same) else Estimate(math.nan)
+    sigma = np.array([table["sigma"].reindex(one.groups) for table in tables], float)
+    return agreement(sigma[:, once(one.groups)])
 
 
 def twins(inputs: Inputs) -> list[tuple[Audited, Audited]]:

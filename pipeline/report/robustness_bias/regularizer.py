@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import DASH, interval, number, p_value, parameter
 from fairness_audits.results.style import finish, new_panels, step_band
-from fairness_audits.results.table import Column, Row
+from fairness_audits.results.table import Column, Row, rows_of
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
@@ -67,20 +68,29 @@ def by_weight(found: Sequence[Audited], network: str) -> dict[tuple[str, str], l
 )
 def table_regularizer(inputs: Inputs) -> StampedTable:
     found = penalised(inputs)
+
+    def change(one: Audited) -> float | None:
+        before = without(one, found)
+        return abs(sigma(one, one.penalised)) - abs(sigma(before, one.penalised)) if one.alpha and before else None
+
+    columns = (
+        Column("Data", "label", lambda one: w.dataset_label(one.dataset)),
+        Column("Network", "label", lambda one: w.NETWORKS[one.network]),
+        Column("Group", "label", lambda one: w.plainly(one.penalised[1])),
+        Column("Distance in the penalty", "label", lambda one: one.form if one.alpha else DASH),
+        Column("tau", "parameter", lambda one: one.tau if one.alpha else None),
+        Column("alpha", "parameter", lambda one: one.alpha),
+        Column("accuracy", cell=lambda one: 100 * one.accuracy, decimals=1, name="accuracy, %"),
+        Column("n", cell=lambda one: float(measures(one)["n"]), decimals=0),
+        Column("sigma", cell=lambda one: float(measures(one)["sigma"])),
+        Column("p", "text", lambda one: p_value(float(measures(one)["sigma_p"]))),
+        Column("change", cell=change, name="change of |sigma|"),
+    )
     units = " or ".join(sorted({UNITS[one.method["scale"]] for one in found}))
     return StampedTable(
         title="Effect of the penalty on the penalised group.",
-        columns=(
-            *labels("Data", "Network", "Group", "Distance in the penalty"),
-            Column("tau", "parameter", name="tau"),
-            Column("alpha", "parameter"),
-            Column("accuracy", decimals=1, name="accuracy, %"),
-            Column("n", decimals=0),
-            Column("sigma"),
-            Column("p", "text"),
-            Column("change", name="change of |sigma|"),
-        ),
-        rows=tuple(_penalty_row(one, found) for one in found) or (Row((NOT_RUN, "", "", "", *[None] * 7)),),
+        columns=columns,
+        rows=rows_of(columns, found) or (Row((NOT_RUN, "", "", "", *[None] * 7)),),
         stamp=stamps.stamp(inputs, study.REGULARIZER),
         notes=(
             f"By {study.upper_bounds(found)}, last epoch, correctly classified points, as in equation 9.",
@@ -140,31 +150,14 @@ def table_penalties(inputs: Inputs) -> StampedTable:
     )
 
 
-def _penalty_row(one: Audited, among: Sequence[Audited]) -> Row:
-    """Return the row of one network, compared with the network without the penalty."""
-    line = one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
-    before = without(one, among)
-    return Row(
-        (
-            w.dataset_label(one.dataset),
-            w.NETWORKS[one.network],
-            w.plainly(one.penalised[1]),
-            one.form if one.alpha else DASH,
-            one.tau if one.alpha else None,
-            one.alpha,
-            100 * one.accuracy,
-            float(line["n"]),
-            float(line["sigma"]),
-            p_value(float(line["sigma_p"])),
-            abs(line["sigma"]) - abs(sigma(before, one.penalised)) if one.alpha and before else None,
-        )
-    )
+def measures(one: Audited) -> pd.Series:
+    """Return the statistics of the correctly classified points of the penalised group, by the main distance."""
+    return one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
 
 
 def biased(one: Audited) -> bool:
     """Return whether the penalised group is significantly closer to the boundary than the others."""
-    line = one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
-    return bool(line["sigma_p"] < study.SIGNIFICANT and line["sigma"] < 0)
+    return bool(measures(one)["sigma_p"] < study.SIGNIFICANT and measures(one)["sigma"] < 0)
 
 
 def sigma(one: Audited, group: tuple[str, str]) -> float:
@@ -253,6 +246,5 @@ def _beside_others(axes: Axes, group: Group, level: str, tau: Array) -> None:
 
 def _title(one: Audited) -> str:
     penalty = rf"$\alpha$ = {parameter(one.alpha)}" if one.alpha else "no penalty"
-    line = one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
-    value, *ends = (number(float(line[name]), 2) for name in ("sigma", "sigma_ci_low", "sigma_ci_high"))
+    value, *ends = (number(float(measures(one)[name]), 2) for name in ("sigma", "sigma_ci_low", "sigma_ci_high"))
     return rf"{penalty}: $\sigma$ = {value} [{', '.join(ends)}]"

@@ -104,9 +104,14 @@ def counted(
     Wilson's interval assumes independent groups. They are dependent, so the interval tends to be too short. NaN without
     groups.
     """
-    one, other = pairs(inputs, found, comparison, datasets, denominator)
-    equal = Estimate.share((np.sign(one) == np.sign(other))[np.isfinite(one - other)])
+    equal = agreement(pairs(inputs, found, comparison, datasets, denominator))
     return with_wilson(equal, LEVEL) if equal.n else equal
+
+
+def agreement(sides: Array) -> Estimate:
+    """Return the share of equal signs of two rows of sigma (2, p), over the columns that have both."""
+    one, other = sides
+    return Estimate.share((np.sign(one) == np.sign(other))[np.isfinite(one - other)])
 
 
 def differences(
