@@ -4,7 +4,7 @@ Places are searched in this order:
 
 1. in the raw folder itself (``data/raw/<dataset>/``),
 2. in a mirror, a folder or an http(s) address that has it as ``<dataset>/<filename>`` or as ``<filename>``,
-3. at its official addresses.
+3. at its official addresses, by pooch.
 
 Downloads have a temporary name until their size and sha256 are verified or, without a recorded sha256, their content
 (``Source.check``).
@@ -18,14 +18,16 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fairness_audits.files import written
 from pipeline.raw_data.source import Corrupt, Fetched, Source, Unavailable, verify
 
-BLOCK = 1024
-"""Bytes that are received at once."""
+if TYPE_CHECKING:
+    import requests
 
 
 @dataclass(frozen=True)
@@ -132,36 +134,61 @@ def _download(address: str, source: Source, target: Path, patience: Patience, ad
 
 def _receive(address: str, part: Path, most: int, patience: Patience) -> None:
     """Download ``address`` to ``part``, at most about ``most`` bytes; a longer file then fails verification."""
+    import pooch
     import requests
 
-    headers = {"User-Agent": "fairness-audits", "Accept-Encoding": "identity"}
-    received, started = 0, 0.0
-    try:
-        with (
-            part.open("wb") as file,
-            requests.get(address, timeout=(patience.connect, patience.stall), headers=headers, stream=True) as answer,
-        ):
-            answer.raise_for_status()
-            # Do not decompress an archive if the server declares its compression as an encoding.
-            answer.raw.headers.pop("Content-Encoding", None)
-            for block in answer.iter_content(BLOCK):
-                started = started or time.monotonic()
-                file.write(block)
-                received += len(block)
-                if received > most:
-                    return
-                elapsed = time.monotonic() - started
-                if elapsed > patience.grace and received / elapsed < patience.rate:
-                    raise Unavailable(f"{address}: too slow, given up after {elapsed:.0f} s at {received:,} bytes")
-    except requests.exceptions.ChunkedEncodingError:
-        raise
-    except requests.RequestException as error:
-        if error.response is not None:
-            what = f"HTTP {error.response.status_code} {error.response.reason}"
-        elif received:
-            what = f"the server stalled after {received:,} bytes"
-        elif isinstance(error, requests.Timeout):
-            what = f"no answer within {max(patience.connect, patience.stall):g} s"
-        else:
-            what = f"cannot be reached ({error})"
-        raise Unavailable(f"{address}: {what}") from error
+    get = pooch.HTTPDownloader(
+        timeout=(patience.connect, patience.stall),
+        headers={"User-Agent": "fairness-audits", "Accept-Encoding": "identity"},
+        hooks={"response": _as_stored},
+    )
+    with part.open("wb") as file, suppress(_TooLong):
+        output = _Output(file, address, most, patience)
+        try:
+            get(address, output, None)
+        except requests.exceptions.ChunkedEncodingError:
+            raise
+        except requests.RequestException as error:
+            if error.response is not None:
+                what = f"HTTP {error.response.status_code} {error.response.reason}"
+            elif output.received:
+                what = f"the server stalled after {output.received:,} bytes"
+            elif isinstance(error, requests.Timeout):
+                what = f"no answer within {max(patience.connect, patience.stall):g} s"
+            else:
+                what = f"cannot be reached ({error})"
+            raise Unavailable(f"{address}: {what}") from error
+
+
+def _as_stored(answer: requests.Response, **_: Any) -> None:
+    """Do not decompress an archive if the server declares its compression as an encoding."""
+    answer.raw.headers.pop("Content-Encoding", None)
+
+
+class _TooLong(Exception):
+    """The download is longer than the file may be."""
+
+
+@dataclass
+class _Output:
+    """An output file that stops downloads that are too long or too slow."""
+
+    file: BinaryIO
+    address: str
+    most: int
+    patience: Patience
+    received: int = 0
+    started: float = 0.0
+
+    def write(self, block: bytes) -> None:
+        self.started = self.started or time.monotonic()
+        self.file.write(block)
+        self.received += len(block)
+        if self.received > self.most:
+            raise _TooLong
+        elapsed = time.monotonic() - self.started
+        if elapsed > self.patience.grace and self.received / elapsed < self.patience.rate:
+            raise Unavailable(f"{self.address}: too slow, given up after {elapsed:.0f} s at {self.received:,} bytes")
+
+    def flush(self) -> None:
+        """Leave it to the file."""

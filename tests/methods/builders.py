@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fairness_audits.values import Array, Classifier, Dataset
+from fairness_audits.values import Array, Dataset
 from tests.builders import dataset
 
 
@@ -48,10 +48,10 @@ def population(
 
 
 class Kept:
-    """Keeps arrays in memory, at first ``state``; the job is killed once it has kept ``kill_after`` times."""
+    """Keeps arrays in memory; the job is killed once it has kept ``kill_after`` times."""
 
-    def __init__(self, kill_after: int | None = None, state: Mapping[str, Array] | None = None) -> None:
-        self.state = state
+    def __init__(self, kill_after: int | None = None) -> None:
+        self.state: dict[str, Array] | None = None
         self.saves, self.kill_after = 0, kill_after
 
     def load(self, fingerprint: Array) -> Mapping[str, Array] | None:
@@ -64,13 +64,3 @@ class Kept:
         self.saves += 1
         if self.saves == self.kill_after:
             raise KeyboardInterrupt
-
-
-def same(one: Classifier, other: Classifier) -> bool:
-    """Equal to the last bit in everything."""
-
-    def content(arrays: Mapping[str, Array]) -> dict[str, tuple[object, ...]]:
-        return {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
-
-    parts = ("parameters", "history", "facts", "index")
-    return all(content(getattr(one, part)) == content(getattr(other, part)) for part in parts)
