@@ -59,7 +59,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
         *_biased(shown),
         *_same_sign(shown),
         *_ratios(faces),
-        *_sigmas(inputs, shown),
+        *_sigmas(shown),
         *_heterogeneity(faces),
         *_kept(inputs, [*shown, *study.run(study.audited(inputs, PRETRAINED))]),
         *_first_bias(inputs),
@@ -159,7 +159,7 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
             counted = sign_agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
             place = {**_place(having(found, comparison.block), comparison.block), "denominator": denominator}
             yield from _share(place, f"agree_{name}", counted)
-        for attack, dataset in product(sign_agreement.ATTACKS, {one.dataset for one in shown}):
+        for attack, dataset in product(sign_agreement.ATTACKS, sorted({one.dataset for one in shown})):
             against = sign_agreement.smoothing_against(attack)
             counted = sign_agreement.counted(inputs, found, against, [dataset], denominator)
             place = _place((one for one in shown if one.dataset == dataset), NETWORKS, dataset)
@@ -341,7 +341,7 @@ def pseudo_values(of_pairs: Mapping[tuple[int, int], float]) -> list[float]:
     return [len(things) * whole - (len(things) - 1) * float(np.mean(values)) for values in without]
 
 
-def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
+def _sigmas(shown: Sequence[Audited]) -> Iterator[Fact]:
     """Yield ``sigma`` of every group of UTKFace. The logistic regression has an ``error`` over points. Networks have
     none, because claims are about the variation between networks.
     """
