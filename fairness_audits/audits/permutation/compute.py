@@ -19,8 +19,9 @@ from fairness_audits.audits.permutation.outcomes import Counts, Predictions, nea
 from fairness_audits.audits.permutation.pairs import largest_t
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.audits.permutation.plan import CORRELATION, Plan
-from fairness_audits.audits.permutation.reading import Support, fewest, grouped_by, read, support, varies
+from fairness_audits.audits.permutation.reading import grouped_by, read, varies
 from fairness_audits.audits.permutation.resamplers import countable, resampler
+from fairness_audits.audits.permutation.units import Support, fewest, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed
 from fairness_audits.progress import track

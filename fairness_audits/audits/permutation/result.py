@@ -11,9 +11,9 @@ import pandas as pd
 from fairness_audits.audits.permutation.brief import brief
 from fairness_audits.audits.permutation.compute import WIDTH, Finding, GroupEstimate, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import Bounds
-from fairness_audits.audits.permutation.permutation_test import LEAST_UNITS
 from fairness_audits.audits.permutation.plan import CORRELATION, Plan, planned
 from fairness_audits.audits.permutation.settings import Settings
+from fairness_audits.audits.permutation.units import LEAST_UNITS
 from fairness_audits.inputs.table import sha256
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.options import stated

@@ -22,13 +22,13 @@ from scipy.sparse import csr_array
 
 from fairness_audits.audits.permutation.monte_carlo import monte_carlo_p
 from fairness_audits.audits.permutation.score_tests import score_statistic
+from fairness_audits.audits.permutation.statistics import EQUAL
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 BLOCK = 64
 """Number of permutations drawn together: a block of them and the counts of all subgroups are held in memory."""
 HALVINGS = 60
-ROUNDING = 1e-9
 MOST = 200_000
 """Largest number of subgroups."""
 
@@ -176,7 +176,7 @@ def worst_subgroups(
     mean, deviation = sizes * total / n, np.sqrt(sizes * (n - sizes) * total * (n - total) / (n**2 * (n - 1)))
     statistic = (events - mean) / deviation
     order = np.argsort(-np.abs(statistic), kind="stable")
-    observed = np.abs(statistic[order]) * (1 - ROUNDING)
+    observed = np.abs(statistic[order]) * (1 - EQUAL)
     extremes, largest = np.zeros(len(sizes), dtype=np.int64), []
     for first in range(0, draws, BLOCK):
         size = min(BLOCK, draws - first)
@@ -188,8 +188,8 @@ def worst_subgroups(
     p = np.empty(len(sizes))
     p[order] = np.maximum.accumulate(monte_carlo_p(extremes, draws))
     # The largest of all |T| is significant if it exceeds this value.
-    critical = np.sort(np.concatenate(largest))[::-1][max(0, math.floor(alpha * (draws + 1) + ROUNDING) - 1)]
-    low, high = _score_intervals(events, sizes, total - events, n - sizes, float(critical) * (1 + ROUNDING))
+    critical = np.sort(np.concatenate(largest))[::-1][max(0, math.floor(alpha * (draws + 1) + EQUAL) - 1)]
+    low, high = _score_intervals(events, sizes, total - events, n - sizes, float(critical) * (1 + EQUAL))
     return Tested(sizes.astype(int), events.astype(int), rate, rest, low, high, statistic, p)
 
 
