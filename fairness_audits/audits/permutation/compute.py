@@ -1,6 +1,7 @@
 """Run the tests of all metrics between groups, and correct for their number."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -198,7 +199,7 @@ class References:
     """The reference groups, and which of them occur in the data."""
 
     def __init__(self, names: Sequence[str], every: bool) -> None:
-        self._names, self._every = [level_name(name) for name in names], every
+        self._names, self._every = tuple(names), every
         self._seen: dict[str, tuple[str, ...]] = {}
         self._found: set[str] = set()
 
@@ -208,9 +209,9 @@ class References:
         Raises InvalidInput if every grouping needs a reference and none of the references is a group.
         """
         self._seen[grouping] = content.groups
-        found = {name: level_of(content.groups, name, grouping) for name in self._names}
-        here = list(dict.fromkeys(group for group in found.values() if group is not None))
-        self._found.update(name for name, group in found.items() if group is not None)
+        found = list(self._named(content.groups, grouping))
+        here = list(dict.fromkeys(group for _, group in found))
+        self._found.update(name for names, _ in found for name in names)
         if len(here) > 1 or (self._names and self._every and not here):
             raise InvalidInput(
                 f"--reference must name one group of {grouping!r}, but names {len(here)}; the groups are "
@@ -223,6 +224,14 @@ class References:
             return content, False
         return content.ordered((*(name for name in content.groups if name != here[0]), here[0])), True
 
+    def _named(self, groups: tuple[str, ...], grouping: str) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield each group that a reference names, or several references in a row if the group contains commas."""
+        for start, stop in combinations(range(len(self._names) + 1), 2):
+            names = self._names[start:stop]
+            exact = level_of(groups, level_name(names[0]), grouping) if len(names) == 1 else None
+            alike = [group for group in groups if _unquoted(group) == _unquoted(",".join(names))]
+            yield from ((names, group) for group in ([exact] if exact else alike))
+
     def check(self) -> None:
         """Raise InvalidInput for a reference that is not a group."""
         if lost := [name for name in self._names if name not in self._found]:
@@ -232,6 +241,11 @@ class References:
                 option="reference",
                 remedy=f"There are {known}",
             )
+
+
+def _unquoted(group: str) -> str:
+    """Return a group's name without what a list of names loses: quotes, and spaces around commas."""
+    return re.sub(r"\s*,\s*", ",", " ".join(group.replace('"', "").split()))
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:

@@ -61,18 +61,20 @@ def independent(data: Predictions | Counts, metric: Auc | Rate) -> Array:
 
 
 def effective(data: Predictions, metric: Metric) -> Array:
-    r"""Compute the effective number of units of the rarest kind in each group, (G,), by Kish 1965.
+    r"""Compute the effective number of units of the rarest kind in each group, (G,).
 
-    .. math:: n = \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
+    .. math:: n = \frac{(\sum_i w_i^2)^2}{\sum_i w_i^4}
 
-    for the weights w_i of the units: rows, or sums over clusters.
+    for the weights w_i of the units: rows, or sums over clusters. These are the degrees of freedom of a variance that
+    sums w_i^2 (Satterthwaite 1946). Kish's number (sum w)^2 / sum w^2 is larger: it overlooks that a few heavy units
+    can carry the variance.
     """
     assert data.weight is not None
-    (unit, group), counts = data.units(), []
+    (unit, group), weight, counts = data.units(), data.weight / data.weight.max(), []
     for kind in _kinds(data, metric):
-        weight = np.bincount(unit[kind], data.weight[kind], len(group))
-        total, squares = (np.bincount(group, w, len(data.groups)) for w in (weight, weight**2))
-        counts.append(np.divide(total**2, squares, where=squares > 0, out=np.zeros(len(squares))))
+        squares = np.bincount(unit[kind], weight[kind], len(group)) ** 2
+        total, spread = (np.bincount(group, w, len(data.groups)) for w in (squares, squares**2))
+        counts.append(np.divide(total**2, spread, where=spread > 0, out=np.zeros(len(spread))))
     return np.minimum.reduce(counts)
 
 
