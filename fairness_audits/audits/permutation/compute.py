@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
@@ -26,7 +26,7 @@ from fairness_audits.audits.permutation.units import Support, fewest, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed
 from fairness_audits.progress import track
-from fairness_audits.results.formats import plural
+from fairness_audits.results.formats import plain, plural
 from fairness_audits.tables import numbers
 from fairness_audits.tables.levels import level_name, level_of, rest_of
 from fairness_audits.tables.table import Table
@@ -95,26 +95,12 @@ class Finding:
         return self.adjusted is not None and self.adjusted <= self.test.alpha
 
 
-@dataclass(frozen=True)
-class GroupEstimate:
-    """The metric of one group, with its interval at level 1 - alpha; None if it does not exist.
+def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[dict[str, Any]]:
+    """Estimate a metric in each group, sorted with the worst first: the lowest value, or the highest error or loss.
 
-    The interval is Wilson's for rates of unclustered rows, normal on the log-odds scale for the AUC, else normal.
+    The interval of level 1 - alpha is Wilson's for rates of unclustered rows, normal on the log-odds scale for the AUC,
+    else normal. What does not exist is None.
     """
-
-    grouping: str
-    metric: str
-    title: str
-    name: str
-    rows: int
-    rests_on: Support
-    estimate: float | None
-    low: float | None
-    high: float | None
-
-
-def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[GroupEstimate]:
-    """Estimate a metric in each group, sorted with the worst first: the lowest value, or the highest error or loss."""
     rests_on, settings = support(content, metric), plan.testing(metric)
     if isinstance(metric, Rate) and countable(content):
         ends = [wilson_interval(x or 0, n, 1 - settings.alpha) if n else (math.nan, math.nan) for n, x in rests_on]
@@ -123,27 +109,21 @@ def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan:
         content, moved = near_zero(content) if isinstance(metric, Mean) and metric.moves else (content, 0.0)
         observed = resampler(content, metric, 0, settings.smoothing, settings.bootstraps).observed
         values = (observed.value + moved).tolist()
-        reach = float(ndtri(1 - settings.alpha / 2)) * np.sqrt(
-            np.where(observed.variance > 0, observed.variance, np.nan)
-        )
+        error = np.sqrt(np.where(observed.variance > 0, observed.variance, np.nan))
+        reach = float(ndtri(1 - settings.alpha / 2)) * error
         low, high = observed.value - reach, observed.value + reach
         if isinstance(metric, Auc):
             with np.errstate(divide="ignore", invalid="ignore"):
                 odds, wide = logit(observed.value), reach / (observed.value * (1 - observed.value))
             low, high = expit(odds - wide), expit(odds + wide)
-        ends = list(zip((low + moved).tolist(), (high + moved).tolist(), strict=True))
-
-    def known(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
-    found = [
-        GroupEstimate(grouping, metric.name, metric.title, name, int(rows), of, known(value), known(low), known(high))
-        for name, rows, of, value, (low, high) in zip(
-            content.groups, content.sizes, rests_on, values, ends, strict=True
-        )
+        ends = (np.stack([low, high], axis=-1) + moved).tolist()
+    named = {"grouping": grouping, "metric": metric.name, "title": metric.title}
+    found: list[dict[str, Any]] = [
+        plain({**named, "name": name, "rows": rows, **of._asdict(), "estimate": value, "interval": interval})
+        for name, rows, of, value, interval in zip(content.groups, content.sizes, rests_on, values, ends, strict=True)
     ]
     sign = -1 if metric.name in known_metrics.HIGH_IS_WORSE else 1
-    return sorted(found, key=lambda one: math.inf if one.estimate is None else sign * one.estimate)
+    return sorted(found, key=lambda one: math.inf if one["estimate"] is None else sign * one["estimate"])
 
 
 def hypotheses(findings: Sequence[Finding]) -> int:
@@ -160,7 +140,7 @@ class Job:
     drawn: bool
 
 
-def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEstimate, ...], Plan]:
+def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], list[dict[str, Any]], Plan]:
     """Read, test and correct; return the tests, the metrics of each group, and the plan with its final number of draws.
 
     The metrics of each pair of groups are adjacent.
@@ -168,7 +148,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEs
     Raises ValueError for every error that the user can correct.
     """
     jobs: list[Job] = []
-    groups: list[GroupEstimate] = []
+    groups: list[dict[str, Any]] = []
     references = References(plan.settings.reference, every=plan.settings.ratio)
     for text in dict.fromkeys(plan.settings.group):
         grouping = grouped_by(text, table)
@@ -192,7 +172,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEs
         for finding in job.tests(plan):
             together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
     findings = [finding for pair in together.values() for finding in pair]
-    return _corrected(findings, plan.correction), tuple(groups), plan
+    return _corrected(findings, plan.correction), groups, plan
 
 
 class References:
