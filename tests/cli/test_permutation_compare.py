@@ -55,6 +55,28 @@ def test_the_command_finds_the_change_and_is_the_call(tmp_path: Path, monkeypatc
     assert "gap f - m" in Path("out/compare.html").read_text()
 
 
+@pytest.mark.parametrize(
+    ("code", "decided"),
+    [
+        (lambda y: y + 1, lambda d: d + 1),
+        (lambda y: y + 1, lambda d: d),
+        (lambda y: y.astype(float), lambda d: d.astype(str)),
+        (lambda y: y.astype(str), lambda d: d.astype(float)),
+    ],
+)
+def test_numbers_and_texts_of_the_label_are_decisions(code: Any, decided: Any) -> None:
+    """With labels 1 and 2, a version that is 1 in all rows holds decisions, because the other one holds 0 and 1."""
+    call: dict[str, Any] = {"group": ROWS["sex"], "metric": "tpr", "positive": str(code(ROWS["y"]).max())}
+    for old, new in (
+        (ROWS["old"], ROWS["new"]),
+        (ROWS["old"], ROWS["old"] * 0 + 1),
+        (ROWS["old"] * 0 + 1, ROWS["new"]),
+    ):
+        expected = fa.compare(ROWS["y"], first=old, second=new, group=ROWS["sex"], metric="tpr").facts["results"]
+        found = fa.compare(code(ROWS["y"]), first=decided(old), second=decided(new), **call)
+        assert found.facts["results"] == expected
+
+
 def test_scores_are_compared_as_they_are_or_cut() -> None:
     call: dict[str, Any] = {"group": ROWS["sex"], "draws": 199}
     (f, *_) = fa.compare(ROWS["y"], **SCORES, metric="squared_error", **call).facts["results"]

@@ -10,8 +10,10 @@ from sklearn.metrics import roc_auc_score
 from statsmodels.stats.proportion import proportion_confint
 
 import fairness_audits as fa
+from fairness_audits.audits.permutation.metrics import METRICS
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.permutation.units import LEAST_UNITS, effective
 from fairness_audits.cli.entry import audited, parser, settings_of
 from fairness_audits.errors import InvalidInput
 from fairness_audits.tables import contingency, opened
@@ -163,6 +165,18 @@ def test_a_reference_is_the_second_of_each_comparison() -> None:
         assert sum(group["rows"] for group in one["groups"]) < N
 
 
+@pytest.mark.parametrize(
+    "group", ["m & White, non-Hispanic", 'm & "a & b"', 'm & so-called "other", or none', "m & two  spaces"]
+)
+def test_a_reference_is_named_as_the_page_prints_it(group: str) -> None:
+    race = group.removeprefix("m & ")
+    PEOPLE.assign(race=PEOPLE["race"].replace("a", race.strip('"'))).to_csv("rows.csv", index=False)
+    quoted = '"' + group.replace('"', '""') + '"'
+    for reference in (group, " ".join(group.split()), quoted):
+        found = results("sex*race,sex", "--reference", f"{reference},f")
+        assert {one["groups"][1]["name"] for one in found} == {group, "f"}
+
+
 def test_with_a_reference_a_ratio_has_one_side() -> None:
     ((bounds,),) = [[one["bounds"] for one in results("sex", "--ratio", "--reference", "m")]]
     assert (bounds["low"], bounds["high"]) == (0.8, None)
@@ -300,6 +314,20 @@ def test_a_weighted_test_has_its_level_where_weights_differ_between_groups(metri
     assert near(rejections / trials, 0.05, trials)
 
 
+@pytest.mark.parametrize(("weights", "enough"), [(((5, 40.0), (258, 1.0)), False), (((25, 10.0), (75, 1.0)), True)])
+def test_the_level_holds_with_enough_effective_units(weights: Any, enough: bool) -> None:
+    """Equal rates of .2 against 600 rows of weight 1. Kish's number, 25 and 41, does not tell the two cases apart."""
+    own = np.repeat([weight for _, weight in weights], [rows for rows, _ in weights])
+    weight, group = np.r_[own, np.ones(600)], np.repeat([0, 1], (len(own), 600))
+    rng, trials, rejections = np.random.default_rng(1), 300, 0
+    for _ in range(trials):
+        decision, label = (rng.random(len(group)) < 0.2).astype(np.int64), np.ones(len(group), dtype=np.int64)
+        data = Predictions(label, label, group, ("a", "b"), decision, None, weight)
+        rejections += permutation_test(data, "tpr", rng=rng, draws=99).rejected
+    assert (effective(data, METRICS["tpr"]).min() >= LEAST_UNITS) == enough
+    assert near(rejections / trials, 0.05, trials) == enough
+
+
 @pytest.mark.parametrize(
     "call", [{"metric": lambda y, score, weight: 0.0}, {"metric": "tpr", "threshold": 0.5, "ratio": True}]
 )
@@ -365,7 +393,7 @@ def test_few_heavy_rows_are_few_units() -> None:
     found = fa.permutation_test(weight=weight, **call)
     assert found.outcome == "inconclusive"
     assert "effective number" in " ".join(found.summary().split())
-    # (500 + 295)^2 / (5 * 10^4 + 295) = 12.6 effective rows; without weights there are 300.
+    # (5 * 10^4 + 295)^2 / (5 * 10^8 + 295) = 5.1 effective rows; without weights there are 300.
     assert fa.permutation_test(**call).outcome != "inconclusive"
 
 

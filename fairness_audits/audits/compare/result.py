@@ -1,8 +1,8 @@
 """Run a comparison of two versions and assemble its result."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,8 +30,8 @@ from fairness_audits.results.result import Column, Result, Section, Table, Verdi
 from fairness_audits.seeds import generators
 from fairness_audits.tables import opened
 from fairness_audits.tables import table as tables
-from fairness_audits.tables.levels import rest_of
-from fairness_audits.tables.rows import grouped, outcomes
+from fairness_audits.tables.levels import prediction_classes, rest_of
+from fairness_audits.tables.rows import Values, grouped, labelled, outcomes
 from fairness_audits.values import Array
 
 CAVEATS = """
@@ -51,6 +51,10 @@ small <= 0 unless rejected: {value} of {tests} tests are not exact, and have a g
 NAMED, SHOWN, LEAST = 3, 40, 20
 SELECTED = {"precision": 1, "npv": 0}
 """Rates of the rows with this decision: each version has its own rows."""
+NORMAL = ("auc", *SELECTED)
+"""Metrics with a normal approximation. The tests of others are exact or draw permutations."""
+Test: TypeAlias = Callable[[Array], dict[str, Any]]
+"""The entry of the rows of a mask (n,): of a group, or of the gap between these rows and all others."""
 
 
 def from_files(settings: Settings) -> Result:
@@ -70,9 +74,7 @@ def audited(settings: Settings, table: tables.Table) -> Result:
         entries = list(_entries(settings, table))
     adjusted = adjusted_p([entry["p_value"] for entry in entries], range(len(entries)), settings.correct)
     results = [
-        plain(
-            {**_public(one), "adjusted_p_value": p, "rejected": p is not None and p <= settings.alpha and _counts(one)}
-        )
+        {**one, "adjusted_p_value": p, "rejected": p is not None and p <= settings.alpha and _counts(one)}
         for one, p in zip(entries, adjusted, strict=True)
     ]
     facts = {"rows": table.size(), "versions_compared": list(settings.versions), "results": results}
@@ -94,11 +96,6 @@ def audited(settings: Settings, table: tables.Table) -> Result:
     )
 
 
-def _public(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry without the note on whether its test draws permutations."""
-    return {key: value for key, value in entry.items() if key != "drawn"}
-
-
 def _counts(entry: Mapping[str, Any]) -> bool:
     """Return whether a rejection counts: the test is exact, or both groups are large enough."""
     return bool(entry["exact"] or entry["n"] >= LEAST)
@@ -106,7 +103,7 @@ def _counts(entry: Mapping[str, Any]) -> bool:
 
 def _least_draws(entries: Sequence[Mapping[str, Any]], settings: Settings) -> int:
     """Return the smallest number of permutations with which a single test can be rejected after the correction."""
-    if not any(one.get("drawn") for one in entries):
+    if all(one["exact"] or one["metric"] in NORMAL for one in entries):
         return 0
     number = sum(one["p_value"] is not None for one in entries)
     return least_draws(settings.alpha, 2, number, settings.correct)
@@ -129,18 +126,26 @@ def _entries(settings: Settings, table: tables.Table) -> Iterator[dict[str, Any]
     columns = [*([settings.label] if settings.label else []), *settings.versions, *(one.column for one in groupings)]
     check_columns(table, columns, "label, versions or group", table.name)
     frame = pd.DataFrame(table.arrays(list(dict.fromkeys(columns))))
+    versions = [_versions(settings, table, frame, metric) for metric in metrics]
     for grouping in groupings:
-        codes, names = grouped(table, grouping.column, frame[grouping.column], grouping.level)
-        for metric in metrics:
-            label, first, second = _versions(settings, table, frame, metric)
+        every, names = grouped(table, grouping.column, frame[grouping.column], grouping.level)
+        for metric, (label, first, second) in zip(metrics, versions, strict=True):
             if isinstance(metric, Auc) or metric.name in SELECTED:
-                yield from _sample_changes(
-                    settings, grouping.name, metric, np.stack([label, first, second]), codes, names
-                )
-                continue
-            (old, among), (new, _) = values(metric, label, first), values(metric, label, second)
-            pair = np.stack([old, new])[:, among]
-            yield from _changes(settings, grouping.name, metric, pair, codes[among], names)
+                codes, pair = every, np.stack([first, second])
+                of_group, of_gap = _samples(settings, metric, label, pair)
+            else:
+                (old, among), (new, _) = values(metric, label, first), values(metric, label, second)
+                codes, pair = every[among], np.stack([old, new])[:, among]
+                (rng,) = generators("audit", "compare", str(settings.seed), grouping.name, metric.name, repetitions=1)
+                of_group, of_gap = _means(settings, isinstance(metric, Rate), pair, rng)
+            common = {
+                **{"grouping": grouping.name, "metric": metric.name, "title": metric.title},
+                "varied": not (np.isfinite(pair).all() and (pair[0] == pair[1]).all()),
+            }
+            for code, name in enumerate(names):
+                yield plain({**common, "what": name, **of_group(codes == code)})
+            for what, own in _gaps(codes, names):
+                yield plain({**common, "what": what, **of_gap(own)})
 
 
 def _versions(
@@ -148,117 +153,119 @@ def _versions(
 ) -> tuple[Array, Array, Array]:
     """Return the label, and the decisions or scores of both versions."""
     decided = isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
-    label: Array | None = None
-    each = []
-    for version in settings.versions:
-        scored = not decided or settings.threshold is not None
-        label, score, decision = outcomes(
-            table,
-            frame,
-            label=settings.label,
-            positive=settings.positive,
-            threshold=settings.threshold if decided else None,
-            score=version if scored else None,
-            prediction=None if scored else version,
-            bounds=(0.0, 1.0) if scored and getattr(metric, "probability", False) else (-np.inf, np.inf),
-        )
-        output = decision if decided else score
-        assert output is not None
-        each.append(output)
-    return np.zeros(len(frame), dtype=np.int64) if label is None else label, each[0], each[1]
+    probability = isinstance(metric, Mean) and metric.probability
+    roles: dict[str, Any] = {
+        **settings.some("label", "positive"),
+        "threshold": settings.threshold if decided else None,
+        "bounds": (0.0, 1.0) if probability else (-np.inf, np.inf),
+        "prediction": None,
+    }
+    outputs: list[Any]
+    if decided and settings.threshold is None:
+        name = settings.label
+        known = None if name is None else labelled(table, name, frame[name], settings.positive, several=True)
+        label, classes = known or (None, {})
+        outputs = _decisions(table, frame, settings.versions, classes)
+    else:
+        (label, *one), (_, *two) = (outcomes(table, frame, score=version, **roles) for version in settings.versions)
+        outputs = [one[decided], two[decided]]
+    return np.zeros(len(frame), dtype=np.int64) if label is None else label, outputs[0], outputs[1]
 
 
-def _changes(
-    settings: Settings, grouping: str, metric: Rate | Mean, pair: Array, codes: Array, names: tuple[str, ...]
-) -> Iterator[dict[str, Any]]:
-    """Yield the entries of one grouping and metric; ``pair`` (2, n) holds the values of both versions."""
-    (rng,) = generators("audit", "compare", str(settings.seed), grouping, metric.name, repetitions=1)
+def _decisions(
+    table: tables.Table, frame: pd.DataFrame, versions: tuple[str, str], classes: Mapping[Any, int]
+) -> list[Array]:
+    """Return the decisions of both versions.
+
+    With labels 1 and 2, a version that is 1 in all rows may hold decisions or labels. It holds what both versions hold
+    together, if they have the same values.
+    """
+    each = [Values.of(table, version, "prediction", frame[version]) for version in versions]
+    together = {**each[0].counts, **each[1].counts}
+    try:
+        codes = [prediction_classes(table, versions[0], together, classes)] * 2
+    except InvalidInput:
+        named = zip(versions, each, strict=True)
+        codes = [prediction_classes(table, version, one.counts, classes) for version, one in named]
+    return [one.coded(code) for one, code in zip(each, codes, strict=True)]
+
+
+def _entry(
+    n: int,
+    first: float | None = None,
+    second: float | None = None,
+    change: float | None = None,
+    interval: Sequence[float | None] = (None, None),
+    p_value: float | None = None,
+    exact: bool = False,
+) -> dict[str, Any]:
+    """Return the numbers of a change. Without a p-value it has no interval, and nothing is drawn."""
+    tested = p_value is not None and not np.isnan(p_value)
+    return {
+        **{"n": n, "first": first, "second": second, "change": change},
+        **{"interval": interval if tested else (None, None), "p_value": p_value, "exact": exact or not tested},
+    }
+
+
+def _means(settings: Settings, rate: bool, pair: Array, rng: np.random.Generator) -> tuple[Test, Test]:
+    """Return the tests of a group and of a gap, for a mean over rows with the values ``pair`` (2, n)."""
     finite = np.isfinite(pair).all(axis=0)
     delta = np.where(finite, pair[1] - np.where(finite, pair[0], 0.0), np.nan)
-    common = {"grouping": grouping, "metric": metric.name, "title": metric.title, "varied": bool(delta.any())}
-    rate = isinstance(metric, Rate)
-    for code, name in enumerate(names):
-        own = codes == code
-        if not own.any() or not finite[own].all():
+
+    def of_group(own: Array) -> dict[str, Any]:
+        n = int(own.sum())
+        if n == 0 or not finite[own].all():
             # A loss can be infinite.
-            yield {**common, "what": name, **_nothing(int(own.sum()))}
-            continue
+            return _entry(n)
         found = change(delta[own], rate=rate, alpha=settings.alpha, draws=settings.draws, rng=rng)
-        yield {
-            **common,
-            **{"what": name, "n": int(own.sum()), "first": pair[0, own].mean(), "second": pair[1, own].mean()},
-            **{"change": found.estimate, "interval": [found.low, found.high]},
-            **{"p_value": found.p_value, "exact": found.exact, "drawn": not found.exact},
-        }
-    for what, own in _gaps(codes, names):
+        ends = found.low, found.high
+        return _entry(n, pair[0, own].mean(), pair[1, own].mean(), found.estimate, ends, found.p_value, found.exact)
+
+    def of_gap(own: Array) -> dict[str, Any]:
         least = int(min(own.sum(), (~own).sum()))
         if least < 2 or not delta.any() or not finite.all():
-            yield {**common, "what": what, **_nothing(least)}
-            continue
+            return _entry(least)
         data = Predictions(np.zeros(len(delta), dtype=np.int64), delta, (~own).astype(np.int64), ("own", "rest"))
         options: dict[str, Any] = {"alpha": settings.alpha, "draws": settings.draws, "alternative": "equal-tailed"}
         test = permutation_test(data, "mean_score", rng=rng, **options)
         if test.p_value is None:
-            yield {**common, "what": what, **_nothing(least)}
-            continue
-        gaps = pair[:, own].mean(axis=1) - pair[:, ~own].mean(axis=1)
-        yield {
-            **common,
-            **{"what": what, "n": least, "first": gaps[0], "second": gaps[1], "change": test.difference},
-            **{"interval": [test.ci_low, test.ci_high], "p_value": test.p_value, "exact": False, "drawn": True},
-        }
+            return _entry(least)
+        first, second = pair[:, own].mean(axis=1) - pair[:, ~own].mean(axis=1)
+        return _entry(least, first, second, test.difference, (test.ci_low, test.ci_high), test.p_value)
+
+    return of_group, of_gap
+
+
+def _samples(settings: Settings, metric: Rate | Auc | Mean, label: Array, pair: Array) -> tuple[Test, Test]:
+    """Return the tests of a group and of a gap, for a metric that is no mean; ``pair`` (2, n) holds both versions."""
+
+    def found(own: Array) -> SampleChange:
+        rows = [one[own] for one in (label, *pair)]
+        if metric.name not in SELECTED:
+            return auc_change(*rows)
+        # A negative predictive value is the precision of the opposite label and decisions.
+        return precision_change(*((one == SELECTED[metric.name]).astype(np.int64) for one in rows))
+
+    def of_group(own: Array) -> dict[str, Any]:
+        one = found(own)
+        ends = one.interval(settings.alpha)
+        return _entry(one.n, one.first, one.second, one.second - one.first, ends, one.p_value, one.exact)
+
+    def of_gap(own: Array) -> dict[str, Any]:
+        here, rest = found(own), found(~own)
+        first, second = here.first - rest.first, here.second - rest.second
+        variance = here.doubt(settings.alpha) + rest.doubt(settings.alpha)
+        reach = float(ndtri(1 - settings.alpha / 2) * np.sqrt(variance))
+        ends = second - first - reach, second - first + reach
+        return _entry(min(here.n, rest.n), first, second, second - first, ends, normal_p(second - first, variance))
+
+    return of_group, of_gap
 
 
 def _gaps(codes: Array, names: tuple[str, ...]) -> Iterator[tuple[str, Array]]:
     """Yield the name of each gap, and the mask (n,) of its first group; its second group is all others."""
     for code in range(1 if len(names) == 2 else len(names)):
         yield f"gap {names[code]} - {names[1] if len(names) == 2 else rest_of(names[code], names)}", codes == code
-
-
-def _sample_changes(
-    settings: Settings, grouping: str, metric: Rate | Auc | Mean, rows: Array, codes: Array, names: tuple[str, ...]
-) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a metric whose change is no mean over rows; ``rows`` (3, n) are label and both versions."""
-    common = {
-        "grouping": grouping,
-        "metric": metric.name,
-        "title": metric.title,
-        "varied": bool((rows[1] != rows[2]).any()),
-    }
-
-    def found(own: Array) -> SampleChange:
-        label, first, second = rows[:, own]
-        if metric.name not in SELECTED:
-            return auc_change(label, first, second)
-        # A negative predictive value is the precision of the opposite label and decisions.
-        pair = [one == SELECTED[metric.name] for one in (label, first, second)]
-        return precision_change(*(one.astype(np.int64) for one in pair))
-
-    for code, name in enumerate(names):
-        one = found(codes == code)
-        values = {"first": one.first, "second": one.second, "change": one.second - one.first}
-        if np.isnan(one.p_value):
-            yield {**common, "what": name, **_nothing(one.n), **values}
-            continue
-        tested = {"interval": list(one.interval(settings.alpha)), "p_value": one.p_value, "exact": one.exact}
-        yield {**common, "what": name, "n": one.n, **values, **tested}
-    for what, own in _gaps(codes, names):
-        here, rest = found(own), found(~own)
-        first, second = here.first - rest.first, here.second - rest.second
-        variance = here.doubt(settings.alpha) + rest.doubt(settings.alpha)
-        p, n = normal_p(second - first, variance), min(here.n, rest.n)
-        if np.isnan(p):
-            yield {**common, "what": what, **_nothing(n), "first": first, "second": second, "change": second - first}
-            continue
-        reach = float(ndtri(1 - settings.alpha / 2) * np.sqrt(variance))
-        ends = [second - first - reach, second - first + reach]
-        tested = {"interval": ends, "p_value": p, "exact": False}
-        yield {**common, "what": what, "n": n, "first": first, "second": second, "change": second - first, **tested}
-
-
-def _nothing(n: int) -> dict[str, Any]:
-    """Return the entry of a comparison that cannot be tested."""
-    return {"n": n, **dict.fromkeys(("first", "second", "change", "p_value")), "interval": [None, None], "exact": True}
 
 
 def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdict:

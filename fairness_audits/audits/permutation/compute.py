@@ -1,11 +1,12 @@
 """Run the tests of all metrics between groups, and correct for their number."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
@@ -19,12 +20,13 @@ from fairness_audits.audits.permutation.outcomes import Counts, Predictions, nea
 from fairness_audits.audits.permutation.pairs import largest_t
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.audits.permutation.plan import CORRELATION, Plan
-from fairness_audits.audits.permutation.reading import Support, fewest, grouped_by, read, support, varies
+from fairness_audits.audits.permutation.reading import grouped_by, read, varies
 from fairness_audits.audits.permutation.resamplers import countable, resampler
+from fairness_audits.audits.permutation.units import Support, fewest, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed
 from fairness_audits.progress import track
-from fairness_audits.results.formats import plural
+from fairness_audits.results.formats import plain, plural
 from fairness_audits.tables import numbers
 from fairness_audits.tables.levels import level_name, level_of, rest_of
 from fairness_audits.tables.table import Table
@@ -93,26 +95,12 @@ class Finding:
         return self.adjusted is not None and self.adjusted <= self.test.alpha
 
 
-@dataclass(frozen=True)
-class GroupEstimate:
-    """The metric of one group, with its interval at level 1 - alpha; None if it does not exist.
+def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[dict[str, Any]]:
+    """Estimate a metric in each group, sorted with the worst first: the lowest value, or the highest error or loss.
 
-    The interval is Wilson's for rates of unclustered rows, normal on the log-odds scale for the AUC, else normal.
+    The interval of level 1 - alpha is Wilson's for rates of unclustered rows, normal on the log-odds scale for the AUC,
+    else normal. What does not exist is None.
     """
-
-    grouping: str
-    metric: str
-    title: str
-    name: str
-    rows: int
-    rests_on: Support
-    estimate: float | None
-    low: float | None
-    high: float | None
-
-
-def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[GroupEstimate]:
-    """Estimate a metric in each group, sorted with the worst first: the lowest value, or the highest error or loss."""
     rests_on, settings = support(content, metric), plan.testing(metric)
     if isinstance(metric, Rate) and countable(content):
         ends = [wilson_interval(x or 0, n, 1 - settings.alpha) if n else (math.nan, math.nan) for n, x in rests_on]
@@ -121,27 +109,21 @@ def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan:
         content, moved = near_zero(content) if isinstance(metric, Mean) and metric.moves else (content, 0.0)
         observed = resampler(content, metric, 0, settings.smoothing, settings.bootstraps).observed
         values = (observed.value + moved).tolist()
-        reach = float(ndtri(1 - settings.alpha / 2)) * np.sqrt(
-            np.where(observed.variance > 0, observed.variance, np.nan)
-        )
+        error = np.sqrt(np.where(observed.variance > 0, observed.variance, np.nan))
+        reach = float(ndtri(1 - settings.alpha / 2)) * error
         low, high = observed.value - reach, observed.value + reach
         if isinstance(metric, Auc):
             with np.errstate(divide="ignore", invalid="ignore"):
                 odds, wide = logit(observed.value), reach / (observed.value * (1 - observed.value))
             low, high = expit(odds - wide), expit(odds + wide)
-        ends = list(zip((low + moved).tolist(), (high + moved).tolist(), strict=True))
-
-    def known(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
-    found = [
-        GroupEstimate(grouping, metric.name, metric.title, name, int(rows), of, known(value), known(low), known(high))
-        for name, rows, of, value, (low, high) in zip(
-            content.groups, content.sizes, rests_on, values, ends, strict=True
-        )
+        ends = (np.stack([low, high], axis=-1) + moved).tolist()
+    named = {"grouping": grouping, "metric": metric.name, "title": metric.title}
+    found: list[dict[str, Any]] = [
+        plain({**named, "name": name, "rows": rows, **of._asdict(), "estimate": value, "interval": interval})
+        for name, rows, of, value, interval in zip(content.groups, content.sizes, rests_on, values, ends, strict=True)
     ]
     sign = -1 if metric.name in known_metrics.HIGH_IS_WORSE else 1
-    return sorted(found, key=lambda one: math.inf if one.estimate is None else sign * one.estimate)
+    return sorted(found, key=lambda one: math.inf if one["estimate"] is None else sign * one["estimate"])
 
 
 def hypotheses(findings: Sequence[Finding]) -> int:
@@ -158,7 +140,7 @@ class Job:
     drawn: bool
 
 
-def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEstimate, ...], Plan]:
+def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], list[dict[str, Any]], Plan]:
     """Read, test and correct; return the tests, the metrics of each group, and the plan with its final number of draws.
 
     The metrics of each pair of groups are adjacent.
@@ -166,7 +148,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEs
     Raises ValueError for every error that the user can correct.
     """
     jobs: list[Job] = []
-    groups: list[GroupEstimate] = []
+    groups: list[dict[str, Any]] = []
     references = References(plan.settings.reference, every=plan.settings.ratio)
     for text in dict.fromkeys(plan.settings.group):
         grouping = grouped_by(text, table)
@@ -190,14 +172,14 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], tuple[GroupEs
         for finding in job.tests(plan):
             together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
     findings = [finding for pair in together.values() for finding in pair]
-    return _corrected(findings, plan.correction), tuple(groups), plan
+    return _corrected(findings, plan.correction), groups, plan
 
 
 class References:
     """The reference groups, and which of them occur in the data."""
 
     def __init__(self, names: Sequence[str], every: bool) -> None:
-        self._names, self._every = [level_name(name) for name in names], every
+        self._names, self._every = tuple(names), every
         self._seen: dict[str, tuple[str, ...]] = {}
         self._found: set[str] = set()
 
@@ -207,9 +189,9 @@ class References:
         Raises InvalidInput if every grouping needs a reference and none of the references is a group.
         """
         self._seen[grouping] = content.groups
-        found = {name: level_of(content.groups, name, grouping) for name in self._names}
-        here = list(dict.fromkeys(group for group in found.values() if group is not None))
-        self._found.update(name for name, group in found.items() if group is not None)
+        found = list(self._named(content.groups, grouping))
+        here = list(dict.fromkeys(group for _, group in found))
+        self._found.update(name for names, _ in found for name in names)
         if len(here) > 1 or (self._names and self._every and not here):
             raise InvalidInput(
                 f"--reference must name one group of {grouping!r}, but names {len(here)}; the groups are "
@@ -222,6 +204,14 @@ class References:
             return content, False
         return content.ordered((*(name for name in content.groups if name != here[0]), here[0])), True
 
+    def _named(self, groups: tuple[str, ...], grouping: str) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield each group that a reference names, or several references in a row if the group contains commas."""
+        for start, stop in combinations(range(len(self._names) + 1), 2):
+            names = self._names[start:stop]
+            exact = level_of(groups, level_name(names[0]), grouping) if len(names) == 1 else None
+            alike = [group for group in groups if _unquoted(group) == _unquoted(",".join(names))]
+            yield from ((names, group) for group in ([exact] if exact else alike))
+
     def check(self) -> None:
         """Raise InvalidInput for a reference that is not a group."""
         if lost := [name for name in self._names if name not in self._found]:
@@ -231,6 +221,11 @@ class References:
                 option="reference",
                 remedy=f"There are {known}",
             )
+
+
+def _unquoted(group: str) -> str:
+    """Return a group's name without what a list of names loses: quotes, and spaces around commas."""
+    return re.sub(r"\s*,\s*", ",", " ".join(group.replace('"', "").split()))
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:

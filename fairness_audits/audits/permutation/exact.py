@@ -19,7 +19,7 @@ from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.permutation.draws import window
 from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative
 
-EQUAL = 1e-7
+ALIKE = 1e-7
 """Relative distance within which probabilities count as equal, as in R's Fisher test."""
 
 SMALLEST = float(np.finfo(float).tiny)
@@ -84,7 +84,7 @@ def exact_p(rates: Rates) -> ExactP:
         greater, less = far if rates.x_a > x[-1] else far[::-1]
         return ExactP(greater, less, SMALLEST)
     at = rates.x_a - int(x[0])
-    as_rare = weight <= weight[at] * (1 + EQUAL)
+    as_rare = weight <= weight[at] * (1 + ALIKE)
     # Sum each tail from its small terms, so that they are not lost.
     sums = weight[at:][::-1].sum(), weight[: at + 1].sum(), np.sort(weight[as_rare]).sum()
     greater, less, two_sided = (min(1.0, max(SMALLEST, float(total))) for total in sums)

@@ -253,7 +253,7 @@ def until_safe(block: Callable[[int, int], Array], statistic: float, settings: S
     alternative, stop = settings.alternative, settings.stop
     if alternative == "equal-tailed":
         alternative = "greater" if statistic > 0 else "less"
-    for number, size in _blocks(settings.draws):
+    for number, size in blocks(settings.draws):
         parts.append(block(number, size))
         beyond = extreme(parts[-1], statistic, alternative)
         last = None if stop is None else stop.first_stop(beyond, drawn, earlier)
@@ -264,6 +264,6 @@ def until_safe(block: Callable[[int, int], Array], statistic: float, settings: S
     return np.concatenate(parts), False
 
 
-def _blocks(draws: int) -> list[tuple[int, int]]:
-    """Yield the number and the size of each block of draws."""
-    return [(number, min(BLOCK, draws - first)) for number, first in enumerate(range(0, draws, BLOCK))]
+def blocks(draws: int, size: int = BLOCK) -> list[tuple[int, int]]:
+    """Return the number and the size of each block of draws."""
+    return [(number, min(size, draws - first)) for number, first in enumerate(range(0, draws, size))]

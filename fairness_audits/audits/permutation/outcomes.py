@@ -105,6 +105,15 @@ class Predictions:
         """Count the rows of each group with label 1, (G,)."""
         return np.bincount(self.group[self.label == 1], minlength=len(self.groups))
 
+    def units(self) -> tuple[Array, Array]:
+        """Return the unit of each row, its cluster or itself, and the group of each unit."""
+        if self.cluster is None:
+            return np.arange(len(self.label)), self.group
+        unit = np.unique(self.cluster, return_inverse=True)[1]
+        group = np.empty(unit.max() + 1, dtype=np.int64)
+        group[unit] = self.group
+        return unit, group
+
     @cached_property
     def sizes(self) -> Array:
         """Number of rows of each group, (G,)."""
@@ -156,6 +165,10 @@ class Counts:
     def sizes(self) -> Array:
         """Number of rows of each group, (G,)."""
         return self.table.sum(axis=(1, 2))
+
+    def positives(self) -> Array:
+        """Count the rows of each group with label 1, (G,)."""
+        return self.table[:, 1].sum(axis=1)
 
     def ordered(self, groups: tuple[str, ...]) -> Counts:
         """Return the counts with the groups in another order."""

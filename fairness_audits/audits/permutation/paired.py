@@ -14,9 +14,8 @@ from scipy.special import ndtri
 from scipy.stats import binomtest
 from scipy.stats import t as student
 
-from fairness_audits.audits.permutation.draws import BLOCK
 from fairness_audits.audits.permutation.metrics import Mean, Rate
-from fairness_audits.audits.permutation.monte_carlo import ROUNDING, monte_carlo_p
+from fairness_audits.audits.permutation.monte_carlo import ROUNDING, blocks, monte_carlo_p
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
@@ -96,8 +95,8 @@ def change(delta: Array, *, rate: bool, alpha: float, draws: int, rng: np.random
     if not delta.any():
         return Change(0.0, np.nan, np.nan, 1.0, exact=False)
     observed, extremes = abs(delta.sum()) * (1 - ROUNDING), 0
-    for first in range(0, draws, BLOCK):
-        signs = 2.0 * rng.integers(0, 2, (min(BLOCK, draws - first), n)) - 1
+    for _, size in blocks(draws):
+        signs = 2.0 * rng.integers(0, 2, (size, n)) - 1
         extremes += int((np.abs(signs @ delta) >= observed).sum())
     reach = float(student.ppf(1 - alpha / 2, n - 1) * delta.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
     p = float(monte_carlo_p(extremes, draws))

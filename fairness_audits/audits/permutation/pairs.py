@@ -1,14 +1,14 @@
 """More than two groups: test every pair, and adjust p-values for their number by the largest |T|."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
 
-from fairness_audits.audits.permutation.draws import BLOCK, Resampler
+from fairness_audits.audits.permutation.draws import Resampler
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import Mean, Metric, Rate
-from fairness_audits.audits.permutation.monte_carlo import Settings, extreme, monte_carlo_p
+from fairness_audits.audits.permutation.monte_carlo import ROUNDING, Settings, blocks, monte_carlo_p
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.audits.permutation.resamplers import countable, resampler
@@ -118,17 +118,26 @@ def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, dra
     """
     observed = np.where(known, _all_t(source.observed, pairs), np.nan)
     p, rivals = np.full(len(pairs), np.nan), np.flatnonzero(~np.isnan(observed))
-    if not len(rivals):
-        return p
-    rivals = rivals[np.argsort(-observed[rivals], kind="stable")]
-    extremes = np.zeros(len(rivals), dtype=np.int64)
-    for number, first in enumerate(range(0, draws, BLOCK)):
-        drawn = _all_t(source.permuted(number, min(BLOCK, draws - first)), pairs)[rivals]
-        drawn = np.where(np.isnan(drawn), np.inf, drawn)
-        of_the_rest = np.maximum.accumulate(drawn[::-1], axis=0)[::-1]
-        extremes += extreme(of_the_rest, observed[rivals], "two-sided").sum(axis=-1)
-    p[rivals] = np.maximum.accumulate(monte_carlo_p(extremes, draws))
+    if len(rivals):
+        drawn = (_all_t(source.permuted(number, size), pairs)[rivals] for number, size in blocks(draws))
+        p[rivals], _ = stepped_down(observed[rivals], drawn)
     return p
+
+
+def stepped_down(observed: Array, drawn: Iterable[Array], slack: float = ROUNDING) -> tuple[Array, Array]:
+    """Compute the step-down p-values of |T| (k,) from blocks of draws (k, b), and the largest of each draw, (B,).
+
+    An undefined draw (NaN) counts as extreme, as does one below the observed value by at most the share ``slack``.
+    """
+    order = np.argsort(-observed, kind="stable")
+    extremes, largest = np.zeros(len(order), dtype=np.int64), []
+    for block in drawn:
+        of_the_rest = np.maximum.accumulate(np.where(np.isnan(block), np.inf, block)[order[::-1]], axis=0)[::-1]
+        extremes += (of_the_rest >= observed[order, None] * (1 - slack)).sum(axis=1)
+        largest.append(of_the_rest[0])
+    every, p = np.concatenate(largest), np.empty(len(order))
+    p[order] = np.maximum.accumulate(monte_carlo_p(extremes, len(every)))
+    return p, every
 
 
 def _all_t(estimate: MetricEstimate, pairs: list[tuple[int, int]]) -> Array:

@@ -17,6 +17,7 @@ from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, 
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
 from fairness_audits.audits.permutation.statistics import MetricEstimate, without_rounding
+from fairness_audits.audits.permutation.units import independent
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
@@ -422,7 +423,7 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
         if isinstance(metric, Rate):
             return f"group {name!r} has no rows with {NEEDED[metric.name]}"
         if isinstance(metric, Auc):
-            return f"group {name!r} has no rows with label {0 if _positives(data, group) else 1}"
+            return f"group {name!r} has no rows with label {0 if data.positives()[group] else 1}"
         if np.isinf(value[group]):
             return (
                 f"the {metric.title} of group {name!r} is infinite, because a prediction with probability 0 or 1 was "
@@ -468,59 +469,3 @@ def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate
         share = np.stack([observed.value, 1 - observed.value])
         reach = (1 - settings.level ** (1 / independent(data, metric))) * share
     return np.where(degenerate, reach, 0.0)
-
-
-LEAST_UNITS = 20
-"""With fewer units in a group (AUC: positives or negatives) a test that is not exact is inconclusive."""
-
-
-def independent(data: Predictions | Counts, metric: Auc | Rate) -> Array:
-    """Count the units in the denominator of a rate in each group, (G,); for the AUC, the units of the rarer label.
-
-    Units are clusters if there are any, else rows.
-    """
-    if isinstance(data, Counts):
-        counts = data.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(data.table)[:, :2].sum(axis=1)
-        return np.asarray(counts.reshape(len(data.groups), -1).min(axis=1))
-    kinds = kinds_of(data, metric)
-    if data.cluster is None:
-        counts = [np.bincount(data.group[kind], minlength=len(data.groups)) for kind in kinds]
-    else:
-        group = np.zeros(data.cluster.max() + 1, dtype=np.int64)
-        group[data.cluster] = data.group
-        counts = [np.bincount(group[np.unique(data.cluster[kind])], minlength=len(data.groups)) for kind in kinds]
-    return np.minimum.reduce(counts)
-
-
-def kinds_of(data: Predictions, metric: Metric) -> list[Array]:
-    """Return the masks (n,) of the kinds of rows that a metric needs: of both labels, in a denominator, or all."""
-    if isinstance(metric, Auc):
-        return [data.label == label for label in (0, 1)]
-    if isinstance(metric, Rate):
-        assert data.prediction is not None
-        return [np.array(metric.among, dtype=bool)[data.label.astype(int), data.prediction.astype(int)]]
-    return [np.ones(len(data.group), dtype=bool)]
-
-
-def effective(data: Predictions, metric: Metric) -> Array:
-    r"""Compute the effective number of units of the rarest kind in each group, (G,), by Kish 1965.
-
-    .. math:: n = \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
-
-    for the weights w_i of the units: rows, or sums over clusters.
-    """
-    assert data.weight is not None
-    found = np.full(len(data.groups), np.inf)
-    for kind in kinds_of(data, metric):
-        for group in range(len(data.groups)):
-            own = kind & (data.group == group)
-            weight = data.weight[own] if data.cluster is None else np.bincount(data.cluster[own], data.weight[own])
-            total = float((weight**2).sum())
-            found[group] = min(found[group], weight.sum() ** 2 / total if total else 0.0)
-    return found
-
-
-def _positives(data: Predictions | Counts, group: int) -> int:
-    if isinstance(data, Counts):
-        return int(data.table[group, 1].sum())
-    return int((data.label[data.group == group] == 1).sum())

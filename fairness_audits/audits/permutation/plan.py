@@ -28,44 +28,35 @@ DRAWS = 10_000
 FOUR_FIFTHS = 0.8
 UNIT = (0.0, 1.0)
 REFUSED = """
-nothing: there is nothing to audit: pass scores (--score) or decisions (--prediction)
-labels: metric {metric} needs the true class of each row: pass --label
+.nothing: there is nothing to audit: pass scores (--score) or decisions (--prediction)
+label: metric {metric} needs the true class of each row: pass --label
 threshold: --threshold turns scores into decisions, but there is no --score
-both: --threshold turns scores into decisions, but --prediction already gives decisions: drop one of them
-no_group: metric {metric} compares groups: pass --group
-no_attribute: metric correlation needs a numeric column, such as age: pass --attribute
+threshold.both: --threshold turns scores into decisions, but --prediction already gives decisions: drop one of them
+group.none: metric {metric} compares groups: pass --group
+attribute.none: metric correlation needs a numeric column, such as age: pass --attribute
 attribute: --attribute needs --metric=correlation: add it
 group: --group needs a metric that compares groups, such as --metric=auc: add one
-rows_alone: metric correlation cannot use clusters: drop --cluster
-regression: metric {metric} needs two classes: with --regression, use mean_score, mean_error, absolute_error,
+cluster: metric correlation cannot use clusters: drop --cluster
+metric.regression: metric {metric} needs two classes: with --regression, use mean_score, mean_error, absolute_error,
   squared_error, or your own metric
-weighted: metric {metric} cannot use weights: drop one of them
-weighted_ratio: --ratio cannot use weights: drop --weight
-decisions: metric {metric} needs decisions: pass --prediction, or a --threshold for the scores
-scores: metric {metric} needs scores: pass --score
+weight: metric {metric} cannot use weights: drop one of them
+weight.ratio: --ratio cannot use weights: drop --weight
+prediction: metric {metric} needs decisions: pass --prediction, or a --threshold for the scores
+score: metric {metric} needs scores: pass --score
 margin: --margin bounds a difference and --ratio a ratio: drop one of them
-wide_margin: --margin={margin:g} allows every difference of {metric}: use a margin below 1
-no_label: --positive names a value of the label, but there is no --label: code the decisions as 0 and 1
+margin.wide: --margin={margin:g} allows every difference of {metric}: use a margin below 1
+positive: --positive names a value of the label, but there is no --label: code the decisions as 0 and 1
 ratio: --at-least needs --ratio: add it
-early: --resampling-risk controls the decision about equality, not about a margin: drop it
-unstudentized: a margin needs exact or studentised tests: drop --method=unstudentized
-sampled: ratios have exact tests only: drop --method=studentized
-ratios: --ratio compares rates, and metric {metric} is not a rate: drop it
-clustered: --ratio cannot use clusters: drop --cluster
-correlated: --margin and --ratio compare groups: drop the metric correlation
+resampling_risk: --resampling-risk controls the decision about equality, not about a margin: drop it
+method.unstudentized: a margin needs exact or studentised tests: drop --method=unstudentized
+method.sampled: ratios have exact tests only: drop --method=studentized
+ratio.metric: --ratio compares rates, and metric {metric} is not a rate: drop it
+cluster.ratio: --ratio cannot use clusters: drop --cluster
+metric.correlated: --margin and --ratio compare groups: drop the metric correlation
 pairs: --pairs compares all pairs of groups and --reference only the pairs with one group: drop one of them
-max_t: --correct=max-t is a two-sided test: drop --alternative, or use another correction
+alternative: --correct=max-t is a two-sided test: drop --alternative, or use another correction
 """
-
-TO_CHANGE = {
-    **{"labels": "label", "threshold": "threshold", "both": "threshold", "no_group": "group", "group": "group"},
-    **{"no_attribute": "attribute", "attribute": "attribute", "decisions": "prediction", "scores": "score"},
-    **{"margin": "margin", "ratio": "ratio", "ratios": "ratio", "early": "resampling_risk", "correlated": "metric"},
-    **{"unstudentized": "method", "sampled": "method", "clustered": "cluster", "rows_alone": "cluster"},
-    **{"weighted": "weight", "weighted_ratio": "weight", "regression": "metric", "max_t": "alternative"},
-    **{"pairs": "pairs", "wide_margin": "margin", "no_label": "positive"},
-}
-"""The option to change for each refusal, by the refusal's name."""
+"""A refusal's name begins with the option to change; nothing to audit has none."""
 
 
 @dataclass(frozen=True)
@@ -125,44 +116,44 @@ def planned(settings: Settings) -> Plan:
         )
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
     metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
-    # Refuse metrics without their columns, columns without a metric, and tests that cannot be combined.
     rates = [metric.name for metric in metrics if of_decisions(metric) and metric.name != BASE_RATE]
     scored = [metric.name for metric in metrics if not (of_decisions(metric) or isinstance(metric, UserMetric))]
     score, decided = settings.score is not None, settings.prediction is not None
+    bounded = settings.ratio or settings.margin is not None
     found = {
-        "nothing": not score and not decided and [one.name for one in metrics] != [BASE_RATE],
-        "labels": settings.label is None
+        ".nothing": not score and not decided and [one.name for one in metrics] != [BASE_RATE],
+        "label": settings.label is None
         and [{"metric": one.name} for one in metrics if one.name not in known_metrics.WITHOUT_LABEL],
         "threshold": settings.threshold is not None and not score,
-        "both": settings.threshold is not None and decided,
-        "no_group": not settings.group and [{"metric": metric.name} for metric in metrics],
-        "no_attribute": correlated and not settings.attribute,
+        "threshold.both": settings.threshold is not None and decided,
+        "group.none": not settings.group and [{"metric": metric.name} for metric in metrics],
+        "attribute.none": correlated and not settings.attribute,
         "attribute": settings.attribute and not correlated,
         "group": settings.group and not metrics,
-        "rows_alone": correlated and settings.cluster,
-        "regression": settings.regression and [{"metric": one.name} for one in metrics if _of_classes(one)],
-        "weighted": settings.weight is not None
+        "cluster": correlated and settings.cluster,
+        "metric.regression": settings.regression and [{"metric": one.name} for one in metrics if _of_classes(one)],
+        "weight": settings.weight is not None
         and [{"metric": one} for one in named if one == CORRELATION or not isinstance(one, str) or ":" in one],
-        "weighted_ratio": settings.ratio and settings.weight is not None,
-        "decisions": not decided and settings.threshold is None and [{"metric": name} for name in rates],
-        "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
+        "weight.ratio": settings.ratio and settings.weight is not None,
+        "prediction": not decided and settings.threshold is None and [{"metric": name} for name in rates],
+        "score": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
         "margin": settings.margin is not None and settings.ratio,
-        "wide_margin": settings.margin is not None
+        "margin.wide": settings.margin is not None
         and settings.margin >= 1
         and [{"metric": one.name, "margin": settings.margin} for one in metrics if isinstance(one, Rate | Auc)],
-        "no_label": settings.positive is not None and settings.label is None,
+        "positive": settings.positive is not None and settings.label is None,
         "ratio": settings.at_least is not None and not settings.ratio,
-        "ratios": settings.ratio and [{"metric": one.name} for one in metrics if not isinstance(one, Rate)],
-        "clustered": settings.ratio and settings.cluster is not None,
-        "early": settings.resampling_risk is not None and (settings.ratio or settings.margin is not None),
-        "unstudentized": settings.method == "unstudentized" and (settings.ratio or settings.margin is not None),
-        "sampled": settings.method == "studentized" and settings.ratio,
-        "correlated": correlated and (settings.ratio or settings.margin is not None),
+        "ratio.metric": settings.ratio and [{"metric": one.name} for one in metrics if not isinstance(one, Rate)],
+        "cluster.ratio": settings.ratio and settings.cluster is not None,
+        "resampling_risk": settings.resampling_risk is not None and bounded,
+        "method.unstudentized": settings.method == "unstudentized" and bounded,
+        "method.sampled": settings.method == "studentized" and settings.ratio,
+        "metric.correlated": correlated and bounded,
         "pairs": settings.pairs and settings.reference,
-        "max_t": settings.correct == "max-t" and settings.alternative not in (None, "two-sided"),
+        "alternative": settings.correct == "max-t" and settings.alternative not in (None, "two-sided"),
     }
     if refused := next(caveats(REFUSED, found), None):
-        raise InvalidInput(refused.text, option=TO_CHANGE.get(refused.condition))
+        raise InvalidInput(refused.text, option=refused.condition.partition(".")[0] or None)
     return Plan(settings, metrics, settings.draws or DRAWS, settings.correct.replace("-", "_"))
 
 

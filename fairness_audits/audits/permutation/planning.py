@@ -22,8 +22,7 @@ from scipy.stats import binom
 
 from fairness_audits.audits.permutation.draws import window
 from fairness_audits.audits.permutation.equivalence import Bounds
-from fairness_audits.audits.permutation.exact import EQUAL
-from fairness_audits.audits.permutation.permutation_test import LEAST_UNITS
+from fairness_audits.audits.permutation.exact import ALIKE
 from fairness_audits.audits.permutation.score_tests import (
     ENUMERATED,
     chances,
@@ -31,6 +30,8 @@ from fairness_audits.audits.permutation.score_tests import (
     outcome_statistics,
     score_statistic,
 )
+from fairness_audits.audits.permutation.statistics import EQUAL
+from fairness_audits.audits.permutation.units import LEAST_UNITS
 from fairness_audits.values import Array
 
 MOST_OUTCOMES, MOST_EVENTS = 1_000_000, 6_000
@@ -71,35 +72,45 @@ class Planned:
 
     def power(self, rows: int, f_a: float, f_b: float) -> float:
         """Return the probability of rejecting equality, or of showing the margin, at these values of the metric."""
-        m_a, m_b = self.units(rows)
-        difference = f_a - f_b
         if self.variance is not None:
-            kinds = np.floor(np.array([m_a, m_b]) * self.rarer + EQUAL)
-            if kinds.min() < LEAST_UNITS:
-                return 0.0
-            error = float(np.sqrt(self.variance(f_a) / m_a + self.variance(f_b) / m_b))
-            if error == 0:
-                # Both AUCs are 0 or 1. As in the audit, one group bounds the difference in each direction.
-                if self.margin is None:
-                    return float(difference != 0)
-                doubt = float((1 - (self.alpha / 2) ** (1 / kinds.min())) / ndtri(1 - self.alpha / 2))
-                return float(abs(difference) + doubt * ndtri(1 - self.alpha) < self.margin)
-            return normal_power(difference, error, self.alpha, self.margin)
-        if min(m_a, m_b) < 1:
+            return self._studentized(rows, f_a, f_b, self.variance)
+        if min(self.units(rows)) < 1:
             return 0.0
-        if self.is_exact(rows, f_a, f_b):
-            a, b = probable(m_a, f_a), probable(m_b, f_b)
-            if self.margin is None:
-                outcomes = rejected(m_a, m_b, self.alpha, a, b)
-            else:
-                outcomes = shown(m_a, m_b, self.margin, self.alpha, a, b)
-            return float(binom.pmf(a, m_a, f_a) @ outcomes @ binom.pmf(b, m_b, f_b))
+        return self._enumerated(rows, f_a, f_b) if self.is_exact(rows, f_a, f_b) else self._normal(rows, f_a, f_b)
+
+    def _studentized(self, rows: int, f_a: float, f_b: float, variance: Callable[[float], float]) -> float:
+        """Return the power of the test of an AUC or a mean."""
+        m_a, m_b = self.units(rows)
+        fewest = float(np.floor(min(m_a, m_b) * self.rarer + EQUAL))
+        if fewest < LEAST_UNITS:
+            return 0.0
+        error = float(np.sqrt(variance(f_a) / m_a + variance(f_b) / m_b))
+        if error > 0:
+            return normal_power(f_a - f_b, error, self.alpha, self.margin)
+        # Both AUCs are 0 or 1. As in the audit, one group bounds the difference in each direction.
+        if self.margin is None:
+            return float(f_a != f_b)
+        reach = (1 - (self.alpha / 2) ** (1 / fewest)) * ndtri(1 - self.alpha) / ndtri(1 - self.alpha / 2)
+        return float(abs(f_a - f_b) + reach < self.margin)
+
+    def _enumerated(self, rows: int, f_a: float, f_b: float) -> float:
+        """Return the probability of all outcomes of two rates that the exact test rejects, or that show the margin."""
+        m_a, m_b = self.units(rows)
+        a, b = probable(m_a, f_a), probable(m_b, f_b)
+        if self.margin is None:
+            outcomes = rejected(m_a, m_b, self.alpha, a, b)
+        else:
+            outcomes = shown(m_a, m_b, self.margin, self.alpha, a, b)
+        return float(binom.pmf(a, m_a, f_a) @ outcomes @ binom.pmf(b, m_b, f_b))
+
+    def _normal(self, rows: int, f_a: float, f_b: float) -> float:
+        """Return the power of the score test of two rates by the normal approximation."""
+        m_a, m_b = self.units(rows)
         error = float(np.sqrt(f_a * (1 - f_a) / m_a + f_b * (1 - f_b) / m_b))
         ends = [0.0] if self.margin is None else [-self.margin, self.margin]
-        x_a, x_b = np.array(f_a * m_a), np.array(f_b * m_b)
-        z = [float(score_statistic(x_a, m_a, x_b, m_b, at, "difference")) for at in ends]
-        under = [(difference - at) / one if one else error for at, one in zip(ends, z, strict=True)]
-        return normal_power(difference, error, self.alpha, self.margin, (under[0], under[-1]))
+        z = [float(score_statistic(f_a * m_a, m_a, f_b * m_b, m_b, at, "difference")) for at in ends]
+        under = [(f_a - f_b - at) / one if one else error for at, one in zip(ends, z, strict=True)]
+        return normal_power(f_a - f_b, error, self.alpha, self.margin, (under[0], under[-1]))
 
 
 def probable(m: int, f: float) -> range:
@@ -143,7 +154,7 @@ def rejected(m_a: int, m_b: int, alpha: float, a: range, b: range) -> Array:
         weight = np.exp(log_weight)
         weight /= weight.sum()
         rarest = np.sort(weight)
-        p = np.cumsum(rarest)[np.searchsorted(rarest, weight * (1 + EQUAL), side="right") - 1]
+        p = np.cumsum(rarest)[np.searchsorted(rarest, weight * (1 + ALIKE), side="right") - 1]
         least, most = max(a[0], events - b[-1]), min(a[-1], events - b[0])
         # Outcomes outside the window are too rare for a double, so they are rejected.
         every = np.arange(least, most + 1)

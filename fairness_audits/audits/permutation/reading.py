@@ -1,13 +1,12 @@
 """Read the data of each metric from a table: counts of decisions, counts of scores, or rows."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairness_audits.audits.permutation.metrics import Auc, Metric, Rate, UserMetric
+from fairness_audits.audits.permutation.metrics import Metric, UserMetric
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
-from fairness_audits.audits.permutation.permutation_test import effective, independent
 from fairness_audits.audits.permutation.plan import BASE_RATE, Plan, of_decisions
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
@@ -17,8 +16,6 @@ from fairness_audits.tables.groupings import grouping as grouping_of
 from fairness_audits.tables.table import Faulty, Table
 
 NO_LABEL, NO_DECISION = Constant("no label"), Constant("no decision")
-EQUAL = 1e-9
-"""Rounding error of an effective number of units."""
 ROWS = 100_000
 """Largest number of rows read row by row. In larger data each distinct score is counted if there are few."""
 DISTINCT = 2_000
@@ -95,40 +92,6 @@ def varies(content: Counts | Predictions, metric: Metric) -> bool:
         return bool(np.ptp(content.label) > 0)
     values = content.prediction if of_decisions(metric) else content.score
     return values is not None and bool(np.ptp(values) > 0)
-
-
-def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
-    """Return the smallest number of units of one kind in a group; None for metrics with a single kind of unit.
-
-    The kinds are positives and negatives for the AUC, and the rows in the denominator of a rate. With weights, the
-    number is the effective one.
-    """
-    if isinstance(content, Predictions) and content.weight is not None:
-        return int(effective(content, metric).min() + EQUAL)
-    return int(independent(content, metric).min()) if isinstance(metric, Auc | Rate) else None
-
-
-class Support(NamedTuple):
-    """Number of rows ``n`` of a group behind a metric, and of ``events`` among them.
-
-    Events are the numerator of a rate, and the positives of an AUC. They are None for other metrics and with weights,
-    because the number of events divided by n is then not the metric.
-    """
-
-    n: int
-    events: int | None
-
-
-def support(content: Counts | Predictions, metric: Metric) -> tuple[Support, ...]:
-    """Return the number of rows and events behind the metric of each group."""
-    weighted = isinstance(content, Predictions) and content.weight is not None
-    if isinstance(metric, Rate):
-        table = content.table if isinstance(content, Counts) else content.decision_table()
-        return tuple(Support(int(x + z), None if weighted else int(x)) for x, z, _ in metric.split(table))
-    events: Sequence[int | None] = [None] * len(content.groups)
-    if isinstance(metric, Auc) and not weighted:
-        events = (content.table[:, 1].sum(axis=1) if isinstance(content, Counts) else content.positives()).tolist()
-    return tuple(Support(int(n), x) for n, x in zip(content.sizes, events, strict=True))
 
 
 def grouped_by(text: str, table: Table) -> Attribute:

@@ -38,7 +38,7 @@ def resampler(
             raise InvalidInput(
                 f"metric {metric.name!r} needs rows, found a table of counts: give Predictions", option="metric"
             )
-        cluster, group = _clusters(data)
+        cluster, group = data.units()
         units = sizes(group, len(data.groups))
         return UserRows(metric, data.label, data.score, cluster, group, units, bootstraps, seed)
     if isinstance(metric, Rate) and countable(data):
@@ -131,7 +131,7 @@ def _auc(data: Predictions, seed: int) -> Resampler:
     check_binary("label", data.label)
     groups = len(data.groups)
     if not countable(data):
-        return ClusteredRanks.of(data.label, data.score, *_clusters(data), groups, seed, data.weight)
+        return ClusteredRanks.of(data.label, data.score, *data.units(), groups, seed, data.weight)
     scores, cell = np.unique(data.score, return_inverse=True)
     if 2 * len(scores) * ROWS_PER_KIND > len(data.label):
         rows = RankedRows.of(data.label, data.score, data.group, groups, seed)
@@ -148,7 +148,7 @@ def _auc(data: Predictions, seed: int) -> Resampler:
 
 
 def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
-    cluster, group = _clusters(data)
+    cluster, group = data.units()
     if isinstance(metric, Mean):
         decided = metric.decisions and data.prediction is not None
         parts = _parts(metric, data.label, data.prediction if decided else data.score)  # type: ignore[arg-type]
@@ -182,13 +182,3 @@ def _of_units(parts: Array, group: Array, groups: int, seed: int) -> Resampler:
         return bins.coarse_mean(rows.observed, kinds.real, np.bincount(kind), table, seed) or rows
     counts = tabulated((groups, len(kinds)), group, kind)
     return CountResampler(RatioOfSums(np.stack([kinds.real, kinds.imag], axis=-1)), counts, seed)
-
-
-def _clusters(data: Predictions) -> tuple[Array, Array]:
-    """Return the cluster of each row and the group of each cluster; without clusters each row is its own."""
-    if data.cluster is None:
-        return np.arange(len(data.label)), data.group
-    cluster = np.unique(data.cluster, return_inverse=True)[1]
-    group = np.empty(cluster.max() + 1, dtype=np.int64)
-    group[cluster] = data.group
-    return cluster, group

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 
 from fairness_audits.audits.permutation.brief import brief
-from fairness_audits.audits.permutation.compute import WIDTH, Finding, GroupEstimate, gather, hypotheses
+from fairness_audits.audits.permutation.compute import WIDTH, Finding, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import Bounds
-from fairness_audits.audits.permutation.permutation_test import LEAST_UNITS
 from fairness_audits.audits.permutation.plan import CORRELATION, Plan, planned
 from fairness_audits.audits.permutation.settings import Settings
+from fairness_audits.audits.permutation.units import LEAST_UNITS
 from fairness_audits.inputs.table import sha256
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.options import stated
@@ -96,7 +96,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         "data": {"files": files, "rows": table.size()},
         "correction": plan.correction,
         "results": results,
-        "groups": [group_entry(group) for group in groups],
+        "groups": groups,
     }
     return Result(
         audit="permutation",
@@ -107,10 +107,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
-        tables={
-            "tests": frame_of(by_evidence(results)),
-            **({"groups": groups_frame(facts["groups"])} if groups else {}),
-        },
+        tables={"tests": frame_of(by_evidence(results)), **({"groups": groups_frame(groups)} if groups else {})},
         settings=settings,
     )
 
@@ -147,12 +144,6 @@ def result(finding: Finding) -> dict[str, Any]:
             "bounds": bounds_of(finding),
         }
     )
-
-
-def group_entry(group: GroupEstimate) -> dict[str, Any]:
-    """The metric of one group."""
-    named = {name: getattr(group, name) for name in ("grouping", "metric", "title", "name", "rows")}
-    return plain({**named, **group.rests_on._asdict(), "estimate": group.estimate, "interval": [group.low, group.high]})
 
 
 def groups_frame(entries: Sequence[Entry]) -> pd.DataFrame:
@@ -238,10 +229,9 @@ def shown_sentence(results: Sequence[Entry], alpha: float, bound: str) -> str:
     order = list(SAID)
     ordered = sorted(known, key=lambda entry: -order.index(entry["bounds"]["outcome"]))
     each = (f"{text} in {sum(entry['bounds']['outcome'] == name for entry in known)}" for name, text in SAID.items())
-    lines = [f"{compared(entry)}: {SAID[entry['bounds']['outcome']]}" for entry in ordered[:NAMED]]
-    lines += [f"and {len(known) - NAMED} more"] if len(known) > NAMED else []
+    lines = [f"{compared(entry)}: {SAID[entry['bounds']['outcome']]}" for entry in ordered]
     count = f"{', '.join(each)} of {plural(len(known), 'test')}"
-    return f"{sentence_case(bound)} is {count} at level {alpha:g}: {'; '.join(lines)}."
+    return f"{sentence_case(bound)} is {count} at level {alpha:g}: {first(lines)}."
 
 
 def compared(entry: Entry) -> str:
@@ -271,13 +261,15 @@ def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."
     found = [entry for entry in known if entry["rejected"]]
-    shown = found or known
-    named_tests = [difference(entry) for entry in shown[:NAMED]]
-    named_tests += [f"and {len(shown) - NAMED} more"] if len(shown) > NAMED else []
     corrected = f" ({CORRECTIONS[correction]})" if len(known) > 1 else ""
     of = f"{len(found)} of {plural(len(known), 'test')} at level {alpha:g}{corrected}"
     no_proof = "" if found else " This is no proof of equality: the intervals show which differences remain possible."
-    return f"The null hypothesis is rejected in {of}: {'; '.join(named_tests)}.{no_proof}"
+    return f"The null hypothesis is rejected in {of}: {first(list(map(difference, found or known)))}.{no_proof}"
+
+
+def first(lines: Sequence[str]) -> str:
+    """Return the first lines and the number of the rest, such as ``a; b; c; and 2 more``."""
+    return "; ".join([*lines[:NAMED], *([f"and {len(lines) - NAMED} more"] if len(lines) > NAMED else [])])
 
 
 def difference(entry: Entry) -> str:

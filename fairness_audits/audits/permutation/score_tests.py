@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import gammaln, ndtr, ndtri, xlog1py, xlogy
 
 from fairness_audits.audits.permutation.exact import Rates
+from fairness_audits.audits.permutation.statistics import EQUAL
 from fairness_audits.values import Array
 
 Comparison = Literal["difference", "ratio"]
@@ -23,7 +24,6 @@ ENUMERATED = 100_000
 """Largest number of outcomes (pairs of counts) with exact p-values."""
 NUISANCE = 400
 """Number of pairs of rates over which the exact p-value is maximised."""
-EQUAL = 1e-9
 LARGEST_RATIO = 1e9
 STEPS = 80
 """Number of bisections for the end of an interval."""
@@ -37,9 +37,9 @@ class OneSided(NamedTuple):
 
 
 def score_statistic(
-    x_a: Array | int,
+    x_a: Array | float,
     m_a: Array | int,
-    x_b: Array | int,
+    x_b: Array | float,
     m_b: Array | int,
     at: Array | float,
     comparison: Comparison,

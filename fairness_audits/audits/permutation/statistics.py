@@ -15,6 +15,8 @@ from fairness_audits.values import Array
 
 CANCELLED = 1e-13
 """A difference that is a smaller share of its terms is rounding error and counts as 0."""
+EQUAL = 1e-9
+"""Statistics and numbers of units that are closer than this count as equal."""
 
 
 class MetricEstimate(NamedTuple):

@@ -20,15 +20,16 @@ from itertools import combinations
 import numpy as np
 from scipy.sparse import csr_array
 
-from fairness_audits.audits.permutation.monte_carlo import monte_carlo_p
+from fairness_audits.audits.permutation.monte_carlo import blocks
+from fairness_audits.audits.permutation.pairs import stepped_down
 from fairness_audits.audits.permutation.score_tests import score_statistic
+from fairness_audits.audits.permutation.statistics import EQUAL
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 BLOCK = 64
 """Number of permutations drawn together: a block of them and the counts of all subgroups are held in memory."""
 HALVINGS = 60
-ROUNDING = 1e-9
 MOST = 200_000
 """Largest number of subgroups."""
 
@@ -175,21 +176,12 @@ def worst_subgroups(
         return Tested(sizes.astype(int), events.astype(int), rate, rest, same - 1, same + 1, same, same + 1)
     mean, deviation = sizes * total / n, np.sqrt(sizes * (n - sizes) * total * (n - total) / (n**2 * (n - 1)))
     statistic = (events - mean) / deviation
-    order = np.argsort(-np.abs(statistic), kind="stable")
-    observed = np.abs(statistic[order]) * (1 - ROUNDING)
-    extremes, largest = np.zeros(len(sizes), dtype=np.int64), []
-    for first in range(0, draws, BLOCK):
-        size = min(BLOCK, draws - first)
-        drawn = rng.permuted(np.tile(event.astype(np.float32), (size, 1)), axis=1)
-        t = np.abs(((members @ drawn.T) - mean[:, None]) / deviation[:, None])[order]
-        of_the_rest = np.maximum.accumulate(t[::-1], axis=0)[::-1]
-        extremes += (of_the_rest >= observed[:, None]).sum(axis=1)
-        largest.append(of_the_rest[0])
-    p = np.empty(len(sizes))
-    p[order] = np.maximum.accumulate(monte_carlo_p(extremes, draws))
+    drawn = (rng.permuted(np.tile(event.astype(np.float32), (size, 1)), axis=1).T for _, size in blocks(draws, BLOCK))
+    t = (np.abs((members @ block - mean[:, None]) / deviation[:, None]) for block in drawn)
+    p, largest = stepped_down(np.abs(statistic), t, EQUAL)
     # The largest of all |T| is significant if it exceeds this value.
-    critical = np.sort(np.concatenate(largest))[::-1][max(0, math.floor(alpha * (draws + 1) + ROUNDING) - 1)]
-    low, high = _score_intervals(events, sizes, total - events, n - sizes, float(critical) * (1 + ROUNDING))
+    critical = np.sort(largest)[::-1][max(0, math.floor(alpha * (draws + 1) + EQUAL) - 1)]
+    low, high = _score_intervals(events, sizes, total - events, n - sizes, float(critical) * (1 + EQUAL))
     return Tested(sizes.astype(int), events.astype(int), rate, rest, low, high, statistic, p)
 
 

@@ -46,6 +46,7 @@ def planned(settings: Settings) -> Result:
     found = _answers(settings, plan)
     rows, value = found["rows"], settings.value
     units = (None, None) if rows is None else plan.units(rows)
+    counts = (None if number is None else f"{number:,}" for number in units)
     sides = (("gap", 1), ("gap_above", 1), ("gap_below", -1))
     gap = next((side * found[name] for name, side in sides if found.get(name) is not None), 0.0)
     exact = rows is not None and plan.is_exact(rows, value + gap, value)
@@ -64,26 +65,24 @@ def planned(settings: Settings) -> Result:
     )
     shown = [
         {"what": "share of rows", "first": percent(plan.shares[0]), "second": percent(plan.shares[1])},
-        {"what": "rows of the metric", **dict(zip(("first", "second"), map(_count, units), strict=True))},
+        {"what": "rows of the metric", **dict(zip(("first", "second"), counts, strict=True))},
     ]
     table = Table(columns, rows_of(columns, shown), file="plan.csv")
+    sentence = _sentence(settings, found)
+    headline = "NO SUCH NUMBER OF ROWS" if rows is None else f"{rows:,} ROWS"
     lines = tuple((name, text(facts[key])) for key, (name, text) in LINES.items() if facts.get(key) is not None)
     return Result(
         audit="plan",
         title="Plan of a comparison",
         subject=_title(settings),
-        verdict=Verdict("not rejected", _headline(found), _sentence(settings, found), {}),
-        brief=brief(settings, _sentence(settings, found), found["power"], _answered(found)),
+        verdict=Verdict("not rejected", headline, sentence, {}),
+        brief=brief(settings, sentence, found["power"], _answered(found)),
         caveats=tuple(caveats(CAVEATS, of)),
         sections=(Section("Plan", (Facts(lines),)), Section("Groups", (table,))),
         facts=facts,
         tables={"plan": pd.DataFrame([{k: v for k, v in facts.items() if k != "units"}])},
         settings=settings,
     )
-
-
-def _count(rows: int | None) -> str | None:
-    return None if rows is None else f"{rows:,}"
 
 
 def _plan(settings: Settings) -> Planned:
@@ -160,10 +159,6 @@ def _answered(found: Mapping[str, Any]) -> bool:
     """Return whether there is such a number of rows, or such a gap."""
     gaps = [found[name] for name in ("gap", "gap_below", "gap_above") if name in found]
     return found["rows"] is not None and any(gap is not None for gap in gaps)
-
-
-def _headline(found: Mapping[str, Any]) -> str:
-    return "NO SUCH NUMBER OF ROWS" if found["rows"] is None else f"{found['rows']:,} ROWS"
 
 
 def _sentence(settings: Settings, found: Mapping[str, Any]) -> str:

@@ -7,8 +7,7 @@ from scipy.stats import norm
 
 from fairness_audits.audits.permutation.subgroups import Coded, binned, intersections, worst_subgroups
 from fairness_audits.errors import InvalidInput
-from fairness_audits.values import Array
-from tests.audits.permutation.builders import at_most
+from tests.audits.permutation.builders import near
 
 
 def columns(rng: np.random.Generator, n: int, levels: tuple[int, ...]) -> dict[str, Coded]:
@@ -44,22 +43,17 @@ def test_a_subgroup_with_the_rows_of_another_is_one() -> None:
     assert [name for name in found.names if ("b", "b0") in name] == [(("b", "b0"),)]
 
 
-def _rejected(
-    rng: np.random.Generator, event: Array, made: dict[str, Coded]
-) -> tuple[bool, tuple[tuple[str, str], ...]]:
-    found = intersections(made, depth=3, least=20)
-    tested = worst_subgroups(event, found, draws=99, alpha=0.05, rng=rng)
-    return bool(tested.p.min() <= 0.05), found.names[int(np.argmax(np.abs(tested.statistic)))]
-
-
-def test_the_chance_of_any_rejection_is_alpha_on_null_data() -> None:
-    rng, trials = np.random.default_rng(1), 300
-    rejections = 0
+def test_the_chance_of_any_rejection_is_alpha_on_null_data_and_intervals_agree_with_the_p_values() -> None:
+    rng, trials, rejections = np.random.default_rng(1), 300, 0
     for _ in range(trials):
-        made = columns(rng, 400, (2, 3, 4, 5))
-        rejections += _rejected(rng, (rng.random(400) < 0.3).astype(int), made)[0]
-    assert at_most(rejections / trials, 0.05, trials)
-    assert rejections > 0
+        subgroups = intersections(columns(rng, 400, (2, 3, 4, 5)), depth=3, least=20)
+        event = (rng.random(400) < 0.15).astype(int)
+        tested = worst_subgroups(event, subgroups, draws=99, alpha=0.05, rng=rng)
+        apart = (tested.low > 0) | (tested.high < 0)
+        assert (tested.p[apart] <= 0.05).all()
+        assert apart.any() == (tested.p.min() <= 0.05)
+        rejections += bool(apart.any())
+    assert near(rejections / trials, 0.05, trials)
 
 
 def test_a_planted_group_is_found_and_named() -> None:
@@ -68,8 +62,10 @@ def test_a_planted_group_is_found_and_named() -> None:
         made = columns(rng, 1500, (2, 3, 4, 5))
         planted = (made["a"].codes == 1) & (made["c"].codes == 2)
         event = (rng.random(1500) < np.where(planted, 0.65, 0.3)).astype(int)
-        rejected, name = _rejected(rng, event, made)
-        found += rejected and name == (("a", "a1"), ("c", "c2"))
+        subgroups = intersections(made, depth=3, least=20)
+        tested = worst_subgroups(event, subgroups, draws=99, alpha=0.05, rng=rng)
+        first = subgroups.names[int(np.argmax(np.abs(tested.statistic)))]
+        found += bool(tested.p.min() <= 0.05) and first == (("a", "a1"), ("c", "c2"))
     assert found / trials > 0.8
 
 
