@@ -278,7 +278,7 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     if classes is not None and len(set(classes)) < len(classes):
         problem = f"--classes names a class more than once: {listed(classes)}"
         raise InvalidInput(problem, option="classes", remedy="Name each class once")
-    number = {name: place for place, name in enumerate(classes or ())}
+    number = {level_name(name): place for place, name in enumerate(classes or ())}
     # Numbers are indices of the outputs, unless the classes are numbers themselves.
     indices = all(text.isdigit() for text in texts) and not any(name.isdigit() for name in number)
     if indices and not set(texts) <= set(number):

@@ -137,8 +137,10 @@ def place_of(value: Any) -> tuple[bool, float, str]:
 
 
 def level_name(value: Any) -> str:
-    """Return a value as text, a whole number without decimals: 1 and 1.0 are the same level, 01 is another."""
+    """Return a value as text: 1 and 1.0 are the same level, 01 is another; true, True and TRUE are the same."""
     text = str(float(value) if isinstance(value, Decimal) else value)
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
     found = WHOLE.fullmatch(text)
     return (found[1] if found[1] != "-0" else "0") if found else text
 

@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -304,6 +305,30 @@ def test_a_failure_leaves_nothing_and_touches_nothing(tmp_path: Path) -> None:
             fail(folder)
     assert (target / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+ENDED = """
+import os, signal, sys
+from pathlib import Path
+from fairness_audits.cli.entry import main
+write = Path.write_text
+def write_and_end(*arguments, **how):
+    write(*arguments, **how)
+    os.kill(os.getpid(), signal.SIGTERM)
+Path.write_text = write_and_end
+main()
+"""
+"""A command that a scheduler ends while it writes its first file."""
+
+
+@pytest.mark.parametrize("output", ["--output", "--json"])
+def test_a_command_that_is_ended_leaves_nothing(working: Callable[[str], Path], output: str) -> None:
+    place = working("permutation")
+    before = sorted(place.rglob("*"))
+    command = [sys.executable, "-c", ENDED, "permutation", *SHELL.split(), output, "new"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT)})
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, ""), done.stderr
+    assert sorted(place.rglob("*")) == before
 
 
 def test_an_existing_folder_keeps_its_other_files(tmp_path: Path) -> None:

@@ -177,6 +177,24 @@ def test_classes_and_groups_are_named_by_value(one: Any, zero: Any) -> None:
     assert ratio(positive=one).facts["results"] == ratio().facts["results"]
 
 
+def test_true_and_false_are_one_value_each_however_they_are_written() -> None:
+    def spelt(values: Any) -> Any:
+        return np.array([["false", "FALSE", "False"], ["true", "TRUE", "True"]])[values, np.arange(N) % 3]
+
+    def results(*found: fa.Result) -> list[Any]:
+        return [one.facts["results"] for one in found]
+
+    truth = {"prediction": D == 1, "group": G == 1}
+    texts = {name: spelt(values * 1) for name, values in truth.items()}
+    assert results(rates(spelt(Y), **texts), rates(spelt(Y), positive="TRUE", **texts)) == results(rates(**truth)) * 2
+    found, same = results(*(flipped(group=one, source="true", target="FALSE") for one in (spelt(G), G == 1)))
+    assert found == same
+    for named in ({"positive": "true"}, {"classes": ["false", "true"]}):
+        found, same = results(ratio(spelt(Y), sensitive=spelt(G), **named), ratio(Y == 1, sensitive=G == 1))
+        assert found["loss_ratio"] == same["loss_ratio"]
+    assert results(robust(spelt(Y), spelt(G), classes=["false", "true"])) == results(robust(groups=G == 1))
+
+
 @pytest.mark.parametrize("codes", [(1, 2), (-1, 1), (0, 2)])
 def test_two_classes_of_other_numbers_need_positive(codes: tuple[int, int], tmp_path: Path) -> None:
     labels = np.array(codes)[Y]
