@@ -154,13 +154,6 @@ def test_numbers_of_parquet_are_numbers(tmp_path: Path) -> None:
 COMPAS = "--label two_year_recid --score decile_score --threshold 5 --group race --metric fpr,fnr --pairs --draws 999"
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def rates(path: Path) -> tuple[dict[tuple[str, str], float], list[str]]:
     """The rates that the command finds in a file, by group and metric, and its caveats."""
     made = json_of("permutation", "--predictions", str(path), *COMPAS.split())
