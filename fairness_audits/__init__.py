@@ -189,19 +189,16 @@ def compare(
             m    1.0     1.0     False
     gap f - m   -0.5     0.0      True
     """
-    from fairness_audits.audits.compare.result import audited
     from fairness_audits.inputs.columns import Columns
-    from fairness_audits.tables import opened
 
     found = Columns({"y": y, "first": first, "second": second}, several={"group": group})
     groups = found.several("group")
-    named: dict[str, Any] = {
+    named = {
         "label": found.one("y"),
         "versions": (found.one("first"), found.one("second")),
         "group": ("*".join(groups),) if cross else groups,
     }
-    with opened(found.frame(), "duckdb") as table:
-        return audited(CompareSettings(predictions="the predictions", **named, **settings), table)
+    return found.compared("compare", {**named, **settings})
 
 
 @keyworded(SubgroupSettings)
@@ -249,18 +246,12 @@ def worst_subgroups(
     >>> worst_subgroups(rows, prediction=decision, draws=199).to_frame()["subgroup"][0]
     'sex 1, town 1'
     """
-    from fairness_audits.audits.subgroups.result import audited
     from fairness_audits.inputs.columns import Columns
-    from fairness_audits.tables import opened
 
     found = Columns({"y": y, "score": score, "prediction": prediction}, several={"columns": columns})
-    named: dict[str, Any] = {
-        "label": found.one("y"),
-        **{name: found.one(name) for name in ("score", "prediction")},
-        "columns": found.several("columns"),
-    }
-    with opened(found.frame(), "duckdb") as table:
-        return audited(SubgroupSettings(predictions="the predictions", **named, **settings), table)
+    named = {"label": found.one("y"), "columns": found.several("columns")}
+    named |= {name: found.one(name) for name in ("score", "prediction")}
+    return found.compared("subgroups", {**named, **settings})
 
 
 @keyworded(PlanSettings)

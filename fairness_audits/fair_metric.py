@@ -171,11 +171,8 @@ def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetri
             "protected attributes are parallel in some splits"
         )
         raise InvalidInput(problem, option="protected", remedy="Learn the metric of each repetition separately")
-    return FairMetric(
-        np.stack([metric.matrix for metric in metrics]),
-        np.stack([metric.basis for metric in metrics]),
-        np.stack([metric.directions for metric in metrics]),
-    )
+    parts = ("matrix", "basis", "directions")
+    return FairMetric(*(np.stack([getattr(metric, part) for metric in metrics]) for part in parts))
 
 
 def principal_angles(a: FairMetric, b: FairMetric) -> Array:
@@ -195,17 +192,14 @@ def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
         warnings.simplefilter("error", ConvergenceWarning)
         # If the Hessian is singular because of very different column scales, scikit-learn falls back to L-BFGS.
         warnings.simplefilter("ignore", LinAlgWarning)
+        refused: dict[str, Any] = {"option": "features", "column": name, "remedy": "Standardise the features"}
+        problem = f"the regression of protected attribute {name!r} on the features did not converge"
         try:
             regression.fit(features, group)
         except ConvergenceWarning as error:
-            problem = f"the regression of protected attribute {name!r} on the features did not converge ({error})"
-            raise InvalidInput(problem, option="features", column=name, remedy="Standardise the features") from error
+            raise InvalidInput(f"{problem} ({error})", **refused) from error
     if _tilt(regression, features, group) > MOST_TILT:
-        problem = (
-            f"the regression of protected attribute {name!r} on the features did not converge, because their scales "
-            "differ too much"
-        )
-        raise InvalidInput(problem, option="features", column=name, remedy="Standardise the features")
+        raise InvalidInput(f"{problem}, because their scales differ too much", **refused)
     return np.asarray(regression.coef_[0])
 
 

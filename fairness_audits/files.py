@@ -1,7 +1,8 @@
 """Write files completely or not at all.
 
 Each file is written under a temporary name beside its destination and renamed when it is complete. A reader never sees
-a partial file, and a killed process leaves no file under the final name.
+a partial file, and a killed process leaves no file under the final name. A process that is asked to end (SIGTERM)
+removes its temporary files first.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,11 +32,9 @@ def written(path: Path | str) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Keep the suffix last: writers such as matplotlib and pandas choose the format by it.
     temporary = path.with_name(f".{path.stem}.{Process.this().name}.part{path.suffix}")
-    try:
+    with _removed_at_the_end(temporary):
         yield temporary
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def save_text(text: str, path: Path | str) -> None:
@@ -81,7 +82,7 @@ def folder_written(path: Path) -> Iterator[Path]:
     A new folder appears with all its files at once. In an existing folder, files of the same name are replaced.
     """
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=_existing_parent(path)))
-    try:
+    with _removed_at_the_end(temporary):
         yield temporary
         if path.is_dir():
             for file in sorted(temporary.iterdir()):
@@ -92,8 +93,33 @@ def folder_written(path: Path) -> Iterator[Path]:
             os.umask(mask)
             temporary.chmod(0o777 & ~mask)
             temporary.rename(path)
+
+
+@contextmanager
+def _removed_at_the_end(temporary: Path) -> Iterator[None]:
+    """Remove a file or folder at the end of the block, or before SIGTERM ends the process."""
+
+    def remove() -> None:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
+
+    def ended(number: int, _: object) -> None:
+        remove()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    # A handler of the caller, or of the folder that this file is in, stays. Only the main thread can have one.
+    unhandled = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours := unhandled and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, ended)
+    try:
+        yield
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        remove()
 
 
 def _existing_parent(path: Path) -> Path:

@@ -52,6 +52,13 @@ def without_missing_packages(config: pytest.Config, report: Report) -> Report:
 
 
 @pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def conf(tmp_path: Path) -> Path:
     """A small configuration tree of its own: one dataset, two methods, one audit, one study."""
     texts = {

@@ -6,7 +6,6 @@ import inspect
 import json
 import re
 import shlex
-import warnings
 from pathlib import Path
 from shutil import copytree
 
@@ -23,6 +22,7 @@ from pipeline.report import registry
 from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
 from pipeline.workflow.config import CONF, Workflow
 from pipeline.workflow.paths import place
+from tests.cli.places import scripted
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
@@ -35,18 +35,17 @@ EXAMPLES = dict(FILES.findall(PAGES["docs/extending.md"]))
 
 
 @pytest.fixture
-def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def conf(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The project's configuration with the files of docs/extending.md beside its own, and their modules importable."""
-    copytree(CONF, tmp_path / "conf")
+    copytree(CONF, "conf")
     for name, text in EXAMPLES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
     for group in ("datasets", "methods", "transport", "audits"):
         package = importlib.import_module(f"pipeline.{group}")
-        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / "pipeline" / group)])
-    monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(here / "pipeline" / group)])
     monkeypatch.delenv("PIPELINE_TRACKER", raising=False)
-    return tmp_path / "conf"
+    return here / "conf"
 
 
 def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> None:
@@ -95,21 +94,15 @@ def commands(text: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     "page", ["README.md", "docs/getting_started.md", "docs/guide/loss_ratio.md", "docs/guide/command_line.md"]
 )
-def test_the_loss_ratio_commands_run_as_they_stand(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("here")
+def test_the_loss_ratio_commands_run_as_they_stand(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = [arguments for arguments in commands(PAGES[page]) if arguments[0] in ("loss-ratio", "--help")]
     assert len(found) == 1
     rng = np.random.default_rng(0)
     sex, white, skill = rng.integers(0, 2, 400), rng.integers(0, 2, 400), rng.standard_normal(400)
-    rows = pd.DataFrame(
-        {
-            "experience": (skill + rng.standard_normal(400)).astype(np.float32),
-            "hours": (skill + sex + 0.5 * rng.standard_normal(400)).astype(np.float32),
-            "training": (skill + white + 0.5 * rng.standard_normal(400)).astype(np.float32),
-            "sex": np.where(sex == 1, "Male", "Female"),
-        }
-    )
+    columns = {"experience": skill + rng.standard_normal(400), "hours": skill + sex + 0.5 * rng.standard_normal(400)}
+    columns["training"] = skill + white + 0.5 * rng.standard_normal(400)
+    rows = pd.DataFrame(columns, dtype=np.float32).assign(sex=np.where(sex == 1, "Male", "Female"))
     likes = rng.random(400) < 1 / (1 + np.exp(-2 * skill))
     # Without a named level, race has two; the guide names the level of race that is compared with the rest.
     if page != "docs/guide/loss_ratio.md":
@@ -117,13 +110,10 @@ def test_the_loss_ratio_commands_run_as_they_stand(
     else:
         others = np.where(rng.random(400) < 0.5, "Black", "Other")
         rows = rows.assign(race=np.where(white == 1, "White", others), income=np.where(likes, ">50K", "<=50K"))
-    monkeypatch.chdir(tmp_path)
     rows.to_parquet("rows.parquet")
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).eval()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript, which the guide offers
-        torch.jit.script(network).save("model.pt")
+    scripted(network, "model.pt")
     batch = torch.export.Dim("rows", min=1)
     torch.export.save(torch.export.export(network, (torch.zeros(5, 3),), dynamic_shapes=({0: batch},)), "model.pt2")
     for arguments in found:
@@ -134,8 +124,7 @@ def test_the_loss_ratio_commands_run_as_they_stand(
             assert main(arguments) == 0, capsys.readouterr().err
             assert capsys.readouterr().out.startswith("Loss-ratio audit of ")
         if "--output" in arguments:
-            folder = Path(arguments[arguments.index("--output") + 1])
-            names = {path.name for path in folder.iterdir()}
+            names = {path.name for path in Path(arguments[arguments.index("--output") + 1]).iterdir()}
             figure = {"loss_ratio.html", "loss_ratio.png", "loss_ratio.pdf"}
             assert names == {"audit.json", "audit.yaml", "tests.csv", "examples.csv", *figure}
 
@@ -144,22 +133,18 @@ def test_the_loss_ratio_commands_run_as_they_stand(
     ("page", "count"),
     [("README.md", 2), ("docs/getting_started.md", 2), ("docs/guide/permutation.md", 1), ("docs/guide/fliptest.md", 1)],
 )
-def test_the_commands_on_groups_run_as_they_stand(
-    page: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("here")
+def test_the_commands_on_groups_run_as_they_stand(page: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
     found = [arguments for arguments in commands(PAGES[page]) if arguments[0] in ("permutation", "fliptest")]
     assert len(found) == count
     rng = np.random.default_rng(0)
     skill, group = rng.standard_normal(200), rng.integers(0, 2, 200)
     score = 1 / (1 + np.exp(-skill))
     likes = (rng.random(200) < score).astype(int)
-    monkeypatch.chdir(tmp_path)
     pd.DataFrame({"y": likes, "p": score, "sex": np.where(group, "Male", "Female")}).to_parquet("preds.parquet")
     rows = {"skill": skill + group, "hours": rng.standard_normal(200), "race": np.where(group, "White", "Black")}
     pd.DataFrame({**rows, "y": likes}).to_parquet("rows.parquet")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript, which the guide offers
-        torch.jit.script(torch.nn.Linear(2, 2).eval()).save("model.pt")
+    scripted(torch.nn.Linear(2, 2).eval(), "model.pt")
     for arguments in found:
         assert main(arguments) == 0, capsys.readouterr().err
 
@@ -177,10 +162,10 @@ def test_the_page_of_figures_has_each_figure_of_a_study_with_a_reference() -> No
         assert (ROOT / "docs" / "images" / study / f"{name}.png").stat().st_size <= 250_000
 
 
-def test_the_tutorial_answers_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("here")
+def test_the_tutorial_answers_as_it_says() -> None:
     rows = io.load_rows(ROOT / "data" / "twins" / "adult.parquet").sample(8_000, random_state=0)
-    rows.to_csv(tmp_path / "adult.csv", index=False)
-    monkeypatch.chdir(tmp_path)
+    rows.to_csv("adult.csv", index=False)
     found = doctest.testfile(str(ROOT / "docs" / "tutorial.md"), False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert found.attempted >= 40
     assert not found.failed

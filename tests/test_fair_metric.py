@@ -161,12 +161,8 @@ def test_a_sensitive_input_is_an_axis_and_stays_out_of_the_regressions() -> None
     assert metric.squared_distance(x[:1], x[:1] + 7 * np.eye(4)[1])[0] < 1e-24
 
 
-@pytest.mark.parametrize(
-    ("group", "message"),
-    [(np.zeros(400, int), r"both groups 0 and 1 of protected attribute 'sex', found values \[0\]"),
-     (np.arange(400) % 3, r"found values \[0, 1, 2\]")],
-)  # fmt: skip
-def test_an_attribute_without_two_groups_is_refused(group: np.ndarray, message: str) -> None:
+@pytest.mark.parametrize("group", [np.zeros(400, int), np.arange(400) % 3])
+def test_an_attribute_without_two_groups_is_refused(group: np.ndarray) -> None:
     x, _ = attributes()
     with invalid(option="protected", column="sex"):
         learn(x, {"sex": group})

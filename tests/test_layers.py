@@ -45,7 +45,6 @@ def module_of(path: Path, root: Path) -> str:
 
 
 def tree(path: Path) -> ast.Module:
-    """A source file, parsed."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

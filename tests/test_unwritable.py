@@ -115,12 +115,5 @@ def test_make_gives_caches_a_folder_of_the_project_where_home_cannot_be_written(
     places = read_only(home, *command, "places", cwd=tmp_path).stdout.split()
     assert places == [f"{tmp_path}/.snakemake/cache", f"{tmp_path}/.snakemake/cache/matplotlib"]
     environment = {name: value for name, value in os.environ.items() if name not in ("XDG_CACHE_HOME", "MPLCONFIGDIR")}
-    usual = subprocess.run(
-        [*command, "places"],
-        cwd=tmp_path,
-        env=environment | {"HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert usual.stdout.split() == []
+    usual: dict[str, Any] = {"cwd": tmp_path, "env": environment | {"HOME": str(home)}, "text": True}
+    assert subprocess.check_output([*command, "places"], **usual).split() == []

@@ -15,8 +15,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,27 @@ def snakemake(
     return subprocess.run(command, cwd=project, env=asked, capture_output=True, text=True)
 
 
+def succeeded(project: Path, *arguments: str, **given: str) -> subprocess.CompletedProcess[str]:
+    run = snakemake(project, *arguments, **given)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run
+
+
+@contextmanager
+def changed(path: Path, change: Callable[[str], str]) -> Iterator[None]:
+    """A file of the project with another text, for a while."""
+    before = path.read_text()
+    assert change(before) != before
+    path.write_text(change(before))
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
 def planned(project: Path, *arguments: str, study: str = "") -> tuple[Counter[str], str]:
     """How many jobs of each rule a dry run lists; and all that it says."""
-    run = snakemake(project, "-n", *arguments, study=study)
-    assert run.returncode == 0, run.stdout + run.stderr
+    run = succeeded(project, "-n", *arguments, study=study)
     table = re.search(r"^job\s+count\n-+\s+-+\n(.*?)^total", run.stdout, flags=re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^(\w+)\s+(\d+)$", table[1], flags=re.MULTILINE) if table else []
     return Counter({rule: int(count) for rule, count in rows}), run.stdout
@@ -57,8 +74,7 @@ def planned(project: Path, *arguments: str, study: str = "") -> tuple[Counter[st
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All studies, whole, in a copy of the project; nothing in it is changed for good."""
     project = project_copy(tmp_path_factory.mktemp("project"))
-    run = snakemake(project)
-    assert run.returncode == 0, run.stdout + run.stderr
+    succeeded(project)
     return project
 
 
@@ -133,28 +149,19 @@ def test_a_methods_parameter_runs_its_training_and_its_audits_again(finished: Pa
     ],
 )
 def test_what_computes_nothing_runs_nothing_again(finished: Path, old: str, new: str) -> None:
-    path = finished / "fairness_audits" / "validation.py"
-    before = path.read_text()
-    assert old in before
-    after = before.replace(old, new, 1)
-    # A moved import.
-    path.write_text(after if "functools" not in old else after.replace("from math", "import functools\nfrom math", 1))
-    try:
+    def change(text: str) -> str:
+        after = text.replace(old, new, 1)
+        # A moved import.
+        return after if "functools" not in old else after.replace("from math", "import functools\nfrom math", 1)
+
+    with changed(finished / "fairness_audits" / "validation.py", change):
         assert planned(finished)[0] == Counter()
-    finally:
-        path.write_text(before)
 
 
 def test_a_constant_runs_what_computes_with_it_again(finished: Path) -> None:
     path = finished / "pipeline" / "training" / "sensr_config.py"
-    before = path.read_text()
-    old = "RATE_DECAY = 0.999"
-    assert old in before
-    path.write_text(before.replace(old, "RATE_DECAY = 0.99"))
-    try:
+    with changed(path, lambda text: text.replace("RATE_DECAY = 0.999", "RATE_DECAY = 0.99")):
         again, said = planned(finished, study=STUDY)
-    finally:
-        path.write_text(before)
     assert (again["prepare"], again["fetch"], again["train"]) == (0, 0, 2)
     assert set(re.findall(r"train .*sensr.* on (\w+)", said)) == {"adult", "compas"}
 
@@ -170,42 +177,31 @@ def test_a_dry_run_changes_nothing_and_a_run_fetches_what_has_been_superseded(tm
     project = project_copy(tmp_path)
     content = b"id,name\n1,nobody\n"
     module = project / "pipeline" / "datasets" / "compas.py"
-    text = re.sub(
-        r'sha256="\w+",\n        size=\w+',
-        f'sha256="{hashlib.sha256(content).hexdigest()}",\n        size={len(content)}',
-        module.read_text(),
-    )
-    module.write_text(text)
+    ours = f'sha256="{hashlib.sha256(content).hexdigest()}",\n        size={len(content)}'
+    module.write_text(re.sub(r'sha256="\w+",\n        size=\w+', ours, module.read_text()))
     record = project / "data" / "raw" / "compas" / "manifest.json"
-    assert snakemake(project, "data/raw/compas/manifest.json").returncode == 0
+    succeeded(project, "data/raw/compas/manifest.json")
     assert json.loads(record.read_text())["origin"] == "twin"
     (record.parent / "compas-scores-two-years.csv").write_bytes(content)
     # Older than the manifest: not by its time is it known to be better.
     os.utime(record.parent / "compas-scores-two-years.csv", (0, 0))
     before = everything(project)
     for asked in (["-n"], ["--list-rules"], ["--summary"], ["--dag"], ["--rulegraph"]):
-        run = snakemake(project, *asked, source="auto", study=STUDY)
-        assert run.returncode == 0, run.stdout + run.stderr
+        run = succeeded(project, *asked, source="auto", study=STUDY)
         assert "Traceback" not in run.stderr
         assert everything(project) == before, asked
         if asked == ["-n"]:
             assert re.search(r"^fetch +2$", run.stdout, re.MULTILINE)
-    run = snakemake(project, "data/raw/compas/manifest.json", source="auto")
-    assert run.returncode == 0, run.stdout + run.stderr
+    succeeded(project, "data/raw/compas/manifest.json", source="auto")
     assert json.loads(record.read_text())["origin"] == "official"
     run = snakemake(project, "-n", "data/raw/compas/manifest.json", source="auto")
     assert "Nothing to be done" in run.stdout + run.stderr
 
 
 def test_an_audits_parameter_and_a_report_module_train_nothing_again(finished: Path) -> None:
-    path = finished / "pipeline" / "report" / "table.py"
-    before = path.read_text()
-    path.write_text(before + "\nANOTHER = 1\n")
-    try:
+    with changed(finished / "pipeline" / "report" / "table.py", lambda text: f"{text}\nANOTHER = 1\n"):
         jobs, _ = planned(finished, "--config", "set=audit.map_quality.members=7", study=STUDY)
         audits, _ = planned(finished, "--config", "set=audit.loss_ratio.delta=1.5", study=STUDY)
-    finally:
-        path.write_text(before)
     # That audit is of another study: what is made again is made for the module alone.
     assert (jobs["draw"], jobs["report"], jobs["train"], jobs["audit"], jobs["prepare"]) == (1, 1, 0, 0, 0)
     assert audits["train"] == audits["prepare"] == 0 < audits["audit"]
@@ -222,8 +218,7 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
     )
     try:
         summary = "results/sweeps/smoke/Tiny_2/summary.csv"
-        run = snakemake(finished, summary)
-        assert run.returncode == 0, run.stdout + run.stderr
+        run = succeeded(finished, summary)
         assert "6 of 6 steps (100%) done" in run.stderr, "audits, their rows and the sweep: nothing is trained for it"
         made = finished / "results" / "sweeps" / "smoke" / "Tiny_2"
         with (made / "summary.csv").open(newline="") as file:
@@ -241,13 +236,8 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
 
 def test_hydra_alone_trains_into_a_folder_of_its_own(finished: Path) -> None:
     command = [sys.executable, "-m", "pipeline.stages.train", "-m", "method=baseline", "dataset=compas", "scale=smoke"]
-    run = subprocess.run(
-        [*command, "seed=range(2)"],
-        cwd=finished,
-        env=environment(finished, STUDY=STUDY),
-        capture_output=True,
-        text=True,
-    )
+    told: dict[str, Any] = {"cwd": finished, "env": environment(finished, STUDY=STUDY)}
+    run = subprocess.run([*command, "seed=range(2)"], **told, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
     (folder,) = (finished / "results" / "hydra").iterdir()
     every = io.load(finished / "results" / "models" / "smoke" / "compas" / "baseline.npz", Classifier)
@@ -354,12 +344,10 @@ def test_a_figure_that_was_removed_is_drawn_again_and_can_be_asked_for_alone(fin
     (finished / name).unlink()
     assert planned(finished, study=STUDY)[0] == Counter(draw=1, report=1, all=1)
     assert planned(finished, name, study=STUDY)[0] == Counter(draw=1, figure=1)
-    run = snakemake(finished, name, study=STUDY)
-    assert run.returncode == 0, run.stdout + run.stderr
+    succeeded(finished, name, study=STUDY)
     assert (finished / name).read_bytes() == before
     assert planned(finished, name, study=STUDY)[0] == Counter()
-    run = snakemake(finished)
-    assert run.returncode == 0, run.stdout + run.stderr
+    succeeded(finished)
 
 
 def test_rules_are_forced_and_stopped_at_by_their_names(finished: Path) -> None:

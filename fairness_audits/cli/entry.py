@@ -180,10 +180,7 @@ def _run(arguments: Namespace) -> int:
 
 
 def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, settings: Written) -> None:
-    """Raise InvalidInput if the output ``path``, named ``by`` an option, would replace what the audit reads.
-
-    An audit may write its own audit.yaml again.
-    """
+    """Raise InvalidInput if an output would replace what the audit reads, other than its own audit.yaml."""
     for own in (*_read(settings), *filter(None, [arguments.config])):
         replaced = path.exists() and own.exists() and own.samefile(path)
         if folder and own.resolve().parent == path.resolve():

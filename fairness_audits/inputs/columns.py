@@ -16,6 +16,7 @@ from fairness_audits.inputs.model import Computing, Model, load_model
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
 from fairness_audits.results.result import Result
+from fairness_audits.tables import opened
 from fairness_audits.values import Array
 
 INPUTS = "X"
@@ -115,6 +116,12 @@ class Columns:
         computing = Computing(settings.device, getattr(settings, "dtype", "float32"))
         with load_model(model, False, computing, wanted=home.WANTED) as loaded:
             return home.audited(settings, Source(source, self.frame()), self._named_as_given(loaded), **others)
+
+    def compared(self, audit: str, options: Mapping[str, Any]) -> Result:
+        """Audit the predictions in these columns."""
+        home = import_module(f"fairness_audits.audits.{audit}.result")
+        with opened(self.frame(), "duckdb") as table:
+            return home.audited(home.Settings(predictions="the predictions", **options), table)
 
     def _named_as_given(self, model: Model) -> Model:
         """Return the model; if it is a function of a frame, its frame has the caller's own column names of any type."""

@@ -162,14 +162,12 @@ def _model(loaded: Any, origin: str, file: Path | None, name: str, computing: Co
 
 
 def _of_quantised(network: torch.nn.Module, alone: bool) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return the quantised network in its own precision, float32 on the CPU.
-
-    If ``alone`` is true, inputs are evaluated one at a time: dynamic quantisation derives its scale from the batch.
-    """
+    """Return the quantised network in its own precision, float32 on the CPU, of inputs together or ``alone``."""
     import torch
 
     def evaluate(x: torch.Tensor) -> torch.Tensor:
         own = x.cpu().float()
+        # Dynamic quantisation derives its scale from the batch.
         return torch.cat([network(one) for one in own.split(1)]) if alone else network(own)
 
     return evaluate
@@ -180,11 +178,7 @@ SCORES = ("predict_proba", "decision_function")
 
 
 def _of_estimator(model: Model, fitted: Any) -> Model:
-    """Return the estimator as functions of a data frame: its classes, and probabilities, decision values or classes.
-
-    An estimator fitted on a data frame gets one with its own columns in its own order. An estimator fitted on an array
-    gets an array. Raises InvalidInput if it has several outputs per row.
-    """
+    """Return the estimator as functions of a data frame; it gets the columns or the array that it was fitted on."""
     columns, known = _columns(fitted), getattr(fitted, "classes_", None)
     known = () if known is None else known
     if any(np.ndim(one) for one in known):
@@ -257,9 +251,8 @@ def taken_columns(features: Sequence[str], label: str | None, source: Source, mo
     check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
     if named and not features:
         return tuple(name for name in named if name != label)
-    return (
-        tuple(name for name in features if name in named) if named and set(named) < set(features) else tuple(features)
-    )
+    fewer = named and set(named) < set(features)
+    return tuple(name for name in features if not fewer or name in named)
 
 
 class Onnx:
@@ -400,10 +393,7 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
 
 
 def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
-    """Return the object ``name`` of a module or a Python file, calling it if it is a factory; its origin, and its file.
-
-    Raises InvalidInput if there is no such object or a factory fails.
-    """
+    """Return the object that a text names, or what it makes if it is a factory; its origin, and its file."""
     found, name, file = named_object(option, model)
     where = model.rpartition(":")[0]
     if not _is_factory(found):

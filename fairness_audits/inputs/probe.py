@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -37,6 +38,10 @@ REMEDIES = (
     ("device", ("on the same device",), "The model has tensors on another device: use --device=cpu"),
 )
 """Option to change and remedy, by words in torch's message."""
+
+
+unusable = partial(InvalidInput, option="model")
+"""Return the error for a model that cannot be audited."""
 
 
 @dataclass(frozen=True)
@@ -287,15 +292,14 @@ def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Fo
 
     output = _output(evaluate, x.clone(), form)  # the model may change its input
     if not isinstance(output, torch.Tensor):
-        raise InvalidInput(
+        raise unusable(
             f"the model must return a torch tensor, but returns an object of type {type(output).__name__}: return "
-            "the tensor of scores itself, not a NumPy array (which has no gradient), a tuple or a dictionary",
-            option="model",
+            "the tensor of scores itself, not a NumPy array (which has no gradient), a tuple or a dictionary"
         )
     _check_shape(tuple(output.shape), len(x), form)
     if not output.is_floating_point():
         problem = f"the model must return floating-point scores, but returns {output.dtype}: return scores, not classes"
-        raise InvalidInput(problem, option="model")
+        raise unusable(problem)
     return _wide(output)
 
 
@@ -309,10 +313,9 @@ def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> A
     try:
         return np.asarray(output, dtype=output.dtype if output.dtype.kind == "f" else np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
+        raise unusable(
             f"the model must return numbers, but returns values such as {output.ravel()[0]!r}: return 1 for the "
-            "positive decision and 0 for the other",
-            option="model",
+            "positive decision and 0 for the other"
         ) from error
 
 
@@ -325,10 +328,9 @@ def classes_by(predict: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> 
     _check_shape(predicted.shape, len(inputs), form)  # type: ignore[arg-type]
     several = predicted.shape[1:] not in ((), (1,))
     if several and not fractional(predicted):
-        raise InvalidInput(
+        raise unusable(
             f"the model predicts {predicted.shape[1]} outputs per {form.unit}, but an audit needs one decision: pass "
-            "a model of one output",
-            option="model",
+            "a model of one output"
         )
     return predicted if several else predicted.reshape(len(predicted))
 
@@ -350,7 +352,7 @@ def check_finite(output: Array, names: Sequence[Any], form: Form) -> None:
             f"the model returns NaN or infinite values for {len(bad)} of {len(output)} {form.unit}s, such as "
             f"{listed(first, SHOWN)}{counted}: correct the model, or remove these {form.unit}s"
         )
-        raise InvalidInput(problem, option="model", row=bad[0] if text else first[0])
+        raise unusable(problem, row=bad[0] if text else first[0])
 
 
 def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, form: Form) -> None:
@@ -363,11 +365,10 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
     change = max(CHANGE, ROUNDED * resolution(together))
     if bool((np.abs(alone - before) > change * (1 + np.abs(before))).any()):
         article = "an" if form.unit[0] in "aeiou" else "a"
-        raise InvalidInput(
+        raise unusable(
             f"the model's output for {article} {form.unit} depends on the other {form.unit}s of the batch, or "
             "changes from call to call: switch a network to evaluation mode with .eval() (no dropout, fixed batch "
-            "normalisation), and remove other sources of randomness",
-            option="model",
+            "normalisation), and remove other sources of randomness"
         )
 
 
@@ -410,25 +411,21 @@ def check_gradient(
             try:
                 (gradient,) = torch.autograd.grad(margin, x, allow_unused=True)
             except RuntimeError as error:
-                raise InvalidInput(
-                    f"the model's gradient cannot be computed: {reason(error)}", option="model"
-                ) from error
+                raise unusable(f"the model's gradient cannot be computed: {reason(error)}") from error
         if gradient is None:
-            raise InvalidInput(
+            raise unusable(
                 "the model has no gradient with respect to its input: the audit needs a differentiable torch "
-                f"network, without .detach(), NumPy, torch.no_grad() or trees inside{form.without_gradient}",
-                option="model",
+                f"network, without .detach(), NumPy, torch.no_grad() or trees inside{form.without_gradient}"
             )
         count, finite = count + len(x), finite and bool(gradient.isfinite().all())
         # A component that is infinite or NaN is not a direction to follow.
         flat = flat and not bool((gradient.nan_to_num(0.0, 0.0, 0.0) != 0).any())
     if flat:
         what = "zero" if finite else "zero or not finite"
-        raise InvalidInput(
+        raise unusable(
             f"the model's gradient is {what} at all {count} {form.unit}s tried: the model is constant, saturated, or "
             "rounds inside (argmax, a threshold). Return logits, the scores before the "
-            f"rounding{form.without_gradient}",
-            option="model",
+            f"rounding{form.without_gradient}"
         )
 
 
@@ -492,10 +489,9 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
 
 def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
     if not (len(shape) in (1, 2) and shape[0] == n and shape[1:] != (0,)):
-        raise InvalidInput(
+        raise unusable(
             f"the model must return scores of shape ({n}, K) for K classes, or ({n},) or ({n}, 1) for class 1, but "
-            f"returns shape {shape} for {n} {form.unit}s",
-            option="model",
+            f"returns shape {shape} for {n} {form.unit}s"
         )
 
 

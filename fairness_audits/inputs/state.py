@@ -209,10 +209,7 @@ def _held(thing: Any) -> Iterator[Any]:
 
 
 def _named(function: types.FunctionType) -> Iterator[Any]:
-    """Yield the globals, and the attributes of loaded modules, that have a name that a function's code uses.
-
-    The names do not tell which module an attribute is taken from, so some objects may be yielded needlessly.
-    """
+    """Yield the globals and the attributes of loaded modules with a name in a function's code, some needlessly."""
     home = function.__globals__
     if _of_library(home.get("__name__")):
         return

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits import options as options
+from fairness_audits import options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, advised, check_columns, listed, option_in
 from fairness_audits.seeds import generators
 from fairness_audits.tables.duckdb_engine import opened
-from fairness_audits.tables.levels import first_row, in_order, level_name, where
+from fairness_audits.tables.levels import first_row, in_order, level_name, unfit, where
 from fairness_audits.tables.rows import Values, doubles, grouped, labelled
 from fairness_audits.tables.rows import numeric as numbers_in
 from fairness_audits.tables.table import FAULTS, Faulty, Place, Score
@@ -55,11 +55,7 @@ class Source:
 
     @classmethod
     def read(
-        cls,
-        path: Path,
-        text: Sequence[str] = (),
-        missing: Sequence[str] | None = None,
-        separator: str | None = None,
+        cls, path: Path, text: Sequence[str] = (), missing: Sequence[str] | None = None, separator: str | None = None
     ) -> Source:
         """Read the rows of a file; decimal numbers in a CSV are exact to the last bit.
 
@@ -146,8 +142,6 @@ class Rows:
 def rows(source: Source, names: Sequence[str], sensitive: Sequence[Attribute]) -> Rows:
     """Return the arrays of the named features and of the sensitive attributes.
 
-    Raises InvalidInput, which names the column.
-
     The label is left to :func:`classes_of`, because it depends on the number of classes of the model.
     """
     coded = {one.name: two_levels(source, one) for one in sensitive}
@@ -180,12 +174,8 @@ def feature_names(
     """
     table, path = source.table, source.name
     labels = () if label is None else (label,)
-    for names, named_by in (
-        (labels, "--label"),
-        (apart, option),
-        (chosen.features, "--features"),
-        (chosen.drop, "--drop"),
-    ):
+    roles = (("--label", labels), (option, apart), ("--features", chosen.features), ("--drop", chosen.drop))
+    for named_by, names in roles:
         check_columns(table, names, named_by, path)
     if label in apart:
         problem = f"column {label!r} is both --label and {option}"
@@ -197,12 +187,10 @@ def feature_names(
             problem = f"{path} has no column left for the features, apart from label, {option[2:]} and dropped columns"
             raise InvalidInput(problem, source=path, option="drop", remedy="Drop fewer columns")
         return every
-    repeated = sorted({name for name in chosen.features if list(chosen.features).count(name) > 1})
-    if repeated:
+    if repeated := sorted({name for name in chosen.features if list(chosen.features).count(name) > 1}):
         problem = f"--features names {listed(repeated)} more than once"
         raise InvalidInput(problem, option="features", column=repeated[0], remedy="Name each column once")
-    both = [name for name in chosen.features if name in {*labels, *chosen.drop}]
-    if both:
+    if both := [name for name in chosen.features if name in {*labels, *chosen.drop}]:
         problem = f"--features names {listed(both)}, which is also the label or in --drop"
         raise InvalidInput(problem, option="features", column=both[0], remedy="Remove it from one of them")
     return tuple(chosen.features)
@@ -236,8 +224,7 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
     bounds = (Score(name, -LARGEST, LARGEST) for name in names)
     features = np.column_stack([numbers_in(source, one, "feature", table[one.column], gaps) for one in bounds])
     largest = np.nanmax(np.abs(features), axis=0, initial=0)
-    tiny = [name for name, size in zip(names, largest, strict=True) if 0 < size < TINY]
-    if tiny:
+    if tiny := [name for name, size in zip(names, largest, strict=True) if 0 < size < TINY]:
         problem = f"{source.name}: the values of column {tiny[0]!r} are too small to square in double precision"
         raise InvalidInput(problem, source=source.name, column=tiny[0], remedy="Measure the column in another unit")
     return features
@@ -260,11 +247,8 @@ def two_classes(source: Source, column: str, positive: str | None) -> tuple[Arra
     codes, classes = labelled(source, column, source.table[column], positive)
     names = {code: level_name(value) for value, code in classes.items()}
     if len(names) < 2:
-        problem = (
-            f"{source.name}: column {column!r} (label) is {listed(list(names.values()))} in all rows, but an audit "
-            "needs rows of both classes"
-        )
-        raise InvalidInput(problem, source=source.name, option="label", column=column)
+        problem = f"is {listed(list(names.values()))} in all rows, but an audit needs rows of both classes"
+        raise unfit(source, column, "label", problem)
     return codes, (names[0], names[1])
 
 
@@ -278,22 +262,17 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     if classes is not None and len(set(classes)) < len(classes):
         problem = f"--classes names a class more than once: {listed(classes)}"
         raise InvalidInput(problem, option="classes", remedy="Name each class once")
-    number = {name: place for place, name in enumerate(classes or ())}
+    number = {level_name(name): place for place, name in enumerate(classes or ())}
     # Numbers are indices of the outputs, unless the classes are numbers themselves.
     indices = all(text.isdigit() for text in texts) and not any(name.isdigit() for name in number)
     if indices and not set(texts) <= set(number):
         number = {text: int(text) for text in texts}
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
-        problem, remedy = (
-            (
-                "but expected the indices of the model's outputs, from 0",
-                "List the labels in the order of the model's outputs, --classes=A,B,C",
-            )
-            if classes is None
-            else ("which is not in --classes", f"It has: {listed(classes)}")
-        )
-        problem = f"{source.name}: column {column!r} (label) holds {listed(odd, SHOWN)}, {problem}"
-        raise InvalidInput(problem, source=source.name, option="classes", column=column, remedy=remedy)
+        problem, remedy = "which is not in --classes", f"It has: {listed(classes or ())}"
+        if classes is None:
+            problem = "but expected the indices of the model's outputs, from 0"
+            remedy = "List the labels in the order of the model's outputs, --classes=A,B,C"
+        raise unfit(source, column, "label", f"holds {listed(odd, SHOWN)}, {problem}", remedy, option="classes")
     return values.coded({value: number[text] for value, text in zip(values.distinct, texts, strict=True)})
 
 
@@ -303,17 +282,11 @@ def check_classes(label: Array, count: int, classes: Sequence[str] | None, name:
         problem = f"--classes names {len(classes)} classes, but the model returns scores of {count}"
         remedy = "Name all classes, in the order of the outputs"
         raise InvalidInput(problem, option="classes", remedy=remedy)
-    beyond = sorted(set(label[label >= count].tolist()))
-    if beyond:
-        raise InvalidInput(
-            f"{path}: the label {name!r} holds {listed(beyond, SHOWN)}, but the model has {count} classes, 0 to "
-            f"{count - 1}",
-            source=path,
-            option="classes",
-            column=str(name),
-            row=int(np.flatnonzero(label >= count)[0]),
-            remedy="If the classes have other numbers or names, list them with --classes",
-        )
+    if beyond := sorted(set(label[label >= count].tolist())):
+        row, held = int(np.flatnonzero(label >= count)[0]), listed(beyond, SHOWN)
+        problem = f"{path}: the label {name!r} holds {held}, but the model has {count} classes, 0 to {count - 1}"
+        remedy = "If the classes have other numbers or names, list them with --classes"
+        raise InvalidInput(problem, source=path, option="classes", column=str(name), row=row, remedy=remedy)
 
 
 def classes_of(
@@ -325,9 +298,9 @@ def classes_of(
     label = class_numbers(source, column, classes)
     check_classes(label, count, classes, column, source.name)
     if classes is None and len(np.unique(label)) <= 2:
+        found = len(np.unique(label))
         problem = (
-            f"the model returns scores of {count} classes, but the label {column!r} of {source.name} holds "
-            f"{len(np.unique(label))}"
+            f"the model returns scores of {count} classes, but the label {column!r} of {source.name} holds {found}"
         )
         remedy = "List the model's classes, in the order of its outputs, with --classes"
         raise InvalidInput(problem, source=source.name, option="classes", column=column, remedy=remedy)
@@ -420,8 +393,7 @@ def units(features: Array, names: Sequence[str], standardize: options.Standardiz
     continuous = [j for j in range(d) if len(np.unique(features[:, j])) > 2]
     if standardize is None:
         lowest, highest = UNIT_SCALE
-        off = [j for j in continuous if not lowest <= spread[j] <= highest]
-        if off:
+        if off := [j for j in continuous if not lowest <= spread[j] <= highest]:
             found = listed([f"{names[j]} ({spread[j]:.3g})" for j in off], SHOWN)
             problem = (
                 f"columns with a standard deviation far from 1: {found}. The audit treats one unit of each column alike"

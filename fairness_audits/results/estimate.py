@@ -35,17 +35,16 @@ class Estimate:
         return cls(float(finite.mean()), spread, len(finite))
 
     @classmethod
-    def median(cls, values: np.ndarray, level: float = 0.95) -> Estimate:
-        """Compute the median of the n finite values, with the confidence interval of the sign test.
+    def median(cls, values: np.ndarray) -> Estimate:
+        """Compute the median of the n finite values, with the 95 % confidence interval of the sign test.
 
         The ends are the j-th smallest and the j-th largest value, where j is the largest number with
-        P(Binomial(n, 1/2) < j) <= (1 - level) / 2. The interval is valid for any distribution. Its ends are NaN for
-        n < 6 at level .95.
+        P(Binomial(n, 1/2) < j) <= 0.025. The interval is valid for any distribution. Its ends are NaN for n < 6.
         """
         finite = np.sort(np.asarray(values, float)[np.isfinite(values)])
         if not len(finite):
             return cls(math.nan)
-        j = int(np.count_nonzero(bdtr(np.arange(len(finite)), len(finite), 0.5) < (1 - level) / 2))
+        j = int(np.count_nonzero(bdtr(np.arange(len(finite)), len(finite), 0.5) < (1 - 0.95) / 2))
         low, high = (float(finite[j - 1]), float(finite[-j])) if j else (math.nan, math.nan)
         return cls(float(np.median(finite)), n=len(finite), low=low, high=high)
 

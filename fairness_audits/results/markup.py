@@ -25,13 +25,7 @@ NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[\d.])")
 STATISTIC = re.compile(r"\b([A-Z])_([nP])\b")
 LATEX_CHARACTERS: dict[str, Any] = {
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",

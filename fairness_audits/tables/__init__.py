@@ -9,6 +9,7 @@ read as text and converted to doubles, correctly rounded, when numbers are neede
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Literal, get_args
 
 from fairness_audits.audits.permutation.outcomes import Counts
@@ -42,16 +43,10 @@ def opened(
     """
     if isinstance(source, Table):
         yield source
-    elif engine == "duckdb":
-        from fairness_audits.tables.duckdb_engine import opened as by_duckdb
-
-        with by_duckdb(source, threads, memory, missing, separator) as duck:
-            yield duck
-    elif engine == "spark":
-        from fairness_audits.tables.spark_engine import opened as by_spark
-
-        with by_spark(source, threads, memory, missing, separator) as spark:
-            yield spark
+    elif engine in ENGINES:
+        module = import_module(f"fairness_audits.tables.{engine}_engine")
+        with module.opened(source, threads, memory, missing, separator) as table:
+            yield table
     else:
         raise InvalidInput(f"expected an engine among {', '.join(ENGINES)}; found {engine!r}", option="engine")
 

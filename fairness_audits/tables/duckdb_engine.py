@@ -296,8 +296,7 @@ class DuckTable:
         raw = self._dialect.name(column)
         if kind.startswith(TEXTS):
             return SqlColumn(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        number = f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None
-        return SqlColumn(raw, number, kind == "BOOLEAN")
+        return SqlColumn(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
 
     def _rows(self, path: str | None = None) -> str:
         """Return the table expression of the source, or of one of its files."""

@@ -78,13 +78,12 @@ def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
 def _level(dialect: Dialect, found: SqlColumn) -> str:
     """Return the SQL of a value's :func:`fairness_audits.tables.levels.level_name`, in quotes if it contains ``&``."""
     text = f"CAST({found.raw} AS STRING)"
-    if found.truth:
-        return f"CASE {text} WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' END"
     # The engines differ in how they write what a pattern has found, but not in how they write nothing.
     whole, decimals = dialect.text("^-?([1-9][0-9]*|0)[.]0+$"), dialect.text("[.]0+$")
     rest, shorter = f"regexp_replace({text}, {whole}, '')", f"regexp_replace({text}, {decimals}, '')"
     text = f"CASE WHEN {rest} = '' THEN {shorter} ELSE {text} END"
     text = f"CASE {text} WHEN '-0' THEN '0' ELSE {text} END"
+    text = f"CASE lower({text}) WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' ELSE {text} END"
     quote = dialect.text('"')
     quoted = f"{quote} || replace({text}, {quote}, {quote} || {quote}) || {quote}"
     return f"CASE WHEN {text} LIKE '%&%' THEN {quoted} ELSE {text} END"

@@ -47,9 +47,9 @@ def label_classes(
         if not strange:
             return {value: code for value, code in found.items() if code is not None}
         if len(held := in_order(map(level_name, values))) == 2:
-            problem = f"{table.name}: column {column!r} (label) holds {listed(held)} instead of 0 and 1"
+            problem = f"holds {listed(held)} instead of 0 and 1"
             remedy = f"Name the value that counts as 1, such as {advised('positive', held[1])}"
-            raise InvalidInput(problem, source=table.name, option="positive", column=column, remedy=remedy)
+            raise unfit(table, column, "label", problem, remedy, option="positive")
         raise _not_two(table, column, values, strange, several)
     names = {value: level_name(value) for value in values}
     if len(set(names.values())) > 2 and not several:
@@ -67,12 +67,9 @@ def prediction_classes(
     by_label = {value: named.get(level_of(named, level_name(value), column)) for value in values}
     binary = {value: _binary(value) for value in values}
     if len(set(named)) > 2 and None not in (*by_label.values(), *binary.values()) and by_label != binary:
-        problem = (
-            f"{table.name}: column {column!r} (prediction) holds {_shown(values)}, which can be decisions or values of "
-            f"the label, {_shown(labels)}"
-        )
+        problem = f"holds {_shown(values)}, which can be decisions or values of the label, {_shown(labels)}"
         remedy = "Give the values of the label another name, such as a, b and c, in both columns or in the label alone"
-        raise InvalidInput(problem, source=table.name, option="prediction", column=column, remedy=remedy)
+        raise unfit(table, column, "prediction", problem, remedy)
     for found in (by_label, binary):
         if None not in found.values():
             return {value: code for value, code in found.items() if code is not None}
@@ -81,14 +78,9 @@ def prediction_classes(
     odd = min(strange or unlabelled, key=str)
     places = table.places(Faulty(column, "value", value=odd))
     at = where(places, values[odd], sum(values.values()), values=False)
-    problem = (
-        f"{table.name}: column {column!r} (prediction) holds {_shown(values)}: expected 0 and 1, or the values of "
-        f"the label; {str(odd)!r} is in {at}"
-    )
+    problem = f"holds {_shown(values)}: expected 0 and 1, or the values of the label; {str(odd)!r} is in {at}"
     remedy = "If these are scores, pass the column as score, with a threshold"
-    raise InvalidInput(
-        problem, source=table.name, option="prediction", column=column, row=first_row(places), remedy=remedy
-    )
+    raise unfit(table, column, "prediction", problem, remedy, places=places)
 
 
 def group_names(
@@ -102,21 +94,15 @@ def group_names(
         names = {value: against if name == one else rest for value, name in names.items()}
     if len(set(names.values())) == 1:
         only, count = next(iter(names.values())), sum(values.values())
-        problem = (
-            f"{table.name}: column {column!r} ({role}) is {only!r} in all {count:,} rows. There is no other group to "
-            "compare with"
-        )
-        raise InvalidInput(problem, source=table.name, option=option_of(role), column=column)
+        problem = f"is {only!r} in all {count:,} rows. There is no other group to compare with"
+        raise unfit(table, column, role, problem)
     if len(set(names.values())) > MOST_GROUPS:
-        problem = (
-            f"{table.name}: column {column!r} ({role}) has {len(values):,} values ({_shown(values)}), but at most "
-            f"{MOST_GROUPS} groups can be compared"
-        )
+        problem = f"has {len(values):,} values ({_shown(values)}), but at most {MOST_GROUPS} groups can be compared"
         remedy = (
             "Cut numbers into ranges, or compare one value with all others, "
             f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}"
         )
-        raise InvalidInput(problem, source=table.name, option=option_of(role), column=column, remedy=remedy)
+        raise unfit(table, column, role, problem, remedy)
     return names
 
 
@@ -137,8 +123,10 @@ def place_of(value: Any) -> tuple[bool, float, str]:
 
 
 def level_name(value: Any) -> str:
-    """Return a value as text, a whole number without decimals: 1 and 1.0 are the same level, 01 is another."""
+    """Return a value as text: 1 and 1.0 are the same level, 01 is another; true, True and TRUE are the same."""
     text = str(float(value) if isinstance(value, Decimal) else value)
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
     found = WHOLE.fullmatch(text)
     return (found[1] if found[1] != "-0" else "0") if found else text
 
@@ -176,13 +164,34 @@ def _not_two(table: Placed, column: str, values: Mapping[Any, int], strange: lis
     places = table.places(Faulty(column, "value", value=strange[0]))
     at = where(places, values[strange[0]], sum(values.values()), values=False)
     problem = (
-        f"{table.name}: column {column!r} (label) must have the two classes 0 and 1, but has {len(values):,} values "
-        f"({_shown(values)}); {str(strange[0])!r} is in {at}"
+        f"must have the two classes 0 and 1, but has {len(values):,} values ({_shown(values)}); {str(strange[0])!r} "
+        f"is in {at}"
     )
     remedy = "Keep only rows of two classes, or recode the label as 0 and 1"
     if several:
         remedy = f"Name the value that counts as 1, such as {advised('positive', str(strange[0]))}"
-    return InvalidInput(problem, source=table.name, option="label", column=column, row=first_row(places), remedy=remedy)
+    return unfit(table, column, "label", problem, remedy, places=places)
+
+
+def unfit(
+    table: Placed,
+    column: str,
+    role: str,
+    problem: str,
+    remedy: str = "",
+    *,
+    option: str | None = None,
+    places: Sequence[Place] = (),
+) -> InvalidInput:
+    """Return the error for a column with this role; ``places`` are its first faulty rows, ``option`` is at fault."""
+    return InvalidInput(
+        f"{table.name}: column {column!r} ({role}) {problem}",
+        source=table.name,
+        option=option or option_of(role),
+        column=column,
+        row=first_row(places),
+        remedy=remedy,
+    )
 
 
 def _shown(values: Iterable[Any]) -> str:
@@ -218,14 +227,8 @@ def check_present(table: Placed, column: str, role: str, values: Mapping[Any, in
     if missing := sum(count for value, count in values.items() if is_missing(value)):
         places = table.places(Faulty(column, "missing"))
         found = where(places, missing, sum(values.values()), values=False)
-        raise InvalidInput(
-            f"{table.name}: column {column!r} ({role}) is missing in {found}",
-            source=table.name,
-            option=option_of(role),
-            column=column,
-            row=first_row(places),
-            remedy="Fill in these values or remove these rows",
-        )
+        remedy = "Fill in these values or remove these rows"
+        raise unfit(table, column, role, f"is missing in {found}", remedy, places=places)
 
 
 def check_scores(table: Placed, score: Score, role: str, faults: Mapping[Fault, int]) -> None:
@@ -245,14 +248,7 @@ def check_scores(table: Placed, score: Score, role: str, faults: Mapping[Fault, 
         if count := faults.get(fault, 0):
             places = table.places(Faulty(score.column, fault, score.low, score.high))
             found = where(places, count, sum(faults.values()), values=fault != "missing")
-            raise InvalidInput(
-                f"{table.name}: column {score.column!r} ({role}) {problem} in {found}",
-                source=table.name,
-                option=option_of(role),
-                column=score.column,
-                row=first_row(places),
-                remedy=remedy,
-            )
+            raise unfit(table, score.column, role, f"{problem} in {found}", remedy, places=places)
 
 
 def option_of(role: str) -> str | None:

@@ -190,10 +190,7 @@ def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[
 
 
 def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.DataFrame:
-    """Fetch the columns, by role, in the order of the rows.
-
-    Raises InvalidInput for a missing column, and if the columns would have more than ``values`` values.
-    """
+    """Fetch the columns, by role, in the order of the rows; at most ``values`` values."""
     import pandas as pd
 
     levels.check_named(table, roles)
@@ -228,11 +225,8 @@ class Values:
         try:
             which, distinct = pd.factorize(found, use_na_sentinel=True)
         except TypeError as error:
-            problem = (
-                f"{table.name}: column {column!r} ({role}) holds values that cannot be compared, such as "
-                f"{found.iloc[0]!r}: expected numbers or text"
-            )
-            raise InvalidInput(problem, source=table.name, option=levels.option_of(role), column=column) from error
+            problem = f"holds values that cannot be compared, such as {found.iloc[0]!r}: expected numbers or text"
+            raise levels.unfit(table, column, role, problem) from error
         counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
         distinct = np.asarray(distinct, dtype=object).tolist()
         by_value = tally(zip(distinct, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})

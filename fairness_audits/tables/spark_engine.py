@@ -274,7 +274,7 @@ class SparkTable:
         kind, raw = self._types[column], name(column)
         if kind == "string":
             return SqlColumn(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return SqlColumn(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None, kind == "boolean")
+        return SqlColumn(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
 
     def _done(self, work: Callable[[], Result]) -> Result:
         from py4j.protocol import Py4JError

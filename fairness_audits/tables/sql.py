@@ -32,13 +32,11 @@ class Dialect:
 class SqlColumn:
     """SQL expressions of a column: ``raw`` is its value, ``number`` its value as a double, NULL if it is not a number.
 
-    ``number`` is None for a column of another type, such as a date or a list. ``truth`` tells whether the values are
-    booleans.
+    ``number`` is None for a column of another type, such as a date or a list.
     """
 
     raw: str
     number: str | None
-    truth: bool = False
 
 
 def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, str]:

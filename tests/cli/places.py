@@ -117,7 +117,6 @@ class Logit(torch.nn.Module):
 
 
 def image_network(mean: float = 0.0, std: float = 1.0) -> torch.nn.Module:
-    """The linear network of images."""
     return Logit(mean, std).eval()
 
 

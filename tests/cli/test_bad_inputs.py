@@ -9,7 +9,7 @@ import sys
 import warnings
 import zipfile
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -99,12 +99,18 @@ def bad_inputs(command: str) -> list[tuple[str, str, str]]:
     return [(*case, message.strip()) for case, message in zip(cases, table[1::2], strict=True)]
 
 
+def write(table: pd.DataFrame, spoilt: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the table with other columns, into a CSV file of each name."""
+    for name, columns in spoilt.items():
+        table.assign(**columns).to_csv(f"{name}.csv", index=False)
+
+
 def spoil_desk() -> None:
     """Directions that are none, tables that cannot be read or do not fit, networks that cannot be audited."""
     np.save("flat.npy", np.zeros((1, 3)))
     table = pd.read_csv("rows.csv")
     rows = np.arange(len(table))
-    spoilt: dict[str, dict[str, Any]] = {
+    spoilt = {
         "missing": {"merit": table["merit"].where(~np.isin(rows, [1, 3]))},
         "gaps": {name: table[name].where(~np.isin(rows, [1, 3])) for name in ("merit", "proxy")},
         "infinite": {"merit": table["merit"].where(rows != 2, np.inf)},
@@ -112,8 +118,7 @@ def spoil_desk() -> None:
         "men": {"sex": "male"},
         "wide": {"merit": 20 * table["merit"]},
     }
-    for name, columns in spoilt.items():
-        table.assign(**columns).to_csv(f"{name}.csv", index=False)
+    write(table, spoilt)
     for name in ("header.csv", "junk.npy", "junk.pt2"):
         Path(name).write_text("a,b\n")
     torch.save(Trap(), "trap.pt")
@@ -131,13 +136,12 @@ def spoil_office() -> None:
     table = pd.read_parquet("rows.parquet")
     outside = table.index[table["sex"] == "unknown"][0]
     rows = np.arange(len(table))
-    spoilt: dict[str, dict[str, Any]] = {
+    spoilt = {
         "gaps": {"experience": table["experience"].where(~table.index.isin([4, 5, outside]))},
         "infinite": {"experience": table["experience"].where(~np.isin(rows, [4, 5]), np.inf)},
         "names": {"region": [f"n{row}" for row in rows]},
     }
-    for name, columns in spoilt.items():
-        table.assign(**columns).to_csv(f"{name}.csv", index=False)
+    write(table, spoilt)
     table[table["sex"] == "female"].to_csv("women.csv", index=False)
     table.assign(experience=pd.date_range("2020", periods=len(table))).to_parquet("dates.parquet")
     table.assign(region=[[1]] * len(table)).to_parquet("lists.parquet")
@@ -162,8 +166,7 @@ def spoil_studio() -> None:
         "names": {"smiles": np.where(table["smiles"] == 1, "yes", "no")},
         "rare": {"sex": ["other", *table["sex"][1:]]},
     }
-    for name, columns in spoilt.items():
-        table.assign(**columns).to_csv(f"{name}.csv", index=False)
+    write(table, spoilt)
     Path("wrong.py").write_text(IMAGE_NETWORKS)
     for folder in ("sizes", "broken"):
         Path(folder).mkdir()
@@ -292,6 +295,9 @@ def lengths(frame): return frame.astype(str).map(len).sum(axis=1).to_numpy() % 2
 """
 
 
+TEXTS = np.array(["a", "b", "ä, ö", 'quo"te', "", "NA", "01", " x ", "line\nbreak"], dtype=object)
+
+
 def column(rng: np.random.Generator, n: int) -> np.ndarray:
     """One column of any kind of values."""
     kinds: tuple[Callable[[], object], ...] = (
@@ -301,9 +307,7 @@ def column(rng: np.random.Generator, n: int) -> np.ndarray:
         lambda: np.full(n, 7),
         lambda: np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
         lambda: np.where(rng.random(n) < 0.05, np.inf, rng.normal(size=n)),
-        lambda: rng.choice(
-            np.array(["a", "b", "ä, ö", 'quo"te', "", "NA", "01", " x ", "line\nbreak"], dtype=object), n
-        ),
+        lambda: rng.choice(TEXTS, n),
         lambda: rng.choice(np.array([True, False]), n),
         lambda: np.arange(n).astype(str),
         lambda: np.array(["2020-01-01"] * n, dtype="datetime64[D]"),
@@ -320,15 +324,9 @@ def table(rng: np.random.Generator) -> pd.DataFrame:
     n = int(rng.choice([0, 1, 2, 3, 8, 40, 150, 400], p=[0.01, 0.01, 0.02, 0.02, 0.04, 0.2, 0.35, 0.35]))
     merit = rng.normal(size=n)
     levels = np.array(["north", "south", "Ünder", "x=1", "a,b", "north "])[: rng.choice([1, 2, 2, 3, 6])]
-    frame = pd.DataFrame(
-        {
-            "y": (merit + rng.normal(size=n) > rng.normal()).astype(int),
-            "g": rng.choice(levels, n, p=rng.dirichlet(np.full(len(levels), 5.0))),
-            "s": 1 / (1 + np.exp(-merit)),
-            "d": (merit > 0).astype(int),
-            "merit": merit,
-        }
-    )
+    label, shares = (merit + rng.normal(size=n) > rng.normal()).astype(int), rng.dirichlet(np.full(len(levels), 5.0))
+    frame = pd.DataFrame({"y": label, "g": rng.choice(levels, n, p=shares), "s": 1 / (1 + np.exp(-merit))})
+    frame = frame.assign(d=(merit > 0).astype(int), merit=merit)
     for extra in range(rng.choice([0, 0, 1, 3])):
         frame[("age", "größe", "zip code")[extra]] = column(rng, n)
     for name in frame.columns:
@@ -348,9 +346,8 @@ def written(rng: np.random.Generator, frame: pd.DataFrame, path: Path) -> Path:
             pass  # mixed types have no Parquet
     file = path / "rows.csv"
     encoding = str(rng.choice(["utf-8", "utf-8-sig", "latin-1", "utf-16"], p=[0.8, 0.15, 0.03, 0.02]))
-    frame.to_csv(
-        file, index=False, encoding=encoding, sep=str(rng.choice([",", ";"], p=[0.97, 0.03])), errors="replace"
-    )
+    separator = str(rng.choice([",", ";"], p=[0.97, 0.03]))
+    frame.to_csv(file, index=False, encoding=encoding, sep=separator, errors="replace")
     if rng.random() < 0.02:
         file.write_bytes(file.read_bytes()[: len(file.read_bytes()) // 2])
     return file
@@ -362,39 +359,37 @@ def permutation(rng: np.random.Generator, file: Path) -> list[str]:
     given = ["--predictions", str(file), "--label", "y", "--group", "g", "--score", "s", "--metric", chosen]
     given += ["--prediction", "d"] if rng.random() < 0.9 else []
     given += ["--attribute", "merit"] if "correlation" in chosen else []
-    options = (["--draws", "999"], ["--threshold", "0.5"], ["--pairs"], ["--method", "studentized"],
-               ["--positive", "1"], ["--correct", "holm"], ["--attribute", "merit"])  # fmt: skip
-    return given + [word for option in options if rng.random() < 0.2 for word in option]
+    options = "--draws=999 --threshold=0.5 --pairs --method=studentized --positive=1 --correct=holm --attribute=merit"
+    return given + [option for option in options.split() if rng.random() < 0.2]
 
 
 def loss_ratio(rng: np.random.Generator, file: Path) -> list[str]:
     model = f"{file.parent / 'models.py'}:{rng.choice(['network', 'steep', 'constant'], p=[0.8, 0.1, 0.1])}"
     given = ["--data", str(file), "--label", "y", "--sensitive", "g=south", "--model", model, "--steps", "5"]
     given += ["--standardize", "continuous"]
-    options = (["--standardize", "none"], ["--drop", "s,d"], ["--points", "20"], ["--positive", "1"])  # fmt: skip
-    return given + [word for option in options if rng.random() < 0.4 for word in option]
+    options = "--standardize=none --drop=s,d --points=20 --positive=1"
+    return given + [option for option in options.split() if rng.random() < 0.4]
 
 
 def fliptest(rng: np.random.Generator, file: Path) -> list[str]:
     model = f"{file.parent / 'models.py'}:{rng.choice(['decide', 'share', 'lengths'])}"
     given = ["--data", str(file), "--group", "g", "--source", "south", "--target", "north", "--predict", model]
-    options = (["--label", "y"], ["--drop", "s,d"], ["--reverse"], ["--map", "exact"], ["--limit", "30"],
-               ["--id", "merit"], ["--threshold", "0.5"], ["--null-draws", "0"])  # fmt: skip
-    return given + [word for option in options if rng.random() < 0.3 for word in option]
+    options = "--label=y --drop=s,d --reverse --map=exact --limit=30 --id=merit --threshold=0.5 --null-draws=0"
+    return given + [option for option in options.split() if rng.random() < 0.3]
+
+
+ARGUMENTS = {"permutation": permutation, "loss-ratio": loss_ratio, "fliptest": fliptest}
 
 
 @pytest.mark.parametrize("case", range(SEED, SEED + CASES))
-@pytest.mark.parametrize(("command", "arguments"), [("permutation", permutation), ("loss-ratio", loss_ratio),
-                                                    ("fliptest", fliptest)])  # fmt: skip
-def test_every_end_is_a_result_or_a_message(
-    command: str, arguments: Callable[[np.random.Generator, Path], list[str]], case: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("command", ARGUMENTS)
+def test_every_end_is_a_result_or_a_message(command: str, case: int, tmp_path: Path) -> None:
     rng = np.random.default_rng([case, len(command)])
     (tmp_path / "models.py").write_text(FUNCTIONS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         file = written(rng, table(rng), tmp_path)
-        given = [command, *arguments(rng, file), "--json", str(tmp_path / "audit.json"), "--gate"]
+        given = [command, *ARGUMENTS[command](rng, file), "--json", str(tmp_path / "audit.json"), "--gate"]
         status, _, err = ended(given)
     if status == 2:
         assert "error: " in err

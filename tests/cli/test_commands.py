@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import pytest
 import fairness_audits as fa
 from fairness_audits.cli.entry import audits, parser
 from fairness_audits.files import check_destination, folder_written
+from fairness_audits.messages import not_installed
 from fairness_audits.options import ROLES, counterpart, flag, from_yaml, option_fields
 from fairness_audits.progress import progress_bar
 from fairness_audits.version import __version__
@@ -54,8 +56,7 @@ SHELL = "--predictions preds.parquet --label y --score p --group sex --draws 39 
         "join --parts part --json part/audit.json",
     ],
 )
-def test_no_output_replaces_what_the_audit_reads(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_no_output_replaces_what_the_audit_reads(given: str, here: Path) -> None:
     frame = pd.DataFrame({"y": [0, 1], "p": [0.2, 0.7], "sex": ["f", "m"]})
     frame.to_csv("groups.csv", index=False)
     frame.to_parquet("preds.parquet")
@@ -63,7 +64,7 @@ def test_no_output_replaces_what_the_audit_reads(given: str, tmp_path: Path, mon
     Path("again.yaml").write_text("audit: permutation\n")
     Path("part").mkdir()
     Path("part", "audit.json").write_text("{}")
-    name, *rest = shlex.split(given.replace("PLACE", str(tmp_path)))
+    name, *rest = shlex.split(given.replace("PLACE", str(here)))
     shared = {"permutation": SHELL, "loss-ratio": "--data preds.parquet --label y"}.get(name, "")
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     status, _, err = ended([name, *shlex.split(shared), *rest])
@@ -71,10 +72,8 @@ def test_no_output_replaces_what_the_audit_reads(given: str, tmp_path: Path, mon
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
-def test_a_place_that_only_sounds_like_an_input_is_written_to_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("here")
+def test_a_place_that_only_sounds_like_an_input_is_written_to_again() -> None:
     frame = pd.DataFrame({"y": [0, 1] * 60, "p": np.linspace(0, 1, 120), "sex": ["f", "f", "m", "m"] * 30})
     Path("sex").mkdir()
     frame.to_csv("sex/rows.csv", index=False)
@@ -184,10 +183,10 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("toy")
 def test_every_level_has_a_help() -> None:
-    for words, told in (
-        ("--help", ["Toy audit: fails as told."]),
-        ("audit --help", ["Toy audit: fails as told."]),
-        ("toy-audit --help", ["second paragraph", "example: toy"]),
+    for words, *told in (
+        ("--help", "Toy audit: fails as told."),
+        ("audit --help", "Toy audit: fails as told."),
+        ("toy-audit --help", "second paragraph", "example: toy"),
     ):
         status, out, err = ended(words.split())
         assert (status, err) == (0, "")
@@ -201,11 +200,7 @@ def test_every_level_has_a_help() -> None:
         ("value", 2, "error: column 'x' is odd: drop it\n"),
         ("file", 2, "error: no file y\n"),
         ("bug", 1, "unexpected error: KeyError: 'z' (--debug shows where)\n"),
-        (
-            "torch",
-            2,
-            "error: this audit needs torch, which is not installed: pip install torch (in the extra 'torch')\n",
-        ),
+        ("torch", 2, f"error: {not_installed('this audit', 'torch')}\n"),
         ("keys", 130, "interrupted: no result was written\n"),
     ],
 )
@@ -304,6 +299,30 @@ def test_a_failure_leaves_nothing_and_touches_nothing(tmp_path: Path) -> None:
             fail(folder)
     assert (target / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+ENDED = """
+import os, signal, sys
+from pathlib import Path
+from fairness_audits.cli.entry import main
+write = Path.write_text
+def write_and_end(*arguments, **how):
+    write(*arguments, **how)
+    os.kill(os.getpid(), signal.SIGTERM)
+Path.write_text = write_and_end
+main()
+"""
+"""A command that a scheduler ends while it writes its first file."""
+
+
+@pytest.mark.parametrize("output", ["--output", "--json"])
+def test_a_command_that_is_ended_leaves_nothing(working: Callable[[str], Path], output: str) -> None:
+    place = working("permutation")
+    before = sorted(place.rglob("*"))
+    command = [sys.executable, "-c", ENDED, "permutation", *SHELL.split(), output, "new"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT)})
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, ""), done.stderr
+    assert sorted(place.rglob("*")) == before
 
 
 def test_an_existing_folder_keeps_its_other_files(tmp_path: Path) -> None:

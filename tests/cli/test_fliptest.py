@@ -150,16 +150,10 @@ def test_a_row_of_flipsets_can_be_given_to_the_model(settings: tuple[str, ...]) 
     assert (table["audit_decision"] != table["audit_counterpart_decision"]).all()
     assert ((table["audit_flipset"] == "positive") == (table["audit_decision"] == 1)).all()
     assert people["person"].tolist() == table["audit_id"].tolist()
+    values: dict[str, Any] = dict.fromkeys(("check_index", "check_names", "check_dtype"), False)
     for name in ("experience", "tests", "region"):
         # pandas 2.2 reads a CSV to the last digit but one.
-        pd.testing.assert_series_equal(
-            table[f"audit_own_{name}"],
-            people[name],
-            check_index=False,
-            check_names=False,
-            check_dtype=False,
-            rtol=1e-15,
-        )
+        pd.testing.assert_series_equal(table[f"audit_own_{name}"], people[name], **values, rtol=1e-15)
     assert people["sex"].tolist() == table["audit_group"].tolist()
     real = settings == ("--map", "exact")
     assert table["audit_counterpart_row"].notna().all() == real
@@ -227,10 +221,8 @@ def test_a_flip_that_is_certain_holds_and_one_by_chance_does_not() -> None:
 
 def test_the_order_of_columns_and_rows_changes_nothing() -> None:
     asked = ("--map", "entropic", "--null-draws", "3", "--refits", "3", "--limit", "60", "--predict", "models.py:named")
-    Path("models.py").write_text(
-        Path("models.py").read_text()
-        + "\ndef named(frame): return 1 / (1 + np.exp(1 - frame['experience'] - 0.8 * frame['tests']))\n"
-    )
+    with Path("models.py").open("a") as file:
+        file.write("def named(frame): return 1 / (1 + np.exp(1 - frame['experience'] - 0.8 * frame['tests']))\n")
     one = written(*asked)
     tables = [pd.read_csv(f"out/{name}.csv") for name in ("people", "flipsets")]
     rows = pd.read_parquet("rows.parquet")

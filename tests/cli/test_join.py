@@ -26,6 +26,7 @@ APART = {
     "options.steps": f"{GIVEN} --steps 50",
 }
 """What a part differs in, and how it was audited."""
+COMPARED = "results course verdict bounds examples fair_metric options model placebo search"
 
 
 def part(name: str, arguments: str) -> str:
@@ -35,7 +36,6 @@ def part(name: str, arguments: str) -> str:
 
 
 def joined(*results: str) -> dict[str, Any]:
-    """The JSON of results that belong together."""
     status, _, err = ended(["join", "--parts", *results, "--json", "joined.json"])
     assert (status, err) == (0, "")
     return dict(json.loads(Path("joined.json").read_text()))
@@ -61,18 +61,7 @@ def near(found: Any, wanted: Any) -> None:
 @pytest.mark.parametrize("given", [LEARNED, f"{GIVEN} --bounds none", f"{LEARNED} --points 200"])
 def test_parts_of_a_file_joined_are_its_audit(given: str) -> None:
     whole, made = json_of("loss-ratio", *given.split()), joined(*(part(k, f"{given} --part {k}/3") for k in "123"))
-    for key in (
-        "results",
-        "course",
-        "verdict",
-        "bounds",
-        "examples",
-        "fair_metric",
-        "options",
-        "model",
-        "placebo",
-        "search",
-    ):
+    for key in COMPARED.split():
         near(made[key], whole[key])
     assert (made["caveats"], made["data"]) == (whole["caveats"], whole["data"])
 

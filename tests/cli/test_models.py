@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,7 +14,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
-from fairness_audits import options as options
+from fairness_audits import options
 from fairness_audits.audits.fliptest.model import Decider, of_frames
 from fairness_audits.audits.fliptest.model import probed as tried
 from fairness_audits.audits.fliptest.settings import Settings
@@ -58,13 +59,12 @@ def gaps(frame): return logit(frame).where(frame["b"] != 3)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, in which user code is new."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in (MODULE_NAME, "neighbour", "own_nets", "beside_it"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    return tmp_path
+    return here
 
 
 def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(folder: Path) -> None:
@@ -280,42 +280,39 @@ def test_labels_0_and_1_need_no_word_and_others_do(label: list[Any], positive: s
         classes_of(labels([1, 1]), "y", 2, None, None)
 
 
+OF_ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 3)), columns=["a", "unused", "b"])
+GROUPS = pd.DataFrame({"g": np.where(OF_ROWS["b"] > 0, "x", "z")})
+BOTH = pytest.mark.parametrize(
+    "audit", [partial(fa.loss_ratio, sensitive=GROUPS), partial(fa.robustness_bias, groups=GROUPS)]
+)
+
+
+@BOTH
 @pytest.mark.parametrize("wrong", [{"positive": "no"}, {"classes": ["yes", "no"]}])
-@pytest.mark.parametrize("audit", [fa.loss_ratio, fa.robustness_bias])
 def test_a_models_own_classes_are_not_reversed(audit: Callable[..., Any], wrong: dict[str, Any]) -> None:
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
-    y = np.where(rows["a"] > 0, "yes", "no")
-    groups = pd.DataFrame({"g": np.where(rows["b"] > 0, "x", "z")})
-    named = {"sensitive": groups} if audit is fa.loss_ratio else {"groups": groups}
+    y = np.where(OF_ROWS["a"] > 0, "yes", "no")
     with invalid(option=next(iter(wrong))):
-        audit(LogisticRegression().fit(rows, y), rows, y, **named, **wrong)
+        audit(LogisticRegression().fit(OF_ROWS, y), OF_ROWS, y, **wrong)
 
 
+@BOTH
 @pytest.mark.parametrize("classes", [(1, 2), (1, 2, 3)])
-@pytest.mark.parametrize("audit", [fa.loss_ratio, fa.robustness_bias])
 def test_a_label_beside_the_models_classes_shifts_no_other_label(audit: Callable[..., Any], classes: Any) -> None:
     """Labels 0, 1, ... are indices of outputs only if the model's classes are not numbers themselves."""
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame(rng.normal(size=(90, 2)), columns=["a", "b"])
-    y = np.digitize(rows["a"], [-0.4, 0.4][: len(classes) - 1]) + 1
-    groups = pd.DataFrame({"g": np.where(rows["b"] > 0, "x", "z")})
-    named = {"sensitive": groups} if audit is fa.loss_ratio else {"groups": groups}
-    model = LogisticRegression().fit(rows, y)
+    y = np.digitize(OF_ROWS["a"], [-0.4, 0.4][: len(classes) - 1]) + 1
+    model = LogisticRegression().fit(OF_ROWS, y)
     with invalid(option="y", column="y"):
-        audit(model, rows, np.where(np.arange(90) == 0, 0, y), **named)
+        audit(model, OF_ROWS, np.where(np.arange(90) == 0, 0, y))
     if len(classes) == 3:
         with invalid(option="positive"):
-            audit(model, rows, y, **named, positive=2)
+            audit(model, OF_ROWS, y, positive=2)
 
 
-def test_columns_that_a_fitted_model_does_not_take_are_no_inputs() -> None:
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "unused", "b"])
-    y, groups = (rows["a"] > 0).astype(int), pd.DataFrame({"g": np.where(rows["b"] > 0, "x", "z")})
-    model = LogisticRegression().fit(rows[["a", "b"]], y)
-    for found in (fa.loss_ratio(model, rows, y, sensitive=groups), fa.robustness_bias(model, rows, y, groups=groups)):
-        assert found.facts["data"]["features"] == ["a", "b"]
+@BOTH
+def test_columns_that_a_fitted_model_does_not_take_are_no_inputs(audit: Callable[..., Any]) -> None:
+    y = (OF_ROWS["a"] > 0).astype(int)
+    found = audit(LogisticRegression().fit(OF_ROWS[["a", "b"]], y), OF_ROWS, y)
+    assert found.facts["data"]["features"] == ["a", "b"]
 
 
 def test_more_classes_are_numbers_of_the_models_outputs_or_names_in_their_order() -> None:

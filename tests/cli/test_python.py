@@ -7,10 +7,11 @@ import json
 import pickle
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -234,6 +235,12 @@ def flips(model: Any, people: pd.DataFrame, label: str = "paid", **given: Any) -
     return fa.fliptest(model, people[["town", "income"]], people["sex"], y=people[label], **call)
 
 
+def positives(made: Mapping[str, Any]) -> int:
+    """How many people of both groups are decided 1."""
+    found = made["results"][0]["positives"]
+    return int(found["source"] + found["target"])
+
+
 def test_scikit_learn_models_are_asked_as_they_were_fitted(people: pd.DataFrame) -> None:
     """Columns by name in the model's order; probabilities, decision values or classes; text labels by --positive."""
     inputs = people[["income", "town"]]
@@ -241,8 +248,7 @@ def test_scikit_learn_models_are_asked_as_they_were_fitted(people: pd.DataFrame)
     pipeline = make_pipeline(encode, LogisticRegression()).fit(inputs, people["paid"])
     expected = (pipeline.predict(inputs) == "yes").sum()
     result = flips(pipeline, people)
-    found = result.facts["results"][0]["positives"]
-    assert found["source"] + found["target"] == expected
+    assert positives(result.facts) == expected
     assert result.facts["accuracy"] == pytest.approx(pipeline.score(inputs, people["paid"]))
     assert result.facts["model"]["output"] == "probability of class yes"
     other = flips(pipeline, people, positive="no").facts
@@ -251,15 +257,13 @@ def test_scikit_learn_models_are_asked_as_they_were_fitted(people: pd.DataFrame)
     assert other["flipsets"]["positive"]["size"] == result.facts["results"][0]["flipsets"]["negative"]["size"]
     margin = make_pipeline(encode, LinearSVC()).fit(inputs, people["paid"])
     result = flips(margin, people)
-    found = result.facts["results"][0]["positives"]
-    assert found["source"] + found["target"] == (margin.predict(inputs) == "yes").sum()
+    assert positives(result.facts) == (margin.predict(inputs) == "yes").sum()
     assert result.facts["model"]["output"] == "score of class yes"
     # The numbers of a regression have no cut of their own.
     regression = make_pipeline(encode, LinearRegression()).fit(inputs, people["paid"] == "yes")
     with invalid(option="threshold"):
         flips(regression, people)
-    found = flips(regression, people, threshold=0.5).facts["results"][0]["positives"]
-    assert found["source"] + found["target"] == (regression.predict(inputs) >= 0.5).sum()
+    assert positives(flips(regression, people, threshold=0.5).facts) == (regression.predict(inputs) >= 0.5).sum()
 
 
 class Own:
@@ -364,8 +368,8 @@ def test_the_decision_about_people_and_counterparts_is_the_models_own(name: str,
 def test_a_threshold_overrides_the_models_own_decision_and_says_so(people: pd.DataFrame) -> None:
     inputs, p = people[["town", "income"]], Own().predict_proba(people)[:, 1]
     result = flips(Own(), people, threshold=0.4)
-    found, model = result.facts["results"][0]["positives"], result.facts["model"]
-    assert found["source"] + found["target"] == (p >= 0.4).sum()
+    model = result.facts["model"]
+    assert positives(result.facts) == (p >= 0.4).sum()
     assert (model["decided_by"], model["threshold"]) == ("threshold", 0.4)
     assert model["decided_otherwise"] == ((p >= 0.4) != Own().predict(inputs)).sum() > 0
     assert [one.condition for one in result.caveats].count("threshold_decides") == 1
@@ -374,8 +378,7 @@ def test_a_threshold_overrides_the_models_own_decision_and_says_so(people: pd.Da
 @pytest.mark.parametrize("model", [Dense(), Both()])
 def test_a_predict_that_returns_probabilities_is_no_decision(model: Any, people: pd.DataFrame) -> None:
     result = flips(model, people)
-    found = result.facts["results"][0]["positives"]
-    assert found["source"] + found["target"] == (Own().predict_proba(people)[:, 1] >= 0.5).sum()
+    assert positives(result.facts) == (Own().predict_proba(people)[:, 1] >= 0.5).sum()
     assert result.facts["model"]["threshold"] == 0.5
 
 
@@ -385,8 +388,7 @@ def test_the_noise_floor_and_a_given_label_are_of_the_models_own_decisions(peopl
     numbers = people.assign(paid=label)
     floor = flips(Unsure(), numbers, null_draws=5).facts["results"][0]["noise"]
     assert floor["either"]["range"][0] > 0
-    found = flips(Own(), numbers, given_label=1).facts["results"][0]["positives"]
-    assert found["source"] + found["target"] == Own().predict(people[label == 1]).sum()
+    assert positives(flips(Own(), numbers, given_label=1).facts) == Own().predict(people[label == 1]).sum()
 
 
 def test_predictions_that_are_no_single_decision_are_refused(people: pd.DataFrame) -> None:
@@ -402,20 +404,19 @@ def test_predictions_that_are_no_single_decision_are_refused(people: pd.DataFram
             return np.random.default_rng().integers(0, 2, len(inputs))
 
     call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0}
-    for model, refused in (
-        (MultiOutputClassifier(LogisticRegression()).fit(inputs, both), invalid(option="model")),
-        (DecisionTreeClassifier().fit(inputs, both), invalid(option="model")),
-        (OneVsRestClassifier(LogisticRegression()).fit(inputs, both), invalid(option="model")),
-        (DummyClassifier().fit(inputs, 0 * paid), invalid(option="model")),
-        (Wordy(), invalid(option="classes")),
-        (Coin(), invalid(option="model")),
+    for model, option in (
+        (MultiOutputClassifier(LogisticRegression()).fit(inputs, both), "model"),
+        (DecisionTreeClassifier().fit(inputs, both), "model"),
+        (OneVsRestClassifier(LogisticRegression()).fit(inputs, both), "model"),
+        (DummyClassifier().fit(inputs, 0 * paid), "model"),
+        (Wordy(), "classes"),
+        (Coin(), "model"),
     ):
-        with refused:
+        with invalid(option=option):
             fa.fliptest(model, inputs, people["sex"], **call)
-    named = fa.fliptest(Wordy(), inputs, people["sex"], classes=["no", "yes"], **call).facts["results"][0]["positives"]
-    assert named["source"] + named["target"] == Own().predict(inputs).sum()
-    named = flips(Wordy(), people, positive="no").facts["results"][0]["positives"]
-    assert named["source"] + named["target"] == 300 - Own().predict(inputs).sum()
+    named = fa.fliptest(Wordy(), inputs, people["sex"], classes=["no", "yes"], **call)
+    assert positives(named.facts) == Own().predict(inputs).sum()
+    assert positives(flips(Wordy(), people, positive="no").facts) == 300 - Own().predict(inputs).sum()
 
 
 def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> None:
@@ -423,8 +424,7 @@ def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> N
     tree = DecisionTreeClassifier(max_depth=3).fit(inputs, people["risk"])
     call: dict[str, Any] = {"y": people["risk"], "source": "f", "target": "m"}
     result = fa.fliptest(tree, inputs, people["sex"], **call, positive="low", null_draws=0)
-    found = result.facts["results"][0]["positives"]
-    assert found["source"] + found["target"] == (tree.predict(inputs) == "low").sum()
+    assert positives(result.facts) == (tree.predict(inputs) == "low").sum()
     assert result.facts["data"]["label_levels"] == ["not low", "low"]
     with invalid(option="positive"):
         fa.fliptest(tree, inputs, people["sex"], **call)
@@ -468,7 +468,7 @@ def test_a_models_file_is_the_model(kind: str, people: pd.DataFrame, office: Pat
     given = ["--data", "own.parquet", "--source", "f", "--target", "m", "--label", "paid", "--positive", "yes"]
     trusted = kind in ("joblib", "pkl")
     if kind == "joblib":
-        importlib.import_module("joblib").dump(model, "model.joblib")
+        joblib.dump(model, "model.joblib")
     elif kind == "pkl":
         Path("model.pkl").write_bytes(pickle.dumps(model))
     elif kind == "skops":
@@ -482,8 +482,9 @@ def test_a_models_file_is_the_model(kind: str, people: pd.DataFrame, office: Pat
     if trusted:
         status, _, err = run("fliptest", *asked)
         assert (status, "is a pickled model" in err, "--trust-pickle" in err) == (2, True, True)
-    found = json_of("fliptest", *asked, *["--trust-pickle"] * trusted)["results"][0]["positives"]
-    assert found["source"] + found["target"] == (model.predict(inputs) == "yes").sum()
+    assert (
+        positives(json_of("fliptest", *asked, *["--trust-pickle"] * trusted)) == (model.predict(inputs) == "yes").sum()
+    )
 
 
 BOOSTED: dict[str, Callable[[Any], Any]] = {
@@ -506,24 +507,22 @@ def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataF
     expected = int(model.predict(inputs).sum())
     call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0, "y": paid}
 
-    def positives(model: Any, inputs: Any, **more: Any) -> int:
-        found = fa.fliptest(model, inputs, people["sex"], **call, **more).facts["results"][0]["positives"]
-        return int(found["source"] + found["target"])
+    def decided(model: Any, inputs: Any, **more: Any) -> int:
+        return positives(fa.fliptest(model, inputs, people["sex"], **call, **more).facts)
 
-    assert positives(model, inputs) == positives(model, inputs[["town", "net income"]]) == expected
-    assert positives(BOOSTED[name](library).fit(inputs.to_numpy(), paid), inputs.to_numpy()) == expected
+    assert decided(model, inputs) == decided(model, inputs[["town", "net income"]]) == expected
+    assert decided(BOOSTED[name](library).fit(inputs.to_numpy(), paid), inputs.to_numpy()) == expected
     with invalid(source="X"):
-        positives(model, inputs.to_numpy())
+        decided(model, inputs.to_numpy())
     with invalid(option="model"):
         fa.loss_ratio(model, inputs.fillna(0), paid, directions=[1.0, 0.0], search="gradient")
-    importlib.import_module("joblib").dump(model, "model.joblib")
+    joblib.dump(model, "model.joblib")
     inputs.assign(sex=people["sex"], paid=paid).to_parquet("own.parquet")
     given = shlex.split("--data own.parquet --source f --target m --label paid --predict model.joblib --trust-pickle")
-    found = json_of("fliptest", *given, "no--id")["results"][0]["positives"]
-    assert found["source"] + found["target"] == expected
+    assert positives(json_of("fliptest", *given, "no--id")) == expected
     if name == "catboost":
         raw = library.CatBoost({**model.get_params(), "loss_function": "Logloss"}).fit(inputs, paid)
-        assert positives(raw, inputs, threshold=0) == (raw.predict(inputs) >= 0).sum()
+        assert decided(raw, inputs, threshold=0) == (raw.predict(inputs) >= 0).sum()
 
 
 def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(studio: Path) -> None:

@@ -43,13 +43,11 @@ Audited = tuple[dict[str, Any], pd.DataFrame]
 
 
 def measured(*arguments: str) -> Audited:
-    """The JSON of an audit that succeeds, and its table of images."""
     return undrawn("robustness", *arguments), pd.read_csv("out/distances.csv")
 
 
 @pytest.fixture(scope="module")
 def usual(built: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Audited:
-    """The usual audit, made once."""
     with contextlib.chdir(shutil.copytree(built("robustness"), tmp_path_factory.mktemp("usual"), dirs_exist_ok=True)):
         return measured()
 
@@ -179,8 +177,8 @@ def test_without_labels_the_prediction_stands_for_them() -> None:
     assert document["accuracy"] is None
     assert points["audit_correct"].all()
     assert "audit_label" not in points
-    both = [level(document, "sex", "female", denominator) for denominator in ("correct", "paper")]
-    assert both[0] == both[1] | {"denominator": "correct"}
+    correct, paper = (level(document, "sex", "female", denominator) for denominator in ("correct", "paper"))
+    assert correct == paper | {"denominator": "correct"}
     assert any("the model's own predictions are used as the true classes" in text for text in document["caveats"])
 
 
@@ -201,8 +199,7 @@ def test_attacks_that_fail_are_counted_and_named() -> None:
     failed = points["failed_carlini_wagner"]
     assert failed.sum() > 0
     assert document["results"][0]["failed"] == failed.sum()
-    assert points.loc[failed, "distance_carlini_wagner"].isna().all()
-    assert points.loc[failed, "length_carlini_wagner"].isna().all()
+    assert points.loc[failed, ["distance_carlini_wagner", "length_carlini_wagner"]].isna().all(axis=None)
     wrong = points["audit_correct"] == False  # noqa: E712 - a column of bool
     assert (points.loc[wrong, "length_carlini_wagner"] == 0).all()
     women, all_women = (level(document, "sex", "female", denominator) for denominator in ("correct", "paper"))
@@ -309,6 +306,11 @@ def spread_pixels(low: float = 0.2, high: float = 0.8) -> np.ndarray:
     return np.random.default_rng(6).uniform(low, high, (N, SIDE, SIDE))
 
 
+def to_plane(images: np.ndarray) -> np.ndarray:
+    """The distance of images to the plane w'(x - 1/2) = 0."""
+    return np.abs((images.reshape(N, -1) - 0.5) @ WEIGHT) / np.linalg.norm(WEIGHT)
+
+
 W = torch.tensor(WEIGHT, dtype=torch.float32)
 
 
@@ -374,8 +376,7 @@ def test_an_image_without_a_gradient_has_the_distance_of_a_line_search() -> None
     some = table["lost_gradient"] == 1
     assert some.sum() >= 3
     assert table.loc[some, "failed_deepfool"].all()
-    plane = np.abs((images.reshape(N, -1) - 0.5) @ WEIGHT) / np.linalg.norm(WEIGHT)
-    assert (table["distance_deepfool"][some] >= plane[some] * (1 - 1e-3) - 1e-6).all()
+    assert (table["distance_deepfool"][some] >= to_plane(images)[some] * (1 - 1e-3) - 1e-6).all()
     assert (table["distance_deepfool"][some] < 1).all()
 
 
@@ -384,28 +385,32 @@ def test_an_ordinary_network_has_a_verdict(kind: str) -> None:
     torch.manual_seed(0)
     images = spread_pixels()
     flat = torch.nn.Flatten()
+
+    def logit(x: torch.Tensor) -> torch.Tensor:
+        return (x.flatten(1) - 0.5) @ W
+
+    def both(x: torch.Tensor, factor: float = 1.0) -> torch.Tensor:
+        return torch.stack((0 * x[:, 0, 0, 0], factor * logit(x)), 1).softmax(1)
+
     networks: dict[str, Any] = {
-        "linear": lambda x: (x.flatten(1) - 0.5) @ W,
-        "probability": lambda x: torch.sigmoid((x.flatten(1) - 0.5) @ W),
-        "certain": lambda x: torch.stack((0 * x[:, 0, 0, 0], 12 * (x.flatten(1) - 0.5) @ W), 1).softmax(1),
-        "switched off": lambda x: torch.cat(
-            (torch.stack((0 * x[:, 0, 0, 0], (x.flatten(1) - 0.5) @ W), 1).softmax(1), torch.zeros(len(x), 1)), 1
-        ),
+        "linear": logit,
+        "probability": lambda x: torch.sigmoid(logit(x)),
+        "certain": lambda x: both(x, 12),
+        "switched off": lambda x: torch.cat((both(x), torch.zeros(len(x), 1)), 1),
         "mlp": torch.nn.Sequential(flat, torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 3)),
         "convolution": torch.nn.Sequential(
             torch.nn.Conv2d(1, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), flat, torch.nn.Linear(32, 3)
         ),
     }
-    for last in (networks[kind][-1],) if kind in ("mlp", "convolution") else ():
+    if layered := kind in ("mlp", "convolution"):
         with torch.no_grad():
             # All classes occur.
-            scores = networks[kind](torch.from_numpy(images[:, None]).float())
-            last.bias -= scores.mean(0)
+            networks[kind][-1].bias -= networks[kind](torch.from_numpy(images[:, None]).float()).mean(0)
     result = audited(networks[kind], images)
     assert result.outcome in ("rejected", "not rejected"), result.verdict.reason
-    if kind in ("linear", "probability", "certain", "switched off"):
-        exact = np.abs((images.reshape(N, -1) - 0.5) @ WEIGHT) / np.linalg.norm(WEIGHT)
-        np.testing.assert_allclose(result.to_frame("distances")["distance_deepfool"], exact, rtol=0.07, atol=2e-3)
+    if not layered:
+        found = result.to_frame("distances")["distance_deepfool"]
+        np.testing.assert_allclose(found, to_plane(images), rtol=0.07, atol=2e-3)
     assert (result.to_frame("distances")["lost_gradient"] == 0).all()
 
 
@@ -625,13 +630,9 @@ def test_a_few_images_without_a_gradient_do_not_turn_the_sign() -> None:
     images += (length - np.tensordot(images - 0.5, weight, 3))[:, None, None, None] * weight
     truth = [np.abs(length[group == level]).mean() for level in (0, 1)]
     kernel = torch.tensor(weight.ravel(), dtype=torch.float32)
-    found = fa.robustness_bias(
-        lambda x: torch.sigmoid((x.flatten(1) - 0.5) @ kernel * 17 / 0.31),
-        images.clip(0, 1).astype(np.float32),
-        groups=pd.Series(group, name="g"),
-        permutations=99,
-        bootstraps=50,
-    )
+    given: dict[str, Any] = {"groups": pd.Series(group, name="g"), "permutations": 99, "bootstraps": 50}
+    model = lambda x: torch.sigmoid((x.flatten(1) - 0.5) @ kernel * 17 / 0.31)  # noqa: E731
+    found = fa.robustness_bias(model, images.clip(0, 1).astype(np.float32), **given)
     table = found.to_frame("distances")
     (distance,) = (name for name in table if name.startswith("distance_"))
     assert table["failed_" + distance.removeprefix("distance_")].sum() > 0

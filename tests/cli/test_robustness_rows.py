@@ -137,8 +137,8 @@ def test_the_level_holds_without_a_difference_and_a_planted_one_is_found() -> No
     assert all(rejects(seed, 0.4) for seed in range(10))
 
 
-def test_the_command_and_tables_of_any_make_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("here")
+def test_the_command_and_tables_of_any_make_give_the_same() -> None:
     X.assign(y=Y).to_csv("rows.csv", index=False)
     joblib.dump(TREE, "tree.joblib")
     words = "robustness --data rows.csv --label y --group sex --model tree.joblib --trust-pickle --permutations 199"
@@ -183,16 +183,13 @@ def test_a_network_is_no_farther_from_its_boundary_than_the_attack_along_gradien
 
 
 def steep(frame: pd.DataFrame) -> np.ndarray:
-    """Return probabilities of a curved boundary, nearly all of which are 0 or 1."""
+    """Probabilities of a curved boundary, nearly all of which are 0 or 1."""
     z = (frame[NUMBERS].to_numpy() - X[NUMBERS].mean().to_numpy()) / SCALE
     return 1 / (1 + np.exp(-80 * (z[:, 0] + z[:, 1] + 0.8 * z[:, 0] * z[:, 1])))
 
 
 class Tuned(DecisionTreeClassifier):
-    """A tree with a threshold of its own."""
-
     def predict(self, X: Any, check_input: bool = True) -> Any:
-        """The classes by this threshold."""
         return (self.predict_proba(X)[:, 1] >= 0.2).astype(int)
 
 

@@ -34,19 +34,18 @@ GROUP = np.array(["a", "b"])[np.arange(60) % 2]
 IMAGES = RNG.uniform(size=(60, 1, 2, 2)).astype(np.float32)
 
 
+FLIPTEST: dict[str, Any] = {"source": "a", "target": "b", "map": "exact", "null_draws": 0, "threshold": 0.0}
+
+
 def loss_ratio(model: Any, **given: Any) -> fa.Result:
-    """A small loss-ratio audit."""
     return fa.loss_ratio(model, ROWS, LABEL, **{"directions": [1, 0, 0, 0], "steps": 5, **given})
 
 
 def fliptest(model: Any, **given: Any) -> fa.Result:
-    """A small FlipTest."""
-    call = {"source": "a", "target": "b", "map": "exact", "null_draws": 0, "threshold": 0.0}
-    return fa.fliptest(model, ROWS, GROUP, **{**call, **given})
+    return fa.fliptest(model, ROWS, GROUP, **{**FLIPTEST, **given})
 
 
 def robustness(model: Any, **given: Any) -> fa.Result:
-    """A small robustness audit."""
     return fa.robustness_bias(model, IMAGES, groups=GROUP, **{"permutations": 99, "bootstraps": 20, **given})
 
 
@@ -56,6 +55,7 @@ def permutation(model: Any = None, **given: Any) -> fa.Result:
     return fa.permutation_test(LABEL, **{**call, **given})
 
 
+SMOOTHING = {"attack": "smoothing", "attack_setting": ("smoothing.samples=200", "smoothing.selection_samples=100")}
 AUDITS = {"loss ratio": loss_ratio, "fliptest": fliptest, "robustness": robustness}
 Audit = Callable[..., fa.Result]
 
@@ -86,7 +86,6 @@ class Net(torch.nn.Module):
         self.seed = torch.tensor(3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The logit of class 1."""
         self.calls += 1
         self.kept.append(self.calls)
         self.cache = x
@@ -182,15 +181,12 @@ def test_a_network_comes_back_as_it_was_and_its_training_goes_on(form: str, audi
 
 
 class Failing(Net):
-    """A network that fails in its later passes."""
-
     def __init__(self, error: BaseException) -> None:
         super().__init__()
         self.error = error
         self.passes = iter(range(9))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The logit, once."""
         if next(self.passes):
             raise self.error
         return super().forward(x)
@@ -252,13 +248,11 @@ def smooth() -> torch.nn.Sequential:
 
 
 def linear() -> torch.nn.Sequential:
-    """A linear network."""
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 1)).eval()
 
 
 def frames(result: fa.Result) -> dict[str, pd.DataFrame]:
-    """All tables of a result."""
     return {name: result.to_frame(name) for name in result.tables}
 
 
@@ -269,7 +263,6 @@ def undisturbed(audit: Audit, network: Callable[[], Any] = smooth, **options: An
 
 
 def assert_tables(result: fa.Result, expected: dict[str, pd.DataFrame], **exactly: Any) -> None:
-    """The result has the expected tables."""
     found = frames(result)
     for name, table in expected.items():
         pd.testing.assert_frame_equal(found[name], table, **exactly)
@@ -295,6 +288,7 @@ AROUND: dict[str, Callable[[], AbstractContextManager[Any]]] = {
             (robustness, {"attack": attack, "output_kind": "logits"})
             for attack in ("deepfool", "fmn", "carlini_wagner", "exact")
         ),
+        (robustness, SMOOTHING),
     ],
 )
 @pytest.mark.usefixtures("settings")
@@ -316,25 +310,6 @@ def test_an_audit_gives_the_same_in_any_surroundings(around: str, options: Any, 
     assert_tables(result, expected, check_exact=True)
 
 
-def test_smoothing_draws_the_same_noise_under_another_default() -> None:
-    net = smooth()
-
-    def radii() -> Any:
-        given = {
-            "attack": "smoothing",
-            "attack_setting": {"smoothing.samples": 200, "smoothing.selection_samples": 100},
-        }
-        return robustness(net, **given).to_frame("distances")
-
-    expected, before = radii(), torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        found = radii()
-    finally:
-        torch.set_default_dtype(before)
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
-
-
 def test_a_network_that_was_made_in_inference_mode_has_a_gradient(audit: Audit) -> None:
     with torch.inference_mode():
         net = smooth()
@@ -352,11 +327,6 @@ def test_a_model_that_draws_leaves_the_generators_as_they_were(drawn: Callable[[
         return scores(net, x) + 0 * float(drawn())
 
     audit(drawing)
-    assert program() == before
-
-
-def test_a_permutation_audit_leaves_the_program_as_it_was() -> None:
-    before = program()
     permutation()
     assert program() == before
 
@@ -369,7 +339,6 @@ class Autocast(torch.nn.Module):
         self.inner, self.softmax = smooth(), softmax
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The logit of class 1, or the probabilities of both classes, in bfloat16."""
         with torch.autocast("cpu", torch.bfloat16):
             z: torch.Tensor = self.inner(x)
             return torch.sigmoid(torch.cat((-4 * z, 4 * z), 1)).bfloat16() if self.softmax else z
@@ -382,12 +351,8 @@ def test_networks_under_autocast_are_audited_and_their_outputs_are_not_rounded_a
     for kind in (loss_ratio, fliptest):
         kind(Autocast(), dtype="float32")
         kind(lambda x: torch.as_tensor(scores(smooth(), x)).bfloat16())
-
-
-def test_probabilities_in_half_precision_are_no_logits() -> None:
-    result = robustness(Autocast(softmax=True))
-    assert result.facts["model"]["output_kind"] == "probability"
-    assert robustness(Autocast()).facts["model"]["output_kind"] == "logits"
+    for softmax, kind_of_output in ((True, "probability"), (False, "logits")):
+        assert robustness(Autocast(softmax)).facts["model"]["output_kind"] == kind_of_output
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
@@ -417,8 +382,7 @@ def test_a_quantised_network_is_asked_one_by_one_where_no_gradient_is_needed_and
     expected = fliptest(lambda frame: np.array([alone[np.abs(ROWS - row).sum(1).argmin()] for row in frame.to_numpy()]))
     found = fliptest(net)
     assert found.to_dict()["results"] == expected.to_dict()["results"]
-    given = {"attack": "smoothing", "attack_setting": {"smoothing.samples": 200, "smoothing.selection_samples": 100}}
-    assert robustness(net, **given).to_frame("distances")["distance_smoothing"].notna().any()
+    assert robustness(net, **SMOOTHING).to_frame("distances")["distance_smoothing"].notna().any()
 
 
 def test_a_lazy_network_is_refused_before_it_draws_weights(audit: Audit) -> None:
@@ -458,10 +422,7 @@ def test_networks_of_every_make_come_back(form: str, audit: Audit) -> None:
     made.train()
     before = state(made)
     result = audit(made)
-    del before["attributes"]
-    after = state(made)
-    del after["attributes"]
-    assert after == before
+    assert {**state(made), "attributes": None} == {**before, "attributes": None}
     made(torch.zeros(2, 4)).sum().backward()
     if form in ("scripted", "compiled", "data parallel"):
         assert_tables(result, undisturbed(audit))
@@ -470,15 +431,13 @@ def test_networks_of_every_make_come_back(form: str, audit: Audit) -> None:
 def held(values: Any, form: str) -> Any:
     """The same values, in another memory."""
     array = np.array(values)
-    if form == "read only":
-        array.flags.writeable = False
-    elif form == "reversed":
-        array = array[::-1].copy()[::-1]
-    elif form == "strided":
-        array = np.repeat(array, 2, axis=0)[::2]
-    elif form == "column order":
-        array = np.asfortranarray(array)
-    return array
+    array.flags.writeable = form != "read only"
+    forms = {
+        "reversed": lambda: array[::-1].copy()[::-1],
+        "strided": lambda: np.repeat(array, 2, axis=0)[::2],
+        "column order": lambda: np.asfortranarray(array),
+    }
+    return forms.get(form, lambda: array)()
 
 
 @pytest.mark.filterwarnings("error:.*not writable")
@@ -494,7 +453,7 @@ def test_arrays_of_any_memory_are_read_and_stay(form: str) -> None:
     kept = [one.copy() for one in (rows, label, group, images, direction)]
     first = [
         fa.loss_ratio(changing, rows, label, directions=direction, steps=5),
-        fa.fliptest(changing, frame, group, source="a", target="b", map="exact", null_draws=0, threshold=0),
+        fa.fliptest(changing, frame, group, **FLIPTEST),
         fa.robustness_bias(changing, images, label, groups=group, permutations=99, bootstraps=20),
         fa.permutation_test(label, rows[:, 0], group=group, metric="auc", draws=99),
     ]
@@ -502,12 +461,11 @@ def test_arrays_of_any_memory_are_read_and_stay(form: str) -> None:
         assert one.tobytes() == before.tobytes()
     net = smooth()
     second = [
-        fa.loss_ratio(lambda x: scores(net, x), ROWS, LABEL, directions=[1, 0, 0, 0], steps=5),
-        fa.fliptest(net, pd.DataFrame(ROWS, columns=list("pqrs")), GROUP, source="a", target="b", map="exact",
-                    null_draws=0, threshold=0, dtype="float32"),
-        fa.robustness_bias(net, IMAGES, LABEL, groups=GROUP, permutations=99, bootstraps=20),
-        fa.permutation_test(LABEL, ROWS[:, 0], group=GROUP, metric="auc", draws=99),
-    ]  # fmt: skip
+        loss_ratio(lambda x: scores(net, x)),
+        fa.fliptest(net, pd.DataFrame(ROWS, columns=list("pqrs")), GROUP, **FLIPTEST, dtype="float32"),
+        robustness(net, y=LABEL),
+        permutation(prediction=None, score=ROWS[:, 0], metric="auc"),
+    ]
     for one, other in zip(first, second, strict=True):
         assert one.to_dict()["results"] == other.to_dict()["results"]
 
@@ -516,9 +474,12 @@ def test_frames_and_estimators_come_back() -> None:
     frame = pd.DataFrame(ROWS, columns=list("pqrs"), index=np.arange(60)[::-1])
     label = pd.Series(LABEL, index=frame.index, name="y")
     options: dict[str, Any] = {"map": "exact", "null_draws": 0}
-    estimator = LogisticRegression().fit(frame, label)
+    estimator, tensor = LogisticRegression().fit(frame, label), torch.tensor(ROWS[:, 0], requires_grad=True)
     kept, before = frame.copy(deep=True), pickle.dumps(estimator)
     fa.fliptest(estimator, frame, pd.Series(GROUP, index=frame.index), y=label, source="a", target="b", **options)
+    fa.permutation_test(label, tensor, group=GROUP, metric="auc", draws=99)
+    assert tensor.requires_grad
+    pd.testing.assert_series_equal(label, pd.Series(LABEL, index=frame.index, name="y"))
     pd.testing.assert_frame_equal(frame, kept)
     assert pickle.dumps(estimator) == before
     assert options == {"map": "exact", "null_draws": 0}
@@ -536,7 +497,6 @@ RESULTS: dict[str, Callable[[], fa.Result]] = {
 
 @functools.cache
 def result_of(name: str) -> fa.Result:
-    """Return one of the results, made once."""
     return RESULTS[name]()
 
 
@@ -626,27 +586,22 @@ def test_objects_that_make_up_their_attributes_hold_no_networks() -> None:
     assert net in networks_in(lambda x: (net(x), held))
 
 
-def test_networks_are_found_in_everything_that_a_function_names() -> None:
+def test_networks_are_found_in_everything_that_a_function_names(monkeypatch: pytest.MonkeyPatch) -> None:
     net, other = smooth(), smooth()
     module, package = types.ModuleType("nets_of_a_user"), types.ModuleType("users.inner")
     module.net, package.other = net, other  # type: ignore[attr-defined]
     space = {"__name__": "users.model", "__package__": "users", "nets": module, "every": [net]}
-    codes = {
-        "lambda x: nets.net(x)": [net],
-        "lambda x: [one(x) for one in every]": [net],
-        "lambda x: (lambda y: nets.net(y))(x)": [net],
-        "lambda x: __import__('math').sqrt(x)": [],
-    }
-    for code, expected in codes.items():
-        assert [one for one in networks_in(eval(code, dict(space))) if one in (net, other)] == expected
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "nets_of_a_user", module)
-        patch.setitem(sys.modules, "users.inner", package)
-        for code, expected in {
-            "import nets_of_a_user as n\n    return n.net(x)": [net],
-            "from nets_of_a_user import net as n\n    return n(x)": [net],
-            "from .inner import other as n\n    return n(x)": [other],
-        }.items():
-            made = dict(space)
-            exec(f"def function(x):\n    {code}", made)
-            assert [one for one in networks_in(made["function"]) if one in (net, other)] == expected
+    monkeypatch.setitem(sys.modules, "nets_of_a_user", module)
+    monkeypatch.setitem(sys.modules, "users.inner", package)
+    for code, expected in {
+        "return nets.net(x)": [net],
+        "return [one(x) for one in every]": [net],
+        "return (lambda y: nets.net(y))(x)": [net],
+        "return __import__('math').sqrt(x)": [],
+        "import nets_of_a_user as n\n    return n.net(x)": [net],
+        "from nets_of_a_user import net as n\n    return n(x)": [net],
+        "from .inner import other as n\n    return n(x)": [other],
+    }.items():
+        made = dict(space)
+        exec(f"def function(x):\n    {code}", made)
+        assert [one for one in networks_in(made["function"]) if one in (net, other)] == expected

@@ -6,14 +6,13 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairness_audits.inputs.model import MODULE_NAME, named_object
+from fairness_audits.inputs.model import named_object
 
 ROOT = Path(__file__).resolve().parents[2]
 RAN = "raise SystemExit(0)\n"
@@ -93,20 +92,9 @@ def test_an_installed_command_is_not_replaced_by_a_file_of_its_name(library: Pat
     assert found.returncode == REJECTED, found.stdout + found.stderr
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A current folder whose modules are forgotten afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if name in ("model", "beside", MODULE_NAME):
-            del sys.modules[name]
-
-
 @pytest.mark.parametrize("name", ["pipeline", "types", "numpy", "fairness_audits"])
-def test_a_model_may_lie_in_a_file_of_any_name(here: Path, name: str) -> None:
+def test_a_model_may_lie_in_a_file_of_any_name(here: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
     (here / f"{name}.py").write_text(MODEL)
     for path in (f"{name}.py", f"./{name}.py", str(here / f"{name}.py")):
         found, _, file = named_object("--predict", f"{path}:predict")

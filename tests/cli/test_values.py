@@ -33,13 +33,11 @@ WEALTH = pd.Series(RNG.normal(size=N), name="wealth")
 
 
 def decide(frame: pd.DataFrame) -> Any:
-    """A decision by the first two columns."""
     age, income = (frame.iloc[:, place].astype(float) for place in (0, 1))
     return income + age / 40 > 1
 
 
 def network(x: torch.Tensor) -> torch.Tensor:
-    """A logit."""
     return x.flatten(1).sum(dim=1) - 4
 
 
@@ -87,17 +85,10 @@ def test_labels_groups_scores_and_attributes_of_objects_are_those_of_numbers(kin
     def objects(values: Any) -> pd.Series:
         return pd.Series(values).map(lambda value: value if kind is object else kind(int(value))).astype(object)
 
-    known = rates(score=D, attribute=Y + D, metric=["tpr", "auc", "correlation"], draws=199)
-    found = rates(
-        objects(Y),
-        prediction=objects(D),
-        group=objects(G),
-        score=objects(D),
-        attribute=objects(Y + D),
-        metric=["tpr", "auc", "correlation"],
-        draws=199,
-    )
-    assert found.facts["results"] == known.facts["results"]
+    asked: dict[str, Any] = {"metric": ["tpr", "auc", "correlation"], "draws": 199}
+    given = {"prediction": D, "group": G, "score": D, "attribute": Y + D}
+    found = rates(objects(Y), **{name: objects(values) for name, values in given.items()}, **asked)
+    assert found.facts["results"] == rates(**given, **asked).facts["results"]
 
 
 MIXED: dict[str, Callable[[Any], fa.Result]] = {
@@ -177,6 +168,24 @@ def test_classes_and_groups_are_named_by_value(one: Any, zero: Any) -> None:
     assert ratio(positive=one).facts["results"] == ratio().facts["results"]
 
 
+def test_true_and_false_are_one_value_each_however_they_are_written() -> None:
+    def spelt(values: Any) -> Any:
+        return np.array([["false", "FALSE", "False"], ["true", "TRUE", "True"]])[values, np.arange(N) % 3]
+
+    def results(*found: fa.Result) -> list[Any]:
+        return [one.facts["results"] for one in found]
+
+    truth = {"prediction": D == 1, "group": G == 1}
+    texts = {name: spelt(values * 1) for name, values in truth.items()}
+    assert results(rates(spelt(Y), **texts), rates(spelt(Y), positive="TRUE", **texts)) == results(rates(**truth)) * 2
+    found, same = results(*(flipped(group=one, source="true", target="FALSE") for one in (spelt(G), G == 1)))
+    assert found == same
+    for named in ({"positive": "true"}, {"classes": ["false", "true"]}):
+        found, same = results(ratio(spelt(Y), sensitive=spelt(G), **named), ratio(Y == 1, sensitive=G == 1))
+        assert found["loss_ratio"] == same["loss_ratio"]
+    assert results(robust(spelt(Y), spelt(G), classes=["false", "true"])) == results(robust(groups=G == 1))
+
+
 @pytest.mark.parametrize("codes", [(1, 2), (-1, 1), (0, 2)])
 def test_two_classes_of_other_numbers_need_positive(codes: tuple[int, int], tmp_path: Path) -> None:
     labels = np.array(codes)[Y]
@@ -193,26 +202,10 @@ def test_two_classes_of_other_numbers_need_positive(codes: tuple[int, int], tmp_
     assert f"--positive={codes[1]}" in err
 
 
-TEXTS = (
-    "yes",
-    "NO",
-    "on",
-    "Off",
-    "012",
-    "12:30",
-    "2020-01-01",
-    "1e3",
-    "~",
-    "null",
-    "0x1F",
-    "1_000",
-    "true",
-    ".5",
-    "-1",
-)
+TEXTS = "yes NO on Off 012 12:30 2020-01-01 1e3 ~ null 0x1F 1_000 true .5 -1"
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", TEXTS.split())
 def test_a_text_of_a_users_yaml_stays_as_it_is_written(text: str, tmp_path: Path) -> None:
     path = tmp_path / "my.yaml"
     plain = text if text not in ("~", "null") else f"'{text}'"
@@ -225,25 +218,18 @@ def test_a_text_of_a_users_yaml_stays_as_it_is_written(text: str, tmp_path: Path
     assert (found["alpha"], found["reverse"]) == (0.1, True)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", TEXTS.split())
 def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path: Path) -> None:
-    kinds: dict[str, tuple[type[Options], dict[str, Any]]] = {
-        "fliptest": (
-            fliptest.Settings,
-            {"data": Path(text), "group": text, "source": text, "target": text, "predict": text, "positive": text},
-        ),
-        "permutation": (
-            permutation.Settings,
-            {"predictions": text, "label": text, "positive": text, "group": (text, "b"), "metric": (text,)},
-        ),
-        "loss-ratio": (
-            loss_ratio.Settings,
-            {"data": Path(text), "label": text, "model": text, "classes": (text, "b"), "sensitive": (text,)},
-        ),
+    one: dict[str, Any] = dict.fromkeys(("group", "source", "target", "predict", "positive"), text)
+    outputs: dict[str, Any] = {"predictions": text, "label": text, "group": (text, "b"), "metric": (text,)}
+    network: dict[str, Any] = {"label": text, "model": text, "classes": (text, "b"), "sensitive": (text,)}
+    audits: dict[str, Options] = {
+        "fliptest": fliptest.Settings(data=Path(text), **one),
+        "permutation": permutation.Settings(positive=text, **outputs),
+        "loss-ratio": loss_ratio.Settings(data=Path(text), **network),
     }
-    for audit, (kind, given) in kinds.items():
-        settings = kind(**given)
-        path = tmp_path / "audit.yaml"
+    for audit, settings in audits.items():
+        kind, path = type(settings), tmp_path / "audit.yaml"
         path.write_text(as_yaml(settings, audit))
         assert kind(**from_yaml(path, kind, audit)) == settings
         assert yaml.safe_load(path.read_text()) == {"audit": audit, **stated(settings)}

@@ -79,7 +79,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=["duckdb", "spark"])
 def engine(request: pytest.FixtureRequest) -> str:
-    """Each engine in turn."""
     if request.param == "spark":
         request.getfixturevalue("spark")
     name: str = request.param

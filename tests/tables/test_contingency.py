@@ -13,6 +13,7 @@ import pytest
 from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.tables import Engine, contingency, numbers, opened, predictions, spark_engine
+from fairness_audits.tables.groupings import Grouping, Part
 from tests.errors import invalid
 
 SOURCES = ("whole.csv", "whole.parquet", "part-*.csv", "part-*.parquet")
@@ -192,6 +193,18 @@ def test_a_whole_number_is_one_group_in_all_files_and_a_code_is_another(tmp_path
     assert [asked(against=level).sizes.tolist() for level in ("1", "1.0", "01")] == [[4, 2], [4, 2], [2, 4]]
     with invalid(column="g"):
         asked(against="001")
+
+
+def test_true_and_false_are_one_group_each_however_they_are_written(tmp_path: Path, engine: Engine) -> None:
+    (tmp_path / "1.csv").write_text("y,d,g,h\nTRUE,0,true,a\ntrue,1,TRUE,b\nfalse,1,False,a\nFalse,0,false,a\n")
+    with opened(tmp_path / "1.csv", engine) as table:
+        table.add(Grouping("g*h", (Part("g"), Part("h"))))
+        for positive in (None, "true"):
+            found = contingency(table, label="y", group="g", prediction="d", positive=positive)
+            assert found.groups == ("False", "True")
+            assert found.table.sum(axis=2).tolist() == [[2, 0], [0, 2]]
+        crossed = contingency(table, label="y", group="g*h", prediction="d")
+    assert crossed.groups == ("False & a", "True & a", "True & b")
 
 
 def test_a_little_memory_is_enough_for_many_groups_of_rows(tmp_path: Path) -> None:

@@ -100,10 +100,11 @@ def test_another_encoding_is_refused_with_the_remedy(encoding: str, tmp_path: Pa
 
 
 def test_what_stands_in_a_csv_is_read_as_it_stands(tmp_path: Path) -> None:
-    """A mark of UTF-8, a line's end within quotes, empty last lines, codes with zeros, long numbers."""
-    content = '\ufeffcode,text,long,n\r\n01,"a,\r\nb",12345678901234567890123,1\r\n02,c,5,2\r\n\r\n\r\n'
+    """A mark of UTF-8, a line's end within quotes, empty last lines, codes with zeros, long numbers, truth values."""
+    content = '\ufeffcode,text,long,n,flag\r\n01,"a,\r\nb",12345678901234567890123,1,true\r\n02,c,5,2,TRUE\r\n\r\n\r\n'
     table = Source.read(written(tmp_path / "rows.csv", content)).table
-    assert table.columns.tolist() == ["code", "text", "long", "n"]
+    assert table.columns.tolist() == ["code", "text", "long", "n", "flag"]
+    assert (table["flag"].dtype, table["flag"].tolist()) == (bool, [True, True])
     assert table["code"].tolist() == ["01", "02"]
     assert table["text"].tolist() == ["a,\r\nb", "c"]
     assert table["long"].tolist() == ["12345678901234567890123", "5"]
@@ -151,13 +152,6 @@ def test_numbers_of_parquet_are_numbers(tmp_path: Path) -> None:
 
 
 COMPAS = "--label two_year_recid --score decile_score --threshold 5 --group race --metric fpr,fnr --pairs --draws 999"
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def rates(path: Path) -> tuple[dict[tuple[str, str], float], list[str]]:

@@ -216,10 +216,11 @@ def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mappi
         return None
     names = names_in(found)
     itself = {level_name(value): place for place, value in enumerate(raw.classes)}
-    listed_by_user = {name: place for place, name in enumerate(options.classes or ())}
+    listed_by_user = {level_name(name): place for place, name in enumerate(options.classes or ())}
     unnamed = {str(place): place for place in range(columns)} if columns > 2 else TWO_CLASSES
     # The label value of the model's class 1. The values 0 and 1 already are class numbers.
-    first = options.positive if columns <= 2 and not set(names) <= {"0", "1"} and options.positive in names else None
+    one = options.positive and level_name(options.positive)
+    first = one if columns <= 2 and not set(names) <= {"0", "1"} and one in names else None
     stated = {name: int(name == first) for name in names} if first else {}
     for known in [itself] if itself else [listed_by_user, stated, unnamed]:
         if set(names) <= set(known) and len(names) <= max(columns, 2):
@@ -254,7 +255,8 @@ def placed(found: Array, classes: Mapping[str, int]) -> Array:
 
 def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | None]:
     """Return the output index of the positive class, and its name if it has one."""
-    names = list(options.classes or map(level_name, raw.classes))
+    names = list(map(level_name, options.classes or raw.classes))
+    one = options.positive and level_name(options.positive)
     if len(raw.classes) == 1:
         raise InvalidInput(
             f"the model knows only the class {names[0]}, so its decision is the same for everybody",
@@ -265,8 +267,8 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
         problem = f"--classes names {len(names)} classes, but the model returns scores of {columns or 2}"
         raise InvalidInput(problem, option="classes", remedy="Name all classes, in the order of the outputs")
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
-    if options.positive in names:
-        return names.index(options.positive), options.positive
+    if one in names:
+        return names.index(one), one
     # If the model predicts 0 and 1, --positive refers to the label, whose values have other names.
     of_label = options.label is not None and len(names) == 2 and set(names) <= set(TWO_CLASSES)
     if columns > 2 or (names and options.positive is not None and not of_label):
