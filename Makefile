@@ -83,7 +83,7 @@ $(BIN)/uv:
 	  echo "Python 3.11 or newer is needed, found $$($(PYTHON) --version). Name another: make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) has no venv module. On Debian or Ubuntu: apt install python3-venv. Then run make again."; exit 1; }
-	@echo 'Creating .venv (once; this takes some minutes if torch has to be downloaded) ...'
+	@echo 'Creating .venv (once; this takes a few minutes if torch has to be downloaded) ...'
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(UV)
 
@@ -157,7 +157,7 @@ SEED    ?= 0
 soak: $(READY)
 	@$(ACTIVE) python -m tests.soak --kills $(KILLS) --seed $(SEED) --studies "$(filter-out all,$(STUDY))" --cores $(CORES)
 
-# Not part of `test`: it installs Slurm from the distribution's packages, and takes some minutes.
+# Not part of `test`: it installs Slurm from the distribution's packages, and takes a few minutes.
 test-cluster: $(DEVELOPMENT)
 	@tests/cluster/slurm.sh up
 	@$(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster; status=$$?; tests/cluster/slurm.sh down; exit $$status
@@ -218,8 +218,8 @@ lock: | $(BIN)/uv
 	  { echo '# Tests, checks and documentation. Written by `make lock`.'; echo '-r requirements.lock'; \
 	    portable < "$$all" | grep -vxFf requirements.lock; } > requirements-dev.lock
 
-# The same bytes from the same commit: times are those of the commit, owners and modes are nobody's. setuptools does not do
-# that for an sdist, so we pack it again. The installed setuptools builds, because each version writes its name into the wheel.
+# The same commit gives the same bytes: all times are that of the commit, and owners and modes are fixed. setuptools does not
+# do that for an sdist, so we pack it again. The installed setuptools builds, because each version writes its name into the wheel.
 # We delete the list of files of an earlier build, because setuptools adds to it.
 dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 dist: $(READY)

@@ -2,7 +2,8 @@
 #   SCALE=smoke|laptop|workstation|extended|paper|gpu   STUDY=individual_fairness   DATASETS="adult compas"   FINISHED=yes   TRACKER=offline|online|disabled
 #
 #   fetch -> prepare -> train -> audit -> collect -> draw -> page, report
-#               └-> transport -┘   └-> sweep  └-> reference -> draw_reference -> figures
+#               └-> transport -┘             ├-> sweep
+#                                            └-> reference -> draw_reference -> figures
 #
 # Each job makes one file. Its parameters and cluster resources come from the plan (pipeline/workflow/plan.py).
 from snakemake.utils import min_version
@@ -50,7 +51,7 @@ rule all:
 
 onstart:
     if workflow.local_exec:
-        # With a rate limit, Snakemake examines all waiting jobs after each job that ends (docs/snakemake-scheduler.md).
+        # With a rate limit, Snakemake examines all waiting jobs after each job that ends (docs/snakemake_scheduler.md).
         workflow.scheduler.job_rate_limiter = None
     run.warm_up(workflow)
 

@@ -51,7 +51,7 @@ def claims(study: str) -> Iterator[str]:
         (plain(row["claim"]), plain(sources[row["claim"]]), "check: " * (row["of"] == "check") + row["outcome"])
         for row in read("claims.csv", study)
     ]
-    yield table("| claim | in the paper | outcome |\n|---|---|---|", lines)
+    yield table("| claim | source | outcome |\n|---|---|---|", lines)
     yield "<details>\n<summary>The numbers behind each outcome</summary>"
     for row in read("claims.csv", study):
         parts = "\n".join(f"- {plain(part)}" for part in row["numbers"].split("; "))

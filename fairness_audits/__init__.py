@@ -482,14 +482,14 @@ def robustness_bias(
     directions: ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
-    r"""Test whether the images or rows of a group are closer to the decision boundary than those of all others.
+    r"""Test whether the images or rows of a group are closer to the decision boundary than all other images or rows.
 
     .. math:: \sigma(P) = (A_P - A_{\bar P}) / A_{\bar P},
 
     .. math:: A_P = \mathrm{mean}_{x \in P} \min(d(x), T),
 
-    where d(x) is the length of the smallest change that changes the class. Changes of images have the L2 norm of pixels
-    in [0, 1]. Changes of rows have the L2 norm in standard deviations, or in the fair metric.
+    where d(x) is the length of the smallest change that changes the class. Changes of images are measured by the
+    L2 norm of pixels in [0, 1], changes of rows by the L2 norm in standard deviations or by the fair metric.
 
     Source: Nanda et al., "Fairness through robustness", FAccT 2021.
 

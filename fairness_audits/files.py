@@ -65,7 +65,7 @@ def save_figure(figure: Figure, stem: Path | str) -> tuple[Path, ...]:
 def check_destination(path: Path, folder: bool) -> None:
     """Raise InvalidInput if ``path`` cannot become an output folder (or file). Call this before the work."""
     if folder and path.exists() and not path.is_dir():
-        raise InvalidInput(f"{path} must be a folder, but is a file", source=path, remedy="Name another file")
+        raise InvalidInput(f"{path} must be a folder, but is a file", source=path, remedy="Name a folder")
     if not folder and path.is_dir():
         problem = f"{path} must be a file, but is a folder"
         raise InvalidInput(problem, source=path, remedy="Name a file in it")

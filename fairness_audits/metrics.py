@@ -108,8 +108,8 @@ class PermutationGap:
             remedy = "Name a column of X, give a series with the index of X, or route them: params={'group': ...}"
             raise InvalidInput(problem, option="group", remedy=remedy)
         if not index.isin(self.group.index).all():
-            problem = "the groups have no row for some of the labels of X"
-            remedy = "Pass X or y of pandas with the index of the groups"
+            problem = "the groups have no row for some index labels of X"
+            remedy = "Pass X or y as a pandas object with the index of the groups"
             raise InvalidInput(problem, option="group", remedy=remedy)
         return self.group.loc[index]
 
@@ -138,9 +138,9 @@ def permutation_gap(
     Parameters
     ----------
     metric : str
-        A metric of :func:`fairness_audits.permutation_test`, such as ``tpr`` or ``auc``. Rates are computed from
-        ``predict``, or from scores and ``threshold``. Other metrics are computed from ``predict_proba``, otherwise from
-        ``decision_function``, and for regressors from ``predict``.
+        A metric of :func:`fairness_audits.permutation_test`, such as ``tpr`` or ``auc``. Rates and ``f1`` are
+        computed from ``predict``, or from scores and ``threshold``. Other metrics are computed from ``predict_proba``,
+        otherwise from ``decision_function``, and for regressors from ``predict``.
     group : str, series or data frame, optional
         The name of a column of X, or the groups with an index that contains the index of X or y. Without it,
         scikit-learn routes ``group`` to the scorer: ``cross_validate(..., params={"group": groups})`` with

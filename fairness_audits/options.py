@@ -110,7 +110,7 @@ class Files(Options, title="reading"):
     """Options for reading CSV files."""
 
     missing: Sequence[str] | None = source(
-        "texts that mean a missing value in a CSV, in addition to the empty cell (default: NA, None, nan, ...). "
+        "strings that mean a missing value in a CSV, in addition to the empty cell (default: NA, None, nan, ...). "
         "'-': only the empty cell",
         None,
         "A,B",

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from math import isfinite
 from numbers import Integral, Real
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -82,7 +83,7 @@ Counts = Annotated[Sequence[Count], not_empty]
 Shares = Annotated[Sequence[Share], not_empty]
 Names = Annotated[Sequence[str], not_empty]
 
-WORDS = {NoneType: "null", bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+WORDS = {NoneType: "null", bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 NUMBERS = {int: Integral, float: Real}
 
 
@@ -114,7 +115,7 @@ class Checked:
         """Raise InvalidInput unless these fields are lists of equal length."""
         lengths = {name: len(getattr(self, name)) for name in names}
         if len(set(lengths.values())) > 1:
-            problem = f"expected {self._group}{', '.join(names)} of one length; found lengths {lengths}"
+            problem = f"expected {self._group}{', '.join(names)} of equal length; found lengths {lengths}"
             raise InvalidInput(problem, option=names[0])
 
 
@@ -126,7 +127,7 @@ def made(kind: type[Made], values: Mapping[str, Any], source: str) -> Made:
     known = {field.name: field.default is MISSING is field.default_factory for field in fields(kind)}  # type: ignore[arg-type]
     check_keys(values, known, source)
     if missing := [key for key, needed in known.items() if needed and key not in values]:
-        raise InvalidInput(f"{source}: {enumerated(missing)} is not given", source=source, option=missing[0])
+        raise InvalidInput(f"{source} lacks {enumerated(missing)}", source=source, option=missing[0])
     try:
         return kind(**values)
     except ValueError as error:
@@ -144,16 +145,16 @@ def described(hint: Any) -> str:
     if origin is Literal:
         return f"one of {', '.join(map(str, arguments))}"
     if origin is tuple and arguments[-1] is not ...:
-        return f"a list of {', '.join(map(described, arguments))}"
+        return f"a list of {len(arguments)} values: {', '.join(map(described, arguments))}"
     if _is_list(origin):
         if arguments[0] is str:
-            return "a list of texts"
+            return "a list of strings"
         return f"a list of values that are each {described(arguments[0])}"
     if origin is Callable:
         return "a function"
     if origin is not None and issubclass(origin, Mapping):
-        return f"a mapping, each value {described(arguments[1])}"
-    return WORDS.get(hint, "anything")
+        return "a mapping" if arguments[1] is Any else f"a mapping, each value {described(arguments[1])}"
+    return "a path" if hint is Path else WORDS.get(hint, "anything")
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -104,7 +104,7 @@ def test_what_a_type_says_is_what_is_taken(key: str) -> None:
 def test_a_type_is_described_in_words() -> None:
     hints = hints_of(Example)
     assert described(hints["points"]) == "null or a whole number of at least 2 that is even"
-    assert described(hints["tests"]) == "a list of texts with some of t, u, none twice"
+    assert described(hints["tests"]) == "a list of strings with some of t, u, none twice"
     assert described(hints["shares"]) == "a number in (0, 1) or a list of values that are each a number in (0, 1)"
 
 

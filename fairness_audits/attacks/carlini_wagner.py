@@ -140,7 +140,7 @@ def carlini_wagner(
 
     Raises
     ------
-    ValueError
+    InvalidInput
         For settings out of range, for images that are not pixels in [0, 1], and for labels that are not classes.
 
     References

@@ -1,12 +1,12 @@
 """Upper bounds of the distance to another decision for any model, from its decisions alone.
 
 1. *Segments.* Go from the row towards its nearest reference rows of other decisions, switch columns back to the row's
-   own values where the other decision remains, and bisect the way of the numbers.
+   own values where the other decision remains, and bisect the change of the numbers.
 2. *Single columns.* Move each number alone to quantiles of the reference rows, and switch each switch alone.
 3. *Walk.* Estimate the normal of the boundary from the decisions at random points near the closest point, step along
-   it, and bisect back to the row (HopSkipJump). This is good at smooth boundaries in any direction.
-4. *Coordinates.* Move each number back to the row's own value as far as the other decision remains. This is good at
-   boundaries along the axes, those of trees.
+   it, and bisect back to the row (HopSkipJump). This works well for smooth boundaries in any direction.
+4. *Coordinates.* Move each number back to the row's own value as far as the other decision remains. This works well
+   for boundaries along the axes, such as those of trees.
 5. *Switches.* Switch a column of the closest point, which may allow its numbers to move back.
 
 The model decides otherwise at every returned point, so its length bounds the distance from above.

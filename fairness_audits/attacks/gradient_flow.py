@@ -59,7 +59,7 @@ class Plan:
             raise InvalidInput(
                 f"step size {self.step_sizes[-1]:g} is unstable for regularization {self.regularization:g}: with a "
                 "step size above 1 / (regularization * largest eigenvalue of the metric) = "
-                f"{limit:g} the penalty alone makes the iterates grow",
+                f"{limit:g}, the penalty alone makes the iterates grow",
                 option="step_size",
                 remedy="Use a smaller step size or regularization",
             )

@@ -71,12 +71,12 @@ def deepfool(
         times as steep. No such bound holds for every network, so a small slack may miss the nearest class and overstate
         the distance. An infinite slack computes every gradient.
     execution : Execution
-        How the attack runs. It does not change the result, but for rounding.
+        How the attack runs. It does not change the result, up to rounding.
 
     Returns
     -------
     Distances
-        L2 distances in pixels in [0, 1], upper bounds of those to the decision boundary.
+        L2 distances in pixels in [0, 1]: upper bounds on the distances to the decision boundary.
 
     Raises
     ------
@@ -227,12 +227,12 @@ def fmn(
     radius_change, last_radius_change : float
         c_t falls from the first to the second value, along the same cosine.
     execution : Execution
-        How the attack runs. It does not change the result, but for rounding.
+        How the attack runs. It does not change the result, up to rounding.
 
     Returns
     -------
     Distances
-        L2 distances in pixels in [0, 1], upper bounds of those to the decision boundary.
+        L2 distances in pixels in [0, 1]: upper bounds on the distances to the decision boundary.
 
     Raises
     ------

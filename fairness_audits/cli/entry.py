@@ -45,7 +45,7 @@ WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
 """Options that name an output, including those of single audits; True for a folder."""
 EXITS = """
 exit status: 0 the audit ran, whatever its outcome; 2 an error that you can correct, with a message on stderr; 1 an
-unexpected error. {gate}{page}"""
+unexpected error; 130 interrupted. {gate}{page}"""
 GATE = "With --gate: 0 not rejected, 3 rejected, 4 inconclusive. "
 
 
@@ -212,7 +212,7 @@ def _unrecognized(words: Sequence[str], settings: type[Written]) -> str:
     names = [name for word in words if word.startswith("--") and (name := option_in(word.partition("=")[0]))]
     hints = "".join(similar(name, required, flag) for name in names)
     needed = listed([flag(name) for name, must in required.items() if must])
-    return f"unrecognized arguments: {' '.join(words)}{hints}. It needs {needed}; --help lists all"
+    return f"unrecognized arguments: {' '.join(words)}{hints}. The audit needs {needed}; --help lists all"
 
 
 def _failed(debug: bool, message: str, status: int) -> int:

@@ -21,7 +21,11 @@ from fairness_audits.values import Array
 
 INPUTS = "X"
 """Name of the argument with the model's inputs."""
-TABLE, SEVERAL, SINGLE = "of shape (rows, columns)", "to be a data frame or one value a row", "to be one value a row"
+TABLE, SEVERAL, SINGLE = (
+    "of shape (rows, columns)",
+    "to be a data frame or to have one value per row",
+    "to have one value per row",
+)
 """Descriptions of the expected arguments."""
 LABELS = 3
 """Number of index labels in a message."""
@@ -181,8 +185,8 @@ def _places(first: Argument, other: Argument) -> Array | None:
             f"{other.argument} lacks {absent.size:,} of the {len(labels):,} index labels of {first.argument}, such as "
             f"{listed(list(map(repr, absent[:LABELS].tolist())))}, so rows cannot be matched by label",
             option=other.argument,
-            remedy=f"If it has the same rows in the same order, {_relabelled(first, other)}; else select the same rows "
-            "of both",
+            remedy=f"If it has the same rows in the same order, {_relabelled(first, other)}. Otherwise, select the "
+            "same rows of both",
         )
     return np.asarray(place)
 

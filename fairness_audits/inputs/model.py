@@ -183,7 +183,7 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
     known = () if known is None else known
     if any(np.ndim(one) for one in known):
         problem = f"{model.name} predicts {len(known)} outputs per row, but an audit needs one decision"
-        raise InvalidInput(problem, source=model.name, option="model", remedy="Pass a model of one output")
+        raise InvalidInput(problem, source=model.name, option="model", remedy="Pass a model with one output")
     classes = tuple(np.asarray(known).tolist())
     # LightGBM stores the category levels of its training frame and recodes other frames with them.
     categories = getattr(getattr(fitted, "_Booster", fitted), "pandas_categorical", None)

@@ -262,7 +262,10 @@ def jumps(probabilities: Callable[[Array], Array], points: Array, directions: Ar
 def row_form(names: Sequence[str], unit: str = "row") -> Form:
     """Return the form of rows with these columns."""
     columns = listed(list(names))
-    remedy = f"Its input has the columns {columns}. If the model takes other columns or another order, use --features"
+    remedy = (
+        f"Its input has the columns {columns}. If the model takes others, or in another order, pass its columns "
+        "(--features)"
+    )
     return Form(unit, f"{unit}s of {len(names)} features", remedy)
 
 
@@ -330,7 +333,7 @@ def classes_by(predict: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> 
     if several and not fractional(predicted):
         raise unusable(
             f"the model predicts {predicted.shape[1]} outputs per {form.unit}, but an audit needs one decision: pass "
-            "a model of one output"
+            "a model with one output"
         )
     return predicted if several else predicted.reshape(len(predicted))
 

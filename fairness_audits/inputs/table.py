@@ -268,7 +268,7 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     if indices and not set(texts) <= set(number):
         number = {text: int(text) for text in texts}
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
-        problem, remedy = "which is not in --classes", f"It has: {listed(classes or ())}"
+        problem, remedy = "which --classes does not contain", f"It has: {listed(classes or ())}"
         if classes is None:
             problem = "but expected the indices of the model's outputs, from 0"
             remedy = "List the labels in the order of the model's outputs, --classes=A,B,C"

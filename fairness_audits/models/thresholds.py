@@ -22,12 +22,12 @@ from fairness_audits.values import Array
 
 
 def predict(parameters: Mapping[str, Array], x: Array) -> Array:
-    """The label whose probability is larger (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
+    """Return the label whose probability is larger (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
     return (score(parameters, x) > 0.5).astype(np.int64)
 
 
 def score(parameters: Mapping[str, Array], x: Array) -> Array:
-    """P(h = 1 | x): x (R, n, d) -> (R, n). Raises InvalidInput for a row in a group without thresholds."""
+    """Compute P(h = 1 | x): x (R, n, d) -> (R, n). Raises InvalidInput for a row in a group without thresholds."""
     read = np.stack([rows[:, columns] for rows, columns in zip(x, parameters["read"], strict=True)])
     same = (read[..., None, :] == parameters["group"][:, None]).all(axis=-1)
     if not same.any(axis=-1).all():

@@ -10,7 +10,7 @@ TERMS = {
         "A p-value that is corrected for the number of tests. With the default correction and level 0.05, the chance "
         "of any false rejection is at most 5 %."
     ),
-    "p-value": "The probability of a difference at least this large if there were no true difference.",
+    "p-value": "The probability of a result at least this extreme if the null hypothesis were true.",
     "interval": (
         "The range of values that are consistent with the data. A 95 % interval misses the true value in 5 % of "
         "samples."

@@ -19,7 +19,7 @@ STATUS: Mapping[Outcome, int] = {"not rejected": 0, "rejected": 3, "inconclusive
 INCONCLUSIVE = "INCONCLUSIVE"
 READING = """
 repeated_names: More than one column is called {name}: the later one is read as {own}.
-decimal_commas: Numbers with a decimal comma are read as such in {columns}.
+decimal_commas: In {columns}, a comma in a number is read as a decimal comma.
 no_weight: {count:,} rows have weight 0. They are left out.
 """
 """Caveats about reading files, shared by all audits."""

@@ -84,7 +84,7 @@ def opened(
                     connection.execute(f"SET {name} = {text(str(value))}")
                 except duckdb.Error as error:
                     option = "memory" if name == "memory_limit" else name
-                    problem = f"DuckDB does not take {value!r} as {name}: {error_text(error)}"
+                    problem = f"DuckDB does not accept --{option}={value}: {error_text(error)}"
                     raise InvalidInput(problem, option=option) from error
         yield DuckTable(connection, source, missing, separator, text_columns)
 

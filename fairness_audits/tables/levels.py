@@ -55,7 +55,7 @@ def label_classes(
     if len(set(names.values())) > 2 and not several:
         strange = [value for value in values if _binary(value) is None] or list(values)
         raise _not_two(table, column, values, sorted(strange, key=str), several)
-    one = matching_level(table, column, names.values(), positive, "positive")
+    one = matching_level(table, column, names.values(), positive, "--positive")
     return {value: int(name == one) for value, name in names.items()}
 
 
@@ -68,7 +68,7 @@ def prediction_classes(
     binary = {value: _binary(value) for value in values}
     if len(set(named)) > 2 and None not in (*by_label.values(), *binary.values()) and by_label != binary:
         problem = f"holds {_shown(values)}, which can be decisions or values of the label, {_shown(labels)}"
-        remedy = "Give the values of the label another name, such as a, b and c, in both columns or in the label alone"
+        remedy = "Give the values of the label other names, such as a, b and c, in both columns or in the label alone"
         raise unfit(table, column, "prediction", problem, remedy)
     for found in (by_label, binary):
         if None not in found.values():
@@ -89,7 +89,7 @@ def group_names(
     """Return the group of each value: one group per value, or ``against`` and one group of all other values."""
     names = {value: level_name(value) for value in values}
     if against is not None:
-        one = matching_level(table, column, names.values(), against, role)
+        one = matching_level(table, column, names.values(), against, f"--{role}")
         rest = rest_of(against, names.values())
         names = {value: against if name == one else rest for value, name in names.items()}
     if len(set(names.values())) == 1:
@@ -143,8 +143,8 @@ def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
     ):
         if len(alike) > 1:
             shown = listed(sorted(map(repr, alike)))
-            problem = f"{wanted!r} is not one value of column {column!r} but {len(alike)}, {shown}"
-            raise InvalidInput(problem, column=str(column), remedy="Name one")
+            problem = f"{wanted!r} matches {len(alike)} values of column {column!r}: {shown}"
+            raise InvalidInput(problem, column=str(column), remedy="Name one of them")
         if alike:
             return alike[0]
     return None
@@ -213,7 +213,7 @@ def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
     """Raise InvalidInput for a column that the table lacks, with similar names, or that has two roles."""
     named = [column for column in columns.values() if column is not None]
     lacking = [role for role, column in columns.items() if column is not None and column not in table.columns]
-    check_columns(table, named, listed(lacking), table.name)
+    check_columns(table, named, listed([f"--{role}" if role.isidentifier() else role for role in lacking]), table.name)
     if twice := sorted({column for column in named if named.count(column) > 1}):
         roles = [role for role, column in columns.items() if column in twice]
         problem = f"column {twice[0]!r} is both {' and '.join(roles)}"

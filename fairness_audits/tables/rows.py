@@ -203,7 +203,7 @@ def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.D
             f"the {values:,} that fit the limit for memory",
             source=table.name,
             remedy=(
-                "Use predictions, a threshold or bins, whose metrics need only counts. Otherwise, audit a random sample"
+                "Use predictions, a threshold or bins, for which counts are enough. Otherwise, audit a random sample"
             ),
         )
     return pd.DataFrame(table.arrays(columns))

@@ -169,7 +169,7 @@ def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, float]:
             f, g = f + current * np.log(log["u"]), g + current * np.log(log["v"])
         if not (np.isfinite(f).all() and np.isfinite(g).all()):
             problem = f"the entropic plan overflowed at epsilon {current:.3g}"
-            raise InvalidInput(problem, option="regularization", remedy="Raise transport.regularization")
+            raise InvalidInput(problem, option="regularization", remedy="Raise the regularization")
         if last:
             return f + epsilon * np.log(n), g + epsilon * np.log(m), float(log["err"][-1])
         current = max(epsilon, current / 2)

@@ -75,8 +75,8 @@ def nearest_ks(real: Array, generated: Array) -> Array:
 def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Compute the mean squared error of each feature's regression on the others, with an intercept; (m, d) and (n, d).
 
-    Returns the errors on held-out real rows (d,) and on generated rows (d,). Raises InvalidInput if half of the real
-    rows are not more than the features.
+    Returns the errors on held-out real rows (d,) and on generated rows (d,). Raises InvalidInput unless half of the
+    real rows outnumber the features.
     """
     _finite(real, generated)
     d = real.shape[1]

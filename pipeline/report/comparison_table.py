@@ -39,7 +39,7 @@ RULES = (
     "deviations away. Difference: ours minus published, "
     f"with an unadjusted {100 * (1 - LEVEL):g} % interval (means: Welch; single numbers: prediction "
     "interval; shares: Newcombe). "
-    "Constants agree if they are equal after rounding. Readings off a figure agree within the reading error."
+    "Constants agree if they are equal after rounding, readings from a figure if they are within the reading error."
 )
 DEPENDENCE = (
     "The paper's repetitions and ours are random splits of one data set. The splits share rows, but tests and "
@@ -111,7 +111,7 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
             Column("verdict", "text", cell=kept("verdict")),
             Column("notes", "text", cell=_why),
             Column("rule", printed=False, cell=lambda line: line["rule"] if line["verdict"] in GIVEN else ""),
-            Column("setting of ours", printed=False, cell=lambda line: _words(line["used_setting"])),
+            Column("our setting", printed=False, cell=lambda line: _words(line["used_setting"])),
             Column("shown in", printed=False, cell=kept("by")),
             Column("source", printed=False, cell=kept("source")),
         ),
@@ -147,7 +147,7 @@ def _why(line: Line) -> str:
     parts = (
         f"{sentence(reason)}." if reason else "",
         "Differs before adjustment." if differs_before(line) else "",
-        "The next line has a setting that more likely produced it." if fits else "",
+        "The next line has a setting that more likely produced the published number." if fits else "",
         f"Setting: {_words(line['used_setting'])}." if likely else "",
         line["note"] if isinstance(line["note"], str) and not likely else "",
     )

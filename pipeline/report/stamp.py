@@ -58,7 +58,8 @@ class Stamp:
 
         Artefacts that were not run have the scale only.
         """
-        parts = (f"{self.scale} scale", self._repetitions(), self._origin(), self.departing())
+        scale = f"{self.scale} scale{'s' * (' and ' in self.scale)}"
+        parts = (scale, self._repetitions(), self._origin(), self.departing())
         lines = [sentence(" \u00b7 ".join(filter(None, parts)))]
         if self.twins:
             names = w.datasets_named(self.twins)

@@ -7,7 +7,7 @@ localrules:
 
 
 def twin(wildcards):
-    """Return the files of a data set's twin. Fetch again if published files have replaced a substitute."""
+    """Return the files of a data set's twin. Fetch again if published files can replace a substitute."""
     if workflow.is_main_process and run.superseded(wildcards.dataset):
         workflow.dag.forcefiles.add(f"data/raw/{wildcards.dataset}/manifest.json")
     return run.twin(wildcards.dataset)
@@ -27,7 +27,7 @@ rule fetch:
         "results/logs/fetch/{dataset}.log",
     benchmark:
         "results/benchmarks/fetch/{dataset}.tsv"
-    # Start downloads first: they take long and need no processor.
+    # Start downloads first: they take a long time and need no processor.
     priority: 1000000
     shell:
         "python -m pipeline.stages.fetch --dataset {wildcards.dataset} --source {params.source}"

@@ -27,7 +27,7 @@ rule collect:
 drawers = min(4, workflow.resource_settings.cores or 4)
 
 
-# The index lists every table and figure. The rules `table` and `figure` give a single one.
+# The index lists every table and figure. The rules `table` and `figure` make one of them.
 rule draw:
     message:
         "tables and figures of {wildcards.study}"

@@ -7,8 +7,8 @@ from fairness_audits.files import load_json, save_text
 from pipeline.report import environment, html
 
 SEEDS = (
-    "Each random stream has its own seed, the SHA-256 hash of its stage (prepare, train or audit), data set, method, "
-    "audit and repetition number. There is no global seed."
+    "Each random stream has its own seed, the SHA-256 hash of its stage (prepare, train, transport or audit), data "
+    "set, method, map, audit and repetition number. There is no global seed."
 )
 
 

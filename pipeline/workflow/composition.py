@@ -130,7 +130,7 @@ def read(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise InvalidInput(f"{where} cannot be read: {reason(error)}", source=where) from error
     if not isinstance(found, dict):
-        raise InvalidInput(f"{where} has no keys", source=where, remedy="Write key: value in each line")
+        raise InvalidInput(f"{where} has no keys", source=where, remedy="Write key: value on each line")
     return found
 
 
@@ -172,7 +172,7 @@ def experiment(conf: Path, study: str) -> dict[str, Any]:
     for name in (study, *map(str, grid)):
         if not NAME.fullmatch(name):
             raise InvalidInput(
-                f"{source}: the name {name!r} contains other characters than letters, digits and _",
+                f"{source}: the name {name!r} contains characters other than letters, digits and _",
                 source=source,
                 option=name,
                 remedy="Rename it",

@@ -239,7 +239,7 @@ class Workflow:
         left_out = {point.part for point in every} - {point.part for point in points}
         if study not in self.referenced and not left_out <= _recorded(study, ROOT):
             raise InvalidInput(
-                f"FINISHED or DATASETS leave out parts of {study}, which has no reference that supplies them",
+                f"FINISHED or DATASETS leaves out parts of {study}, which has no reference that supplies them",
                 option="study",
                 remedy="Run the whole study, or choose other studies with STUDY",
             )

@@ -45,7 +45,7 @@ class Job:
 
     @property
     def priority(self) -> int:
-        """Return the priority. Higher ones start first: of the next study prepare jobs, then the longest jobs."""
+        """Return the priority. Higher ones start first: the prepare jobs of the next study, then its longest jobs."""
         return self.later * STUDY + (self.stage == "prepare") * PREPARING + seconds(self.requests())
 
 

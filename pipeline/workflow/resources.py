@@ -61,7 +61,7 @@ class Resources:
         everywhere = merged(settings, {})
         if missing := [key for key in GROWING if key not in everywhere]:
             raise InvalidInput(
-                f"{source}: {enumerated(missing)} is not set for all jobs",
+                f"{source} does not set {enumerated(missing)} for all jobs",
                 source=source,
                 option=missing[0],
                 remedy="Add a setting with where: {}",

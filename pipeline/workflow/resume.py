@@ -174,7 +174,7 @@ def main(folder: Path, unlock: bool = False) -> int:
     if ahead:
         print(
             f"{len(ahead)} files have dates in the future (first: {ahead[0]}). The clock may have been set back. "
-            "They get the present time.",
+            "The files get the present time.",
             file=sys.stderr,
         )
     for path in ahead:

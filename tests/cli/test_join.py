@@ -143,4 +143,4 @@ def test_parts_of_a_file_that_are_missing_or_double_are_refused() -> None:
         with invalid(option="parts"):
             fa.join([one, other])
     assert "300 rows are too few for 151 parts of at least 2" in run("loss-ratio", *f"{GIVEN} --part 1/151".split())[2]
-    assert "expected a text such as 3/10, found '4/3'" in run("loss-ratio", *f"{GIVEN} --part 4/3".split())[2]
+    assert "expected a string such as 3/10, found '4/3'" in run("loss-ratio", *f"{GIVEN} --part 4/3".split())[2]

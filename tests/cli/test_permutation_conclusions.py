@@ -115,7 +115,7 @@ def test_all_shown_needs_no_correction_and_one_exceeded_has_one() -> None:
     ("options", "said"),
     [
         ({}, "the metric is equal in both groups"),
-        ({"margin": 0.1}, "the metric differs between both groups by at least 0.1"),
+        ({"margin": 0.1}, "the metric differs between the groups by at least 0.1"),
         ({"ratio": True}, "the ratio of the rates is below 0.8, in one direction or the other"),
         ({"ratio": True, "reference": "f"}, "the ratio of the rates is below 0.8"),
     ],

@@ -104,7 +104,7 @@ def test_a_budget_caps_every_distance() -> None:
     assert document["results"][0]["budget"] == 0.1
     means = [points["distance_exact"][who].clip(upper=0.1).mean() for who in (women, ~women)]
     less, words = 100 * (1 - means[0] / means[1]), "their distances up to T = 0.1 are"
-    said = f"{words} {less:.0f} % smaller than those of all other images, {means[0]:.3g} on average (sigma"
+    said = f"{words} {means[0]:.3g} on average, {less:.0f} % smaller than those of all other images (sigma"
     assert said in document["verdict"]["sentence"]
 
 

@@ -37,7 +37,7 @@ from fairness_audits.values import Array
 CAVEATS = """
 same_rows: The tests compare both versions on the same rows. They are valid for rows that were not used to build either
   version.
-independent_rows: Rows count as independent.
+independent_rows: The tests treat rows as independent.
 gaps: A gap is the metric of the first group minus the metric of the second. Its change is tested by permuting the rows'
   changes between groups, or by the normal approximation for the AUC, precision and negative predictive value.
 """
@@ -45,8 +45,9 @@ LIMITS = """
 varied >= 1: Both versions give the same answers in all rows that the metrics use, so no metric changes.
 undefined <= 0 unless rejected: Changes that could not be tested: {value}. Possible reasons: nothing changes, a group
   has too few rows, or the metric of a version is undefined, infinite or without an estimated variance.
-small <= 0 unless rejected: {value} of {tests} tests are not exact, and have a group with fewer than {least} rows. These
-  tests are valid only for large groups.
+small <= 0 unless rejected: For {value} of {tests} changes, the test is not exact and a group has fewer than {least}
+  rows (AUC, precision and npv: rows of the rarer label; precision and npv also: rows with this decision). These tests
+  are valid only for large groups.
 """
 NAMED, SHOWN, LEAST = 3, 40, 20
 SELECTED = {"precision": 1, "npv": 0}
@@ -278,7 +279,8 @@ def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdic
     ]
     more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
     first, second = settings.versions
-    text = f"{len(found)} of {plural(len(known), 'change')} from {first} to {second} are significant"
+    verb = "is" if len(found) == 1 else "are"
+    text = f"{len(found)} of {plural(len(known), 'change')} from {first} to {second} {verb} significant"
     text += f" at level {settings.alpha:g}: {'; '.join(lines)}{more}." if lines else f" at level {settings.alpha:g}."
     quantities = {
         "varied": int(any(one["varied"] for one in results)),

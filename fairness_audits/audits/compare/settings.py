@@ -1,8 +1,9 @@
 """Compare: how does a new version of a model change the metrics of each group?
 
 Takes a file with the outputs of both versions in two columns, on the same rows. For each metric, it tests how each
-group's metric changes from the first version to the second, and how the gap between groups changes. Rates are tested by
-McNemar's exact test, precision and negative predictive value by Kosinski's score test, the AUC by DeLong's test.
+group's metric changes from the first version to the second, and how the gap between groups changes. The tests of a
+change within a group are Kosinski's score test for precision and negative predictive value, McNemar's exact test for
+other rates, DeLong's test for the AUC, and random signs for means.
 """
 
 from collections.abc import Sequence

@@ -49,8 +49,8 @@ def _beyond(noise: Mapping[str, Any] | None, alpha: float) -> str:
     chance = "than between random groups, where flips come only from the map and from chance."
     if noise is not None and noise["p_either_adjusted"] > alpha:
         return (
-            f"The numbers of flips in the two directions are further apart {chance} The number of all flips is not "
-            "larger."
+            f"The numbers of flips in the two directions are further apart {chance} The number of all flips is "
+            "not shown to be larger."
         )
     return f"More people flip {chance}"
 

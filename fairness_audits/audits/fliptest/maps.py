@@ -162,8 +162,8 @@ def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
         return [map_named(each, []) for each in AUTO if each not in left_out]
     if name == EXACT and pairs > MOST_PAIRS:
         raise InvalidInput(
-            f"--map=exact: {sizes[0]:,} by {sizes[1]:,} people exceed the limit of {MOST_PAIRS:,} pairs; a map of this "
-            "size takes a minute to fit",
+            f"--map=exact: {sizes[0]:,} by {sizes[1]:,} people exceed the limit of {MOST_PAIRS:,} pairs, at "
+            "which a map takes a minute to fit",
             option="map",
             remedy=f"Use fewer people, --limit=20000, or a smooth map, --map={SMOOTH}",
         )

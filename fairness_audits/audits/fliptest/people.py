@@ -168,7 +168,7 @@ def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[
     if options.given_label is None and options.positive is None and set(column.unique().tolist()) != {0, 1}:
         return label, None
     if options.positive is not None and column.nunique() > 2:
-        codes, (one, rest) = grouped(some, options.label, column, options.positive)
+        codes, (one, rest) = grouped(some, options.label, column, options.positive, "positive")
         label[rows] = 1 - codes
         return label, (rest, one)
     label[rows], levels = two_classes(some, options.label, options.positive)
@@ -245,6 +245,6 @@ def space_of(groups: Groups, options: Settings, path: str) -> Space:
             f"{path}: every feature is constant in {groups.source.level} and in {groups.target.level}",
             source=path,
             option="features",
-            remedy="A map needs features that vary. Choose others with --features",
+            remedy="A map needs features that vary. Choose other features (--features)",
         )
     return replace(still, moving=moving)

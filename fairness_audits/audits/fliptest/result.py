@@ -71,8 +71,9 @@ Entry = Mapping[str, Any]
 CAVEATS = """
 flips_are_to_be_read: A flip is not yet discrimination. The features in which a flipset differs from its counterparts
   may justify the difference, or may themselves be unjust. FlipTest shows whom to look at, and in which features.
-poor_map: The map {where} is poor: counterparts are not distributed like {target}, by the Kolmogorov-Smirnov distance of
-  {named} (limit: {most:g}). Flips may come from this. Try another map, or other settings of this map (--map-setting).
+poor_map: The map {where} is poor, because counterparts are not distributed like {target}: the Kolmogorov-Smirnov
+  distance is above {most:g} in {named}. Flips may come from this. Try another map, or other settings of this map
+  (--map-setting).
 no_image: {missing:,} people of {source} have no finite counterpart and are excluded.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
 exact_map: The map is exact, but only for these rows. It pairs everybody with people of the file. It therefore
@@ -214,7 +215,7 @@ def _sections(sides: Sequence[DirectionResult], facts: Mapping[str, Any], settin
         for name in FLIPSETS:
             members = entry["flipsets"][name]["size"]
             if members:
-                title = f"How the {members:,} of the {name} flipset differ from their counterparts"
+                title = f"How the members of the {name} flipset ({members:,}) differ from their counterparts"
                 yield Section(title, (_report(entry["transparency"][name]), Text(LINES)))
         quality, target = entry["map"], entry["target"]
         distances = sorted(quality["ks"].items(), key=lambda item: -item[1])
@@ -279,8 +280,8 @@ def _explained(side: DirectionResult, found: Entry, alpha: float) -> Iterator[Te
     yield Text(
         f"Positive flipset: people with a positive decision whose counterparts in {found['target']} have none. "
         "Negative flipset: the reverse. Net: positive minus negative. You decide whether a positive decision is "
-        "good for people. The intervals are for other samples of the same population under the same "
-        f"map.{alike or ''}"
+        "good for people. The intervals show how sizes vary between samples of the same population "
+        f"under the same map.{alike or ''}"
     )
     yield Figure(
         f"marginals_{direction}",

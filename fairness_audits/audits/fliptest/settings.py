@@ -98,9 +98,10 @@ class Predict(Options, title="model"):
 
 class Map(Options, title="map"):
     map: str = option(
-        "transport map. entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as "
-        "published, but keeps the checkpoint whose output is nearest to the target group; auto: the first of "
-        "entropic, exact, stochastic and wgan that is good enough on held-out people; see docs/guide/fliptest.md "
+        "transport map. entropic: smooth, stable and fast; exact: counterparts are people of the file; stochastic: "
+        "networks for the dual potentials and the map; wgan: as published, but keeps the checkpoint whose output is "
+        "nearest to the target group; auto: the first of entropic, exact, stochastic and wgan that is good enough on "
+        "held-out people; see docs/guide/fliptest.md "
         "(default: auto)",
         "auto",
         "NAME",

@@ -157,7 +157,7 @@ def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
     table = Source.read(path)
     columns = list(table.table.columns)
     if absent := [name for name in ("feature", "low", "high") if name not in columns]:
-        problem = f"--bounds needs the columns feature, low and high, but {path} has no {enumerated(absent)}"
+        problem = f"--bounds needs the columns feature, low and high, but {path} lacks {enumerated(absent)}"
         remedy = f"It has: {listed(columns)}"
         raise InvalidInput(problem, source=path, option="bounds", column=absent[0], remedy=remedy)
     features = table.table["feature"].tolist()

@@ -107,7 +107,7 @@ def _nothing_permitted(most: Sequence[str], shares: Array, settings: Settings, u
     """Return the error for a metric that permits no column to change; ``most`` are the largest shares, in words."""
     return InvalidInput(
         "the search among people changes whole columns, but the fair metric permits no column to change: at least "
-        f" {settings.least_share:g} of a change must be along the sensitive directions, and the "
+        f"{settings.least_share:g} of a change must be along the sensitive directions, and the "
         f"largest share is {shares.max():.2f} ({listed(most, SHOWN)})",
         option="least_share",
         remedy=(

@@ -87,7 +87,7 @@ held_out_rows: The test is valid only if the audited rows were not used to build
 metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study.
 noisy_direction: About {{noise:.0f}} % of the direction learned for {{attribute}} is noise. More rows (--reference)
   reduce the noise.
-not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, but
+not_rejected: Not rejecting is no proof of fairness: the search finds comparable individuals who are treated worse, but
   not always the worst ones.
 whole_people: Comparable individuals are whole people: one or two permitted columns ({{permitted}}) take values of
   {{rows:,}} reference rows, with at most {{candidates}} candidates per row. Rejecting shows that such changes raise the
@@ -96,10 +96,10 @@ clipped: In the losses, probabilities are clipped to between {{clip:g}} and {{mo
   clipping.
 erratic: The test with the worst candidate of each row rejects, but the test with one fixed candidate for each label and
   value does not (mean ratio {{mean}}, lower bound {{bound}}). So the model is erratic in the permitted columns, but not
-  systematically unfair.
+  shown to be systematically unfair.
 placebo: The same search along {{directions}} drawn at random has a mean ratio of {{mean}} ({{interval}}), compared with
-  {{own}} for the audit. So the model is sensitive to changes in general. The test shows that permitted changes raise
-  the loss. It does not show that other changes leave it unchanged.
+  {{own}} for the audit. So the model is sensitive to changes in general. A rejection shows that permitted changes
+  raise the loss. It does not show that other changes leave it unchanged.
 pinned: {{pinned:.0f}} % of the sensitive directions lie in columns that cannot move within the bounds, such as
   indicators, which cannot fall below 0 or rise above 1. Few people within the bounds are alike in this metric, so the
   ratio is small. --bounds=none shows the ratio without bounds.
@@ -396,9 +396,9 @@ def beside_placebo(facts: Mapping[str, Any]) -> str:
     if not test["rejected"] or placebo is None or placebo["S_n"] is None or test["T_n"] > placebo["S_n"]:
         return ""
     return (
-        f" The same search along other directions gives {factor(placebo['S_n'])} times, which is not shown to be "
-        "less. The ratio is therefore not specific to the sensitive attributes: the model may be as sensitive to other "
-        "changes."
+        f" The same search along random directions has a mean ratio of {factor(placebo['S_n'])}, and the audit's ratio "
+        "is not shown to exceed it. The ratio is therefore not shown to be specific to the sensitive directions: the "
+        "model may be as sensitive to other changes."
     )
 
 

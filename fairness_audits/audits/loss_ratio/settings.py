@@ -2,9 +2,9 @@
 
 For each audited row, the audit searches for a comparable individual that the model treats worse. A fair metric defines
 which individuals are comparable. For a smooth model, the search follows the gradient of the row's loss; for a model
-whose outputs jump, such as trees, it changes one or two
-columns to values that occur in the data. The audit tests the null hypothesis that the loss on the
-comparable individual is on average at most --delta times the row's own loss. It also tests the ratio of error rates.
+whose outputs jump, such as trees, it changes one or two columns to values that occur in the data. The audit tests the
+null hypothesis that the loss on the comparable individual is on average at most --delta times the row's own loss. It
+also tests the ratio of error rates.
 
 The fair metric ignores differences along sensitive directions. You give these directions (--directions), or the audit
 learns them from sensitive attributes (--sensitive) as the directions that separate the groups.
@@ -57,7 +57,7 @@ class Data(RowOptions, title="data"):
     points: Annotated[int, at_least(2)] | None = option(
         "number of rows to audit, drawn at random (default: all)", None, "N"
     )
-    seed: Size = option("random seed: of the rows to audit, the reference rows and the placebo", 0)
+    seed: Size = option("random seed of the rows to audit, the reference rows, the placebo and the permutations", 0)
     part: Annotated[str, Limit("such as 3/10", is_part)] | None = option(
         "audit part K of N of these rows. The fair metric, the units and the ranges come from all rows. The "
         "command join combines the N results into the audit of all rows",
@@ -90,7 +90,7 @@ class Search(Options, title="search"):
     )
     reference: Path | None = source(
         "rows that are not audited, with the same columns. The fair metric is learned from them, and --search=people "
-        "takes its values from them (default: the metric is learned from the audited rows, and a fifth of the "
+        "takes its values from them (default: the metric is learned from all rows of the data, and a fifth of the "
         "rows, but at most 5,000, gives the values)",
         None,
         "FILE",
@@ -129,7 +129,7 @@ class Test(Options, title="test and attack"):
     delta: Positive = option("tolerated loss ratio", 1.25)
     alpha: Share = option("level of the test", 0.05)
     regularization: Positive = option("weight of the penalty on the fair distance", 50.0, "LAMBDA")
-    step_size: Positive = option("step size; stable up to 1 / LAMBDA", 0.01, "ETA")
+    step_size: Positive = option("step size; stable up to 1 / --regularization", 0.01, "ETA")
     steps: Count = option("number of gradient steps", 500)
     examples: Size = option("number of unfair examples to report", 10, "K")
 

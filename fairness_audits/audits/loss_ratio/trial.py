@@ -185,7 +185,7 @@ def trial_of(model: Model, tables: Tables, settings: Settings, directions: Array
         jump = f"its outputs jump in {100 * share:.0f} % of the rows tried"
         reason = jump if share >= JUMPING else f"it takes categories ({listed(list(encoding.levels), SHOWN)})"
         raise InvalidInput(
-            f"{model.name} has no finite differences, because {reason}",
+            f"finite differences of {model.name} say nothing, because {reason}",
             option="search",
             remedy="Use --search=people, which works for such models",
         )
@@ -207,7 +207,7 @@ def rows_of_the_search(settings: Settings, tables: Tables, people: bool) -> tupl
         raise InvalidInput(
             "a search among whole people cannot be split into parts without reference rows",
             option="part",
-            remedy="Drop --part, because this search is fast, or pass the rows of --reference",
+            remedy="Drop --part, because this search is fast, or pass reference rows (--reference)",
         )
     held = drawn(every, min(MOST_HELD_OUT, count // HELD_OUT), "loss-ratio", "reference", str(settings.seed))
     return np.setdiff1d(every, held), held

@@ -74,7 +74,10 @@ def correlation_test(
     chosen = Settings(**settings)
     for name, values in zip(names, (value, attribute), strict=True):
         if values.shape != (len(value),) or not np.isfinite(values).all():
-            raise InvalidInput(f"expected {name} as {len(value)} finite numbers, found shape {values.shape}: drop gaps")
+            raise InvalidInput(
+                f"expected {name} as {len(value)} finite numbers, found shape {values.shape}: drop missing and "
+                "infinite values"
+            )
     used, n = _method(chosen.method), len(value)
     sides, size = (chosen.alternative, chosen.alpha), (n, n)
     blank = PermutationTest("correlation", names, used, *sides, (None, None), size, size, guarantee=GUARANTEES[used])

@@ -65,7 +65,7 @@ class Predictions:
         if (torn := codes[group_of[codes] != self.group]).size:
             raise InvalidInput(
                 f"{len(np.unique(torn))} clusters (the first has code {torn[0]}) have rows in more than one group: "
-                "a cluster is permuted as a whole, so give each of its rows one group",
+                "a cluster is permuted as a whole, so give all its rows the same group",
                 option="cluster",
             )
 
@@ -140,7 +140,9 @@ class Counts:
         if self.table.shape != shape or self.upper.shape != self.lower.shape:
             raise InvalidInput(f"expected a table group x label x cell of shape {shape}, found {self.table.shape}")
         if self.table.dtype.kind not in "iu" or (self.table < 0).any():
-            raise InvalidInput(f"expected counts, integers >= 0, found {self.table.dtype} from {self.table.min()}")
+            raise InvalidInput(
+                f"expected counts, integers >= 0, found {self.table.dtype} with minimum {self.table.min()}"
+            )
         if (self.lower > self.upper).any() or (self.upper[:-1] > self.lower[1:]).any():
             raise InvalidInput("expected cells in ascending order that do not overlap: sort them by their lower bound")
         _check_groups(self.table.sum(axis=(1, 2)), self.groups)

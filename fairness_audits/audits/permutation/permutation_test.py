@@ -28,8 +28,8 @@ class PermutationTest:
 
     ``estimates`` holds the metric in A and in B. ``difference`` is A - B, with the interval [``ci_low``, ``ci_high``]
     of level 1 - alpha. For an ``exact`` test it is the hybrid score interval (Newcombe), extended if needed to agree
-    with the test (the exact test rejects less often, so 0 may be just outside the interval). For other tests it is the
-    inversion of the test. The open end of a one-sided alternative is that of the metric's range or infinite.
+    with the test (the exact test rejects less often, so Newcombe's interval may just exclude 0). For other tests it is
+    the inversion of the test. The open end of a one-sided alternative is that of the metric's range or infinite.
     ``statistic`` is the studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``, ``p_high``] is
     the interval for the p-value of infinitely many draws (equal to it for an ``exact`` test). ``rejected`` is p_value
     <= alpha.
@@ -180,7 +180,8 @@ def tested(
     exact = isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact")
     if bounds is not None and bounds.comparison == "ratio" and not exact:
         raise InvalidInput(
-            f"Metric {metric.name} has no test of a ratio on these data", remedy="Ratios are for rates without clusters"
+            f"Metric {metric.name} has no test of a ratio on these data",
+            remedy="Ratios are for rates without clusters or weights",
         )
     if bounds is not None and settings.resampling_risk is not None:
         raise InvalidInput(
@@ -192,8 +193,8 @@ def tested(
         return _exact(data, metric, settings, bounds)
     if settings.method == "exact":
         raise InvalidInput(
-            f"metric {metric.name} has no exact test on these data: exact tests are for rates without clusters; use "
-            "--method=studentized",
+            f"metric {metric.name} has no exact test on these data: exact tests are for rates without clusters or "
+            "weights; use --method=studentized",
             option="method",
         )
     return _resampled(data, metric, settings, rng, bounds)
@@ -408,7 +409,10 @@ def _stopping(found: MonteCarlo, settings: Settings) -> str:
         return ""
     drawn = len(found.reference)
     if not found.stopped:
-        return f"; after all {drawn} draws, the decision is not yet safe at risk {settings.resampling_risk}"
+        return (
+            f"; after all {drawn} draws, the probability that more draws change the decision is still above "
+            f"{settings.resampling_risk}"
+        )
     return (
         f"; drawing stopped after {drawn} of {settings.draws}: the probability that infinitely many draws would change "
         f"the decision is at most {settings.resampling_risk}, and the level increases by this amount"
@@ -442,7 +446,7 @@ def without_variance(data: Predictions | Counts, metric: Metric, observed: Metri
         if not observed.variance[group] < np.inf:
             return (
                 f"the {metric.title} of group {name!r} has no variance estimate (too few rows), so the difference "
-                "cannot be studentised: get more rows of this group, or use method unstudentized with its limits"
+                "cannot be studentised: get more rows of this group, or accept the limits of method unstudentized"
             )
     return ""
 

@@ -28,23 +28,24 @@ from fairness_audits.tables.source import local_files
 
 CAVEATS = """
 held_out_rows: The tests are valid for rows that were not used to build the model.
-independent_rows: Rows count as independent. If several rows belong to one person, name the column of persons with
-  --cluster.
+independent_rows: The tests treat rows as independent. If several rows belong to one person, pass the column of persons
+  as --cluster.
 no_correction: Without a correction for {number} tests, the probability of any false rejection exceeds {alpha:g} (up to
   {chance:.2f} for independent tests).
-correction_by_metric: max-T corrects over the pairs of each metric, not over all {families} metrics and groupings.
+correction_by_metric: max-T corrects over the pairs of each metric, not over all {families} combinations of
+  a metric and a grouping.
 several_tests: Intervals are not corrected for the number of tests. The adjusted p-values are.
 bins: Scores are counted in bins, which changes a difference by at most {hidden:.1e}. The intervals and p-values account
   for this.
 all_shown: The conclusion that all comparisons are within the bound needs no correction: the probability that it is
-  wrong is at most {alpha:g}. Findings beyond the bound are corrected for the number of tests.
-one_hypothesis_twice: If two rates sum to 1 (tpr and fnr, fpr and tnr), both are equal or neither is, so the correction
-  counts them as one hypothesis.
-method_to_compare_with: Method unstudentized rejects too often or too rarely if groups differ in size and in other ways
+  wrong is at most {alpha:g}. Only findings beyond the bound need one.
+one_hypothesis_twice: If two rates sum to 1 (tpr and fnr, fpr and tnr), either both differ between groups or neither
+  does, so the correction counts them as one hypothesis.
+method_to_compare_with: Method unstudentized rejects too often or too rarely if groups differ in size and in ways other
   than the metric. Use it for comparison only.
-stopped_early: Drawing stops when the decision at {alpha:g} is safe except for a risk of {risk:g}. This applies to the
-  decision about equality, not to the direction of the difference or the ends of the interval. The p-value's interval
-  has level {level}.
+stopped_early: Drawing stops when the probability that more draws change the decision at level {alpha:g} is at most
+  {risk:g}. This applies to the decision about equality, not to the direction of the difference or the ends of the
+  interval. The p-value's interval has level {level}.
 """
 SAID = {"shown": "shown", "not shown": "not shown", "exceeded": "refuted"}
 """The conclusions about a bound, such as "a ratio of at least 0.8", in words."""
@@ -55,7 +56,7 @@ CORRECTIONS |= {"max_t": "max-T", "none": "no correction"}
 UNBOUNDED = "any value"
 EQUAL, CORRELATED = "the metric is equal in both groups", "the score is not correlated with the attribute"
 BEYOND = {
-    "difference": "the metric differs between both groups by at least {high:g}",
+    "difference": "the metric differs between the groups by at least {high:g}",
     "ratio": "the ratio of the rates is below {low:g}{sides}",
 }
 """The null hypotheses, without and with a bound."""
@@ -63,12 +64,13 @@ LIMITS = """
 undefined <= 0 unless rejected: {value} of {tests} tests could not be computed ({first}).
 small <= 0 unless rejected: In {value} of {tests} tests, a group has fewer than {least} units (for an AUC, positives or
   negatives; with weights, their effective number). These tests are valid only for large groups.
-turned <= 0 unless rejected: {value} of {tests} tests depend on the order of scores within bins. Use more --bins, or
-  --bins=none.
+turned <= 0 unless rejected: In {value} of {tests} tests, the result depends on the order of scores within bins. Use
+  more --bins, or --bins=none.
 wide <= 0 unless rejected: In {value} of {tests} tests, equality is not rejected but the interval is wider than {width},
   so there are too few rows to tell. Test a --margin, or choose another --width.
 unshown <= 0 unless rejected: {bound} is not shown in {value} of {tests} tests.
-varied >= 1: The model's answers (for base_rate, the labels) are the same in all rows, so groups cannot differ.
+varied >= 1: The model's answers (for base_rate, the labels) are the same in all rows, so groups cannot differ in
+  them.
 """
 SHOWN_TESTS, SHOWN_GROUPS = 20, 12
 Entry = Mapping[str, Any]

@@ -260,8 +260,8 @@ class UserRows:
         values = np.asarray(self.metric.function(self.label[rows], self.score[rows], weights), dtype=float)
         if values.shape != (len(weights),):
             raise InvalidInput(
-                f"expected metric {self.metric.name!r} to give {(len(weights),)} values for weights {weights.shape}, "
-                f"found {values.shape}: sum over the last axis, or do not declare it batched"
+                f"expected metric {self.metric.name!r} to return shape {(len(weights),)} for weights of shape "
+                f"{weights.shape}, found {values.shape}: sum over the last axis, or do not declare it batched"
             )
         return values
 

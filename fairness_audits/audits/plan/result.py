@@ -16,9 +16,9 @@ from fairness_audits.results.sentences import caveats
 
 CAVEATS = """
 one_comparison: The plan is for one comparison of two groups. Several tests need more rows.
-expected_rows: The plan assumes that the metric's rows are exactly their expected share of all rows.
-saw_tooth: The power of an exact test rises and falls slightly as rows are added, so plan for a few rows more.
-normal: This number of rows uses the normal approximation, which holds for large groups.
+expected_rows: The plan assumes that the metric is computed on exactly the share of rows that --of-rows states.
+saw_tooth: The power of an exact test rises and falls slightly as rows are added, so plan for a few more rows.
+normal: The plan uses the normal approximation, which holds for large groups.
 auc_formula: The variance of the AUC follows Hanley and McNeil (1982).
 """
 LINES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
@@ -110,7 +110,7 @@ def _plan(settings: Settings) -> Planned:
         positives = of[0]
         if positives >= 1 or of[0] != of[1]:
             raise InvalidInput(
-                "--of-rows is the share of positives of an AUC", option="of_rows", remedy="Pass one share below 1"
+                "for the AUC, --of-rows is the share of positives", option="of_rows", remedy="Pass one share below 1"
             )
         variance = lambda auc: auc_variance(auc, positives)  # noqa: E731
         of, rarer = (1.0, 1.0), min(positives, 1 - positives)
@@ -122,7 +122,8 @@ def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
     gap = settings.gap if settings.gap is not None or settings.margin is None else 0.0
     first = settings.value + (gap or 0.0)
     if settings.metric != "mean" and not 0 <= first <= 1:
-        raise InvalidInput(f"--gap={gap:g} leads outside [0, 1]", option="gap", remedy="Pass a smaller gap")
+        problem = f"--gap={gap:g} puts the first group's metric outside [0, 1]"
+        raise InvalidInput(problem, option="gap", remedy="Pass a smaller gap")
     if settings.margin is not None and gap is not None and abs(gap) >= settings.margin:
         raise InvalidInput(
             "--gap must be smaller than --margin", option="gap", remedy="Pass a smaller gap or a larger margin"

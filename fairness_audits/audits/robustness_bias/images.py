@@ -112,12 +112,13 @@ def in_array(source: Source, options: Settings, array: Array) -> Images:
             remedy = "Undo the normalisation, and pass it as --mean and --std"
             if low >= 0 and high <= HIGHEST:
                 remedy = f"Divide them by {HIGHEST}"
-            raise _refused(path, f"expected floating pixels in [0, 1], found values from {low:g} to {high:g}", remedy)
+            problem = f"expected floating-point pixels in [0, 1], found values from {low:g} to {high:g}"
+            raise _refused(path, problem, remedy)
         if 0 < high <= 1 / HIGHEST:
             raise _refused(
                 path,
-                f"expected floating pixels in [0, 1], found values from {low:g} to {high:g}, less than one grey level "
-                f"of {HIGHEST}",
+                f"expected floating-point pixels in [0, 1], found values from {low:g} to {high:g}, less than one grey "
+                f"level of {HIGHEST}",
                 f"Multiply them by {HIGHEST} if they were divided by it twice",
             )
     if len(pixels) != len(source.table):

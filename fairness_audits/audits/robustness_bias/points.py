@@ -138,7 +138,7 @@ def compared(source: Source, options: Compared, file: str | None) -> list[str]:
                 source=path,
                 option="group",
                 column=name,
-                remedy="Name other columns with --group, or sort its values into classes",
+                remedy="Name other columns with --group, or merge its values into fewer levels",
             )
     return names
 

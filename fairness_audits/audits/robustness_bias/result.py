@@ -282,7 +282,7 @@ def conclusion(
         if first["sigma"] is None:
             size = f"{mean}, those of all other {unit}s 0"
         else:
-            size = f"{100 * abs(first['sigma']):.0f} % {than} than those of all other {unit}s, {mean}"
+            size = f"{mean}, {100 * abs(first['sigma']):.0f} % {than} than those of all other {unit}s"
         smoothed = " of the smoothed model" if found["bound"] == "lower" else ""
         text = (
             f"{unit.title()}s of {_title(first)} are {place} the decision boundary{smoothed}: their {change} are "
@@ -331,8 +331,9 @@ def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Ite
         figure = Figure(
             f"curves_{entry['attack']}",
             "Curves I_P",
-            "The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
-            f"the boundary. In brackets: the number of its {unit.many}, and sigma. Only {unit.many} that are "
+            "The share of each group whose distance exceeds tau, the size of the change. A lower curve means that the "
+            f"group is closer to the boundary. In brackets: the number of its {unit.many}, and sigma. Only "
+            f"{unit.many} that are "
             f"classified correctly count. Distances by {settings_text(entry)}.",
             "fairness_audits.audits.robustness_bias.figures:curves",
             (one, points),

@@ -2,8 +2,8 @@
 
 Takes an image classifier, images, and a table with the groups of each image; or any model and the rows of a table. For
 each image or row that the model classifies correctly, it searches for the smallest change that makes the model err. The
-size of this change is the distance to the decision boundary (L2, for pixels in [0, 1] or in standard deviations of the
-columns). The audit then compares groups by the measures of Nanda et al. (FAccT 2021): I_P(tau), the share of a group
+size of this change is the distance to the decision boundary (the L2 norm, of pixels in [0, 1] or of columns in standard
+deviations). The audit then compares groups by the measures of Nanda et al. (FAccT 2021): I_P(tau), the share of a group
 that withstands changes of size tau; RB(P, tau), the difference between this share and the share of all others; and
 sigma(P), the relative difference between the mean distances, with its interval and p-value.
 
@@ -96,7 +96,7 @@ class Compared(Options, title="images and groups"):
     )
     points: Annotated[int, at_least(2)] | None = option(
         "number of images or rows to audit, drawn so that classes and groups keep their shares. A larger N includes "
-        "those of a smaller one (default: all)",
+        "all images or rows of a smaller N (default: all)",
         None,
         "N",
     )

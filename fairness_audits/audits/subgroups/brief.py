@@ -31,8 +31,8 @@ def brief(facts: Mapping[str, Any], settings: Settings, title: str, verdict: Ver
         found=f"The clearest differences are {'; '.join(lines)}." if lines else verdict.sentence,
         sure=certainty(
             verdict,
-            "If the rate were the same everywhere, a search like this would name any subgroup in at most "
-            f"{level(1 - settings.alpha)} of cases, however many it searches.",
+            "If the rate were the same everywhere, a search like this would report a difference in at most "
+            f"{level(1 - settings.alpha)} of cases, however many subgroups it searches.",
             "Among all these subgroups, differences of this size can arise by chance. This is no proof that all are "
             "alike.",
         ),

@@ -36,10 +36,10 @@ from fairness_audits.values import Array
 
 CAVEATS = """
 held_out_rows: The tests are valid for rows that were not used to build the model.
-independent_rows: Rows count as independent.
+independent_rows: The tests treat rows as independent.
 with_the_rest: Each subgroup is compared with all other rows. One bad subgroup therefore also moves the results of
   larger subgroups that contain it.
-small: {number} subgroups have fewer than {least} rows and are not tested.
+small: Subgroups with fewer than {least} rows are not tested: {number}.
 together: The p-values and intervals account for all tested subgroups, whatever their number and overlap.
 """
 LIMITS = """
@@ -90,7 +90,7 @@ def audited(settings: Settings, table: tables.Table, typed: bool = True) -> Resu
         verdict=concluded,
         brief=brief(facts, settings, RATES[settings.metric].title, concluded),
         caveats=(*words.caveats(CAVEATS, of), *words.caveats(words.READING, table.notes)),
-        sections=(Section("Subgroups, those worse than the others first", (_table(entries, settings),)),),
+        sections=(Section("Subgroups (worse than all other rows first)", (_table(entries, settings),)),),
         facts=facts,
         tables={"subgroups": _frame(entries)},
         settings=settings,
@@ -188,7 +188,8 @@ def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) ->
     title = RATES[settings.metric].title
     text = (
         f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs from that of all other rows "
-        f"(joint level {settings.alpha:g}). {'Clearest first' if rejected else 'Nearest'}: {'; '.join(lines)}{more}."
+        f"(family-wise error rate {settings.alpha:g}). {'Clearest first' if rejected else 'Strongest evidence'}: "
+        f"{'; '.join(lines)}{more}."
     )
     facts = {"subgroups": len(entries), "different": len(rejected)}
     wide = sum(entry["interval"][1] - entry["interval"][0] > settings.width for entry in entries)
@@ -207,7 +208,7 @@ def _table(entries: list[dict[str, Any]], settings: Settings) -> Table:
         Column("others", cell=under("rest", decimal)),
         Column("n", cell=under("n", "{:,}".format)),
         Column("events", cell=under("events", "{:,}".format)),
-        Column(f"difference, {level(settings.alpha)}", cell=under("interval", partial(span))),
+        Column(f"difference, {level(settings.alpha)} interval", cell=under("interval", partial(span))),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
     rows = [

@@ -1,8 +1,9 @@
 """Worst subgroup: in which intersection of columns does a rate differ most?
 
 Takes a file of predictions and compares the rate in each subgroup, such as "female, 25 to 34, part time", with the rate
-of all other rows. One joint permutation test accounts for the number of subgroups and their overlap. It prints the
-subgroups, those worse than the others first, and their simultaneous intervals.
+of all other rows. One joint permutation test accounts for the number of subgroups and their overlap. The
+command prints the subgroups and their simultaneous intervals, starting with the subgroups that are worse than all other
+rows.
 """
 
 from collections.abc import Sequence

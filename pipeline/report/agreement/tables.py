@@ -18,7 +18,7 @@ FAILS = "*"
 BOTH = "both"
 """Attribute of audits that concern all attributes together."""
 PERFORMANCE = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy"}
-OF_DATASET = "Effect of each audit for each model. A star marks a model that fails the audit."
+OF_DATASET = "Effect that each audit measures for each model. A star marks a model that fails the audit."
 Line = tuple[str, str]
 """An attribute (or ``BOTH``) and a measure."""
 
@@ -102,10 +102,10 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
         "is slightly too large. Counterfactual: the same by the causal model of Kusner et al., without a test.",
         "Distance: mean Euclidean distance to the decision boundary of the first group divided by that of the second, "
         "minus 1. For networks, distances are upper bounds by FMN.",
-        "Tests: twice the lower median of p over the repetitions, then Holm's correction over the audits of a model on "
-        "an attribute. A ratio may be at most 1.25. FlipTest may flip at most the share that a random split exceeds "
-        "with probability 0.05. The other audits test for no difference. We replace a random decision by its "
-        "probability, thresholded at 1/2.",
+        "Tests: m/k times the k-th smallest p of m repetitions, k = \u2308m/2\u2309 (twice the lower median for "
+        "even m), then Holm's correction over the audits of a model on an attribute. A ratio may be at most 1.25. "
+        "FlipTest may flip at most the share that a random split exceeds with probability 0.05. The other audits test "
+        "for no difference. We replace a random decision by its probability, thresholded at 1/2.",
     )
 
 
@@ -124,7 +124,7 @@ def table_concordance(inputs: Inputs) -> StampedTable:
     shown: Kind = "value and interval"
     return tabulated(
         "Agreement of all audits.",
-        ("Dataset", "Attribute"),
+        ("Data set", "Attribute"),
         (
             Column("W", shown, name="Kendall's W", cell=lambda pair: mean(pair, "W")),
             Column("W by chance", name="by chance", cell=lambda pair: 1 / mean(pair, "measures").value),
@@ -187,7 +187,7 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
 
     return tabulated(
         "People found by two audits.",
-        ("Dataset", "Attribute", "Method"),
+        ("Data set", "Attribute", "Method"),
         (
             Column("people", decimals=0, cell=lambda place: found[place].people),
             Column("members", decimals=0, name="in flipsets", cell=lambda place: found[place].members),

@@ -28,6 +28,8 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     )
 
 
-@artefact("We assume the settings that the paper does not state, or that were in its lost appendices.")
+@artefact(
+    "We assume the settings that the paper does not state, or that are in its appendices, of which we have no copy."
+)
 def table_settings(inputs: Inputs) -> StampedTable:
     return settings_table(inputs, inputs.stamp())

@@ -156,8 +156,8 @@ def figure_9(inputs: Inputs) -> Picture:
         (w.POSITIVE,),
         "A model that discriminates through several correlated features.",
         notes=(
-            "The model of appendix F is lost with the supplement. We made a model of the kind that the appendix "
-            "describes, so the numbers cannot be compared.",
+            "We have no copy of the supplement with appendix F. We made a model of the kind that the paper mentions, "
+            "so the numbers cannot be compared.",
         ),
         shares=True,
     )

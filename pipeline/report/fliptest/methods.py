@@ -135,7 +135,7 @@ def table_methods(inputs: Inputs) -> StampedTable:
 
     return tabulated(
         title="Flipsets by method.",
-        stub=("Dataset", "From and to", "Method"),
+        stub=("Data set", "From and to", "Method"),
         columns=(
             Column("people", decimals=0, cell=lambda place: place.people),
             *(

@@ -108,7 +108,7 @@ def validated(inputs: Inputs) -> list[Validated]:
 
 @artefact(
     "How well the GAN's maps reach the target group, and how far they move people, compared with exact transport. The "
-    "published table has the columns for all trials. They include trials whose training failed.",
+    "published table has only the columns for all trials, which include trials whose training failed.",
 )
 def table_1(inputs: Inputs) -> StampedTable:
     maps = [one for one in validated(inputs) if one.transport == w.WGAN and (one.dataset, one.given) in TABLE_1]

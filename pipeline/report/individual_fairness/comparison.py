@@ -18,8 +18,8 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
 @artefact(
     "The paper states all settings for Adult and the simulation. For COMPAS, it states features, tolerance, level, "
     "repetitions, networks and violation tolerance, and we take penalty and step size from the released code. The "
-    "tables show the statistics after the number of steps that the paper states for Adult. The attack continues for "
-    "figure 2.",
+    "tables show the statistics after the number of steps that the paper states for Adult. For Figure 2, "
+    "the attack takes more steps.",
 )
 def table_settings(inputs: Inputs) -> StampedTable:
     return settings_table(inputs, inputs.stamp())

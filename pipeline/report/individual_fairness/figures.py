@@ -239,7 +239,7 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
         figure,
         "The test statistic by penalty and step size.",
         inputs.stamp("sensitivity"),
-        "Tables of mean T_n coloured blue where it is accepted and red where it is rejected, with a stability line.",
+        "Tables of mean T_n, red where it exceeds the tolerance and blue where it does not, with a stability line.",
         notes=(
             f"Mean T_n after {steps} steps. Black line: 2\u03bb\u03b7 = {STABILITY:g}. Above the line, the iteration "
             "is unstable and not run (white, hatched). On the line (hatched), each step reverses the displacement "

@@ -47,7 +47,7 @@ def _of_methods(
         for d in datasets
         for m in inputs.names("method", block="audit", dataset=d)
     ]
-    stub = ("Dataset", "Method")[bool(dataset) :]
+    stub = ("Data set", "Method")[bool(dataset) :]
     return tabulated(title, stub, columns, rows, inputs.stamp("audit", dataset), notes)
 
 
@@ -87,7 +87,7 @@ def table_2(inputs: Inputs) -> StampedTable:
     ]
     title = "Choice of hyperparameters for Baseline and Project."
     notes = ("Values in the configuration of this run.",)
-    return tabulated(title, ("Dataset", "Method"), columns, rows, inputs.stamp("audit"), notes)
+    return tabulated(title, ("Data set", "Method"), columns, rows, inputs.stamp("audit"), notes)
 
 
 @artefact("The numbers of Table 1 with standard deviations, as in appendix F.6.")
@@ -140,7 +140,7 @@ def table_confidence(inputs: Inputs) -> StampedTable:
         q.steps_note(inputs, *datasets),
         q.odds_note(inputs, *datasets),
     )
-    stub = ("Dataset", "Quantity")
+    stub = ("Data set", "Quantity")
     return _of_quantities(inputs, "Confidence intervals.", stub, "value and interval", "", rows, notes)
 
 
@@ -168,7 +168,7 @@ def table_group_metrics(inputs: Inputs) -> StampedTable:
         q.odds_note(inputs, *datasets),
     )
     title = "Group fairness by several definitions."
-    return _of_quantities(inputs, title, ("Dataset", "Quantity"), "spread", "", rows, notes)
+    return _of_quantities(inputs, title, ("Data set", "Quantity"), "spread", "", rows, notes)
 
 
 @artefact(

@@ -43,7 +43,12 @@ def table_validity(inputs: Inputs) -> StampedTable:
             column("two-sided coverage", "coverage_two_sided"),
             column("one-sided coverage", "coverage_one_sided"),
             *(
-                column(f"delta = {m:g} truth", "rejection_rate", "Share of samples rejected at", delta_over_truth=m)
+                column(
+                    f"delta = {m:g} \u00d7 true ratio",
+                    "rejection_rate",
+                    "Share of samples rejected at",
+                    delta_over_truth=m,
+                )
                 for m in map(float, sorted(rows["delta_over_truth"].unique()))
             ),
             column("undefined samples", "undefined"),

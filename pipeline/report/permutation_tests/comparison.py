@@ -33,13 +33,13 @@ def _percentile(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 @artefact(
-    "Each published number beside ours. Numbers with matching settings have a verdict. Many numbers are lost from the "
-    "paper's text.",
+    "Each published number beside ours. Numbers with matching settings have a verdict. Many numbers are missing "
+    "from our copy of the paper.",
 )
 def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
     return as_table(found, inputs.stamp(("null_rejection", "p_values", "thresholds", "auc")))
 
 
-@artefact("We chose the settings that are lost from the paper's text.")
+@artefact("We chose the settings that are missing from our copy of the paper.")
 def table_settings(inputs: Inputs) -> StampedTable:
     return settings_table(inputs, inputs.stamp())

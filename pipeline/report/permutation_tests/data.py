@@ -38,7 +38,7 @@ BOUND = MethodStyle("95th percentile", "#D55E00", "", (0, (4, 1.5)))
 
 @artefact(
     "Logistic regression with an L2 penalty that is chosen on validation rows. Gender and race are not features. The "
-    "published values are lost.",
+    "published values are missing from our copy of the paper.",
 )
 def table_auc(inputs: Inputs) -> StampedTable:
 
@@ -47,7 +47,7 @@ def table_auc(inputs: Inputs) -> StampedTable:
 
     return tabulated(
         title="Test AUCs of the logistic regressions.",
-        stub=("Dataset", "Group"),
+        stub=("Data set", "Group"),
         columns=(
             Column("AUC", "spread", cell=lambda part: Estimate.mean(_values(part, "auc"))),
             Column("standard error", name="standard error of one split", cell=mean("auc_std_error")),
@@ -65,7 +65,7 @@ def table_auc(inputs: Inputs) -> StampedTable:
 
 
 @artefact(
-    "Number of rows at which the test detects a true difference of a given size with probability 0.5 and 0.8.",
+    "Number of rows at which the test detects a true difference of a given size with probability 0.5 or 0.8.",
 )
 def table_sample_size(inputs: Inputs) -> StampedTable:
     rows = inputs.select(block="thresholds")
@@ -76,7 +76,7 @@ def table_sample_size(inputs: Inputs) -> StampedTable:
 
     return tabulated(
         title="Sample sizes by the formula of section 5.1.",
-        stub=("Dataset", "Attribute", "Metric"),
+        stub=("Data set", "Attribute", "Metric"),
         columns=(
             Column("A", group="Measured", cell=lambda of: of[0][0]),
             Column("B", group="Measured", cell=lambda of: of[0][1]),

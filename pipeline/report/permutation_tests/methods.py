@@ -21,8 +21,8 @@ LABELS = {w.FOR_THE_PAPER: "Logistic regression"}
 
 
 @artefact(
-    "For each metric, a test whether the classifiers of a method treat two groups alike. Rates, precision and NPV have "
-    "an exact test, all other metrics the studentised permutation test.",
+    "For each metric, a test of whether the classifiers of a method treat two groups alike. Rates, precision and NPV "
+    "have an exact test, all other metrics the studentised permutation test.",
 )
 def table_methods(inputs: Inputs) -> StampedTable:
     blocks = [block for block in BLOCKS if (inputs.rows["block"] == block).any()]
@@ -40,7 +40,7 @@ def table_methods(inputs: Inputs) -> StampedTable:
 
     return tabulated(
         title="Permutation tests of every method, by every metric.",
-        stub=("Dataset", "Attribute", "Metric"),
+        stub=("Data set", "Attribute", "Metric"),
         columns=[
             Column(
                 f"{method} {shown}", "number", lambda place, m=method, s=shown: cell(place, m, s),
@@ -111,10 +111,11 @@ def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
         "Difference: mean over the splits of A \u2212 B. p: the hypothesis is that both groups have the same metric.",
         f"A \u2212 B: {'; '.join(dict.fromkeys(groups))}.",
         "In each split, Holm's method corrects for all metrics and attributes of the method. TPR and FNR count as one "
-        "hypothesis, and so do FPR and TNR. We combine the splits by twice the lower median of p (m/k times the k-th "
-        "smallest of m, k = \u2308m/2\u2309), which is valid for dependent splits.",
+        "hypothesis, and so do FPR and TNR. We combine the p-values of m splits by m/k times the k-th "
+        "smallest, k = \u2308m/2\u2309 (twice the lower median if m is even), which is valid for dependent splits.",
         f"Exact by enumeration: {', '.join(w.METRICS[m] for m in exact)}. The other metrics have studentised tests, "
         f"with p of at least 1/{draws + 1:,} in a split before the correction.",
         f"The CSV also has the share of splits rejected at {alpha:g}, standard deviations and undefined tests. "
-        "Logistic regression is trained and tested on all rows, the other methods on the rows of the first study.",
+        "Logistic regression is trained and tested on all rows, the other methods on the rows of the study of "
+        "individual fairness.",
     )

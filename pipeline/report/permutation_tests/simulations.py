@@ -97,8 +97,8 @@ def _ends(values: pd.Series) -> list[int]:
 
 @artefact(
     "Both groups have the same false negative rate (first part) or the same AUC (second part). Section 4.2 describes "
-    "the first settings, but their numbers are lost, so we chose them. In the other settings, group B has few "
-    "positives.",
+    "the first settings, but our copy of the paper lacks their numbers, so we chose them. In the other settings, "
+    "group B has few positives.",
 )
 def table_levels(inputs: Inputs) -> StampedTable:
     rates = pd.concat([inputs.select(block=block, statistic="rejection_rate") for block in SETTINGS])
@@ -201,7 +201,7 @@ def _notes(rates: pd.DataFrame, aucs: pd.DataFrame, rare: pd.DataFrame) -> tuple
 
 @artefact(
     "The groups have the same false negative rate and different shares of positives. The unstudentised test has far "
-    "too many small p-values. The settings are ours, because those of the paper are lost.",
+    "too many small p-values. The settings are ours, because those of the paper are missing from our copy.",
 )
 def figure_1(inputs: Inputs) -> Picture:
     rows = inputs.select(block="p_values", statistic="p_share")

@@ -25,10 +25,10 @@ NOTEBOOKS = "notebooks"
 """Artefact of the numbers that the notebooks in the authors' repository print."""
 NOTEBOOKS_NOTE = (
     "Notebooks: the notebooks in the authors' repository print sigma by smoothing of the classes of CIFAR-10, among "
-    "correctly classified points, for six networks. Rank and sign: Spearman's correlation, and the share of equal "
-    "signs, of a network with the mean of the authors' other networks. The published values show how well the authors' "
-    "own networks agree. We cannot expect a better agreement. These values share networks, so their spread is too "
-    "small."
+    "correctly classified points, for six networks. Sigma of a network is compared with the mean sigma of the authors' "
+    "other networks, class by class. Rank: Spearman's correlation. Sign: the share of classes with the same sign. The "
+    "published values show how well the authors' own networks agree. We cannot expect better agreement. These values "
+    "share networks, so their spread is too small."
 )
 
 
@@ -70,10 +70,10 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
         found,
         stamps.stamp(inputs, sorted({one.block for one in audited})),
         notes=(
-            "The groups behind a share of agreeing signs share points, and both sides measure accuracy on the same "
-            "test images. The predictive check treats them as independent and ignores the variation between training "
-            "runs. "
-            "Differences of sigma: Welch's test over the groups. Medians of one training have no spread.",
+            "A share of agreeing signs is over groups that have points in common, and both sides measure accuracy on "
+            "the same test images. The predictive check treats groups and images as independent and ignores the "
+            "variation between training runs. "
+            "Differences of sigma: Welch's test over the groups. Medians of one training run have no spread.",
             NOTEBOOKS_NOTE,
             *study.not_run(audited),
         ),

@@ -166,10 +166,10 @@ def figure_3(inputs: Inputs) -> Picture:
             f"{w.dataset_label(one.dataset)}, {w.NETWORKS[one.network]}, last epoch.",
             f"The budget is {budget} ({w.UNITS}). By the attack, the inputs are {lengths[0]} and {lengths[1]} from the "
             "boundary.",
-            f"A rule selects the inputs: the two classes with at least {ENOUGH} measured points (or else the most "
-            "points) whose median distances differ most, and from each class the correctly classified test point "
-            "closest to the median. The budget is halfway between the two distances. This most extreme pair only "
-            "illustrates the idea. The paper shows two faces. We show no people.",
+            f"A rule selects the inputs. Among classes with at least {ENOUGH} measured points (if there are too few, "
+            "among the largest classes), it takes the two whose median distances differ most, and from each the "
+            "correctly classified test point closest to the median. The budget is halfway between the two distances. "
+            "This most extreme pair only illustrates the idea. The paper shows two faces. We show no people.",
         ),
     )
 

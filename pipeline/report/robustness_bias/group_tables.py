@@ -98,8 +98,8 @@ def table_sigma(inputs: Inputs) -> StampedTable:
         notes=(
             "sigma at the last epoch, over all members. Misclassified members have distance 0, so sigma also depends "
             "on accuracy.",
-            "Less robust: number of networks with sigma below 0. A group with the same sign under all networks points "
-            "to the data. A group whose sign varies points to the network.",
+            "Less robust: number of networks with sigma below 0. If a group has the same sign under all "
+            "networks, the cause is probably in the data; if the sign varies, in the network.",
             "Correct: sigma of the correctly classified members only, as in Definition 1. The interval, p and closer / "
             "farther are also for these members. Interval: 95 %, bootstrap over points; missing if all distances on "
             "one side are equal.",
@@ -145,7 +145,7 @@ def table_trainings(inputs: Inputs) -> StampedTable:
         title="Several training runs of one network.",
         columns=(
             *labels("Data", "Network"),
-            Column("trainings", decimals=0),
+            Column("trainings", decimals=0, name="training runs"),
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("spread", decimals=1, name="SD of accuracy"),
             Column("within", decimals=3, name="SD of sigma over training runs"),
@@ -190,7 +190,7 @@ def table_folds(inputs: Inputs) -> StampedTable:
         notes=(
             "sigma by the exact distance, shares of all members, mean over the folds. Interval: 95 %, from the "
             "bootstrap over points in each fold. No face is in two folds, so these errors are independent given the "
-            "models. How a model varies with the faces that it is trained on is not in the interval.",
+            "models. The interval does not include the variation of a model with its training faces.",
             *study.not_run(found),
         ),
     )

@@ -49,7 +49,7 @@ def first_bias(pair: Sequence[Audited], attack: str) -> float:
 
 @artefact(
     "Robustness bias after the first epoch and after the last, for SqueezeNet from ImageNet weights and from random "
-    "weights. Trainings with the same index have the same seeds.",
+    "weights. Training runs with the same index have the same seeds.",
 )
 def table_pretrained(inputs: Inputs) -> StampedTable:
     every = study.audited(inputs, study.PRETRAINED)
@@ -62,7 +62,7 @@ def table_pretrained(inputs: Inputs) -> StampedTable:
         title="SqueezeNet from ImageNet weights and from random weights.",
         columns=(
             *labels("Data", "Network", "Initial weights"),
-            Column("trainings", decimals=0),
+            Column("trainings", decimals=0, name="training runs"),
             Column("accuracy first", group="accuracy, %", decimals=1, name="first epoch"),
             Column("accuracy last", group="accuracy, %", decimals=1, name="last epoch"),
             Column("attack first", group="mean |sigma| by DeepFool", name="first epoch"),

@@ -71,8 +71,8 @@ def table_2(inputs: Inputs) -> StampedTable:
             *([mark] if scratch else []),
             *engines(inputs, found),
             f"{NOT_LEARNED}: did not learn. A network has learned if the 95 % interval of its accuracy lies above the "
-            f"share of the largest class plus {study.MARGIN:g}, and not below the accuracy of logistic regression on "
-            f"the same data minus {study.MARGIN:g}.",
+            f"share of the largest class plus {study.MARGIN:g}, and not entirely below the accuracy of logistic "
+            f"regression on the same data minus {study.MARGIN:g}.",
             *study.not_run(found),
         ),
     )
@@ -117,7 +117,7 @@ def table_costs(inputs: Inputs) -> StampedTable:
         title="Cost of each network.",
         columns=(
             *labels("Data", "Network", "Training"),
-            Column("trainings", decimals=0),
+            Column("trainings", decimals=0, name="training runs"),
             Column("parameters", group="Size", decimals=2, name="parameters, 10\u2076"),
             Column("pass", group="Size", decimals=3, name="multiply-adds per image, 10\u2079"),
             Column("epochs", group="Training", decimals=0),

@@ -271,8 +271,9 @@ def table_agreement(inputs: Inputs) -> StampedTable:
         notes=(
             "Number of groups with the same sign, out of all compared groups.",
             ONCE,
-            "All members: as the paper defines I_P. Correct members: as its program computes I_P. Linear: logistic "
-            "regression, whose exact distance is known. Five: AlexNet, VGG19, ResNet50, DenseNet121, SqueezeNet1_0.",
+            "All members: as in the printed estimator of I_P. Correct members: as in Definition 1 and in the authors' "
+            "program. Linear: logistic regression, whose exact distance is known. Five: AlexNet, VGG19, ResNet50, "
+            "DenseNet121, SqueezeNet1_0.",
             "A dash: not measured, or the checkpoint is no better than the largest class or less than half as accurate "
             "as the last one. Comparisons without any measurement have no row.",
             *sample_note(inputs, found, compared),

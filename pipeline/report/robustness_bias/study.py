@@ -366,7 +366,7 @@ def incomplete(inputs: Inputs, found: Iterable[Audited], attacks: Sequence[str])
             none = int((asked & ~np.isfinite(points.distance[attack])).sum())
             if none:
                 network, label = w.NETWORKS[one.network], w.DISTANCES[attack].label
-                failed.append(f"{label} under {network}, {none:,} of {int(asked.sum()):,}")
+                failed.append(f"{label} under {network}, {none:,} of {int(asked.sum()):,} points")
         if w.SMOOTHING in set(attacks) & set(points.distance) and one.epochs[-1] not in one.blind:
             asked, radius = points.tried[w.SMOOTHING] & points.correct, points.distance[w.SMOOTHING]
             largest = radius >= (1 - one.tolerance) * np.nanmax(radius[asked])
@@ -374,9 +374,7 @@ def incomplete(inputs: Inputs, found: Iterable[Audited], attacks: Sequence[str])
                 asked & (part.codes == level) for part in points.partitions.values() for level in range(len(part))
             ]
             shares += [float(largest[own].mean()) for own in members if own.sum() >= TOO_FEW]
-    left_out = (
-        f"Left out, because the attack found no distance: {'; '.join(failed)} points. This biases sigma towards 0."
-    )
+    left_out = f"Left out, because the attack found no distance: {'; '.join(failed)}. This biases sigma towards 0."
     notes = [left_out] * bool(failed)
     if shares:
         least, most = (number(100 * end, 0) for end in (min(shares), max(shares)))
@@ -438,7 +436,8 @@ def penalty(one: Audited) -> str:
 def why_nothing(inputs: Inputs, found: Sequence[Audited], attacks: Sequence[str] = ()) -> str:
     """Return in one line why there is nothing to show for these networks, or for them by these distances."""
     if not found:
-        return f"Not run at the {inputs.scale} scale."
+        return f"Not run at the {inputs.scale} scale{'s' * (' and ' in inputs.scale)}."
     if attacks and (here := run(found)) and not any(name in one.attacks for one in here for name in attacks):
-        return f"Not run at the {inputs.scale} scale: {listed([w.DISTANCES[name].label for name in attacks])}."
+        several = "s" * (" and " in inputs.scale)
+        return f"Not run at the {inputs.scale} scale{several}: {listed([w.DISTANCES[name].label for name in attacks])}."
     return " ".join(not_run(found)) or f"Fewer than {TOO_FEW} correctly classified points in every group."
