@@ -97,11 +97,9 @@ def _templates(package: str, root: Path) -> Iterator[Path]:
 
 
 def _named(imports: Iterable[tuple[str, str]], root: Path) -> Iterator[str]:
-    """Yield the modules that these imports read from.
-
-    In ``from package import name``, the name may be a module, an object in the package, or both.
-    """
+    """Yield the modules that these imports read from."""
     for module, name in imports:
+        # In `from package import name`, the name may be a module, an object in the package, or both.
         inside = f"{module}.{name}"
         found = _file(inside, root) if name else None
         if found:

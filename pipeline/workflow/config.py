@@ -240,11 +240,9 @@ class Workflow:
             return ""
         left_out = {point.part for point in every} - {point.part for point in points}
         if study not in self.referenced and not left_out <= _recorded(study, ROOT):
-            raise InvalidInput(
-                f"FINISHED or DATASETS leave out parts of {study}, which has no reference that supplies them",
-                option="study",
-                remedy="Run the whole study, or choose other studies with STUDY",
-            )
+            problem = f"FINISHED or DATASETS leave out parts of {study}, which has no reference that supplies them"
+            remedy = "Run the whole study, or choose other studies with STUDY"
+            raise InvalidInput(problem, option="study", remedy=remedy)
         return f"--fill-from {REFERENCES}/{study}"
 
     def regression_option(self, study: str) -> str:

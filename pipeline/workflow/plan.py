@@ -205,11 +205,7 @@ class Plan:
 
 
 def _placed(conf: Path, stage: str, points: Iterable[Point]) -> dict[tuple[str, ...], Point]:
-    """Return the points by the names in the path of their file.
-
-    Points with the same values share a file, except for audits. Raises InvalidInput if points with different values
-    have the same path.
-    """
+    """Return the points by the names in the path of their file, which points with the same values share."""
     placed: dict[tuple[str, ...], Point] = {}
     for point in points:
         names = paths.place(point, stage)

@@ -59,12 +59,8 @@ class Resources:
             made(Request, setting.values, source)
         everywhere = merged(settings, {})
         if missing := [key for key in GROWING if key not in everywhere]:
-            raise InvalidInput(
-                f"{source}: {enumerated(missing)} is not set for all jobs",
-                source=source,
-                option=missing[0],
-                remedy="Add a setting with where: {}",
-            )
+            problem = f"{source}: {enumerated(missing)} is not set for all jobs"
+            raise InvalidInput(problem, source=source, option=missing[0], remedy="Add a setting with where: {}")
         every = ("*",)
         return cls(scale, [one for one in settings if named(scale, one.where.get("scale", every))])
 

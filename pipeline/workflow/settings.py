@@ -93,11 +93,9 @@ def user_setting(text: str) -> Setting:
         if group not in GROUPS or override.is_sweep_override():
             raise ValueError(text)
     except (HydraException, ValueError) as error:
-        raise InvalidInput(
-            f"Cannot read {text!r}",
-            option="set",
-            remedy="Write group.name.key=value, for example method.sensr.learning_rate=2e-5",
-        ) from error
+        problem = f"Cannot read {text!r}"
+        remedy = "Write group.name.key=value, for example method.sensr.learning_rate=2e-5"
+        raise InvalidInput(problem, option="set", remedy=remedy) from error
     # The number of repetitions belongs to the point, not to one of its parts.
     return Setting({group: (name,)}, {REPETITIONS if key == REPETITIONS else f"{group}.{key}": override.value()})
 
