@@ -233,13 +233,9 @@ def mapped(
     )
     if not all(map(len, [*members, *others])):
         note = "" if maps.given_label is None else f" with true label {maps.given_label}"
-        raise InvalidInput(
-            f"{maps.source} or {maps.target} ({maps.attribute} of {dataset.name!r}) has no {split} rows{note}",
-            source=dataset.name,
-            option="split",
-            column=maps.attribute,
-            remedy="Audit the other split, or prepare more rows",
-        )
+        problem = f"{maps.source} or {maps.target} ({maps.attribute} of {dataset.name!r}) has no {split} rows{note}"
+        remedy = "Audit the other split, or prepare more rows"
+        raise InvalidInput(problem, source=dataset.name, option="split", column=maps.attribute, remedy=remedy)
     moved = module.images(
         {name: array[:trials] for name, array in parameters.items()},
         [features[t][member][:, columns] for t, member in enumerate(members)],

@@ -87,7 +87,7 @@ class LogHandler(LogHandlerBase):
         elif event is None and record.levelno >= logging.INFO:
             message = record.getMessage()
             self.nothing_to_do |= message.startswith("Nothing to be done")
-            if not lines.is_chatter(message):
+            if not message.startswith(lines.CHATTER):
                 self.say(message)
 
     def started(self, fields: dict[str, Any], now: float) -> None:
@@ -145,7 +145,7 @@ class LogHandler(LogHandlerBase):
         ending = lines.command_ending(message)
         if ending:
             self.ending = ending
-        elif not (self.run.failed and lines.only_says_that_jobs_failed(message)):
+        elif not (self.run.failed and message.startswith(lines.AFTERMATH)):
             self.screen.print(message, "error")
 
     def say(self, text: str, style: str = "") -> None:

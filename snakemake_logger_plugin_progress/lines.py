@@ -33,6 +33,7 @@ AFTERMATH = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
+"""Prefixes of errors of Snakemake that add nothing to the reported failures."""
 
 
 def made(output: Sequence[str]) -> str:
@@ -164,13 +165,3 @@ def end(run: Run, now: float) -> str:
     if run.done < run.total:
         return f"Stopped after {took}: {run.done} of {run.total} jobs done. Run again to continue."
     return f"{run.done} of {run.total} jobs done in {took}."
-
-
-def is_chatter(message: str) -> bool:
-    """Return whether a message of Snakemake is redundant."""
-    return message.startswith(CHATTER)
-
-
-def only_says_that_jobs_failed(message: str) -> bool:
-    """Return whether an error of Snakemake adds nothing to the reported failures."""
-    return message.startswith(AFTERMATH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 
@@ -21,8 +21,8 @@ class Job:
 class Run:
     """Progress of a run. ``planned`` counts the jobs of each rule; ``total`` is Snakemake's own count.
 
-    Rules made in a loop, ``train_a`` and ``train_b``, count as one rule ``train``. ``cores`` is the number of jobs that
-    can run at once, locally or (if ``nodes``) on a cluster. ``failed`` holds failed jobs that were not retried.
+    ``cores`` is the number of jobs that can run at once, locally or (if ``nodes``) on a cluster. ``failed`` holds jobs
+    that failed and were not retried.
     """
 
     began: float
@@ -36,11 +36,7 @@ class Run:
 
     def plan(self, stats: Mapping[str, int]) -> Run:
         """Set the planned jobs by rule and their ``total``, as announced by Snakemake."""
-        found = {rule: count for rule, count in stats.items() if rule != "total"}
-        planned: dict[str, int] = {}
-        for rule, count in found.items():
-            name = family(rule, found)
-            planned[name] = planned.get(name, 0) + count
+        planned = {rule: count for rule, count in stats.items() if rule != "total"}
         return replace(self, planned=planned, total=stats.get("total", sum(planned.values())))
 
     def start(self, number: int, job: Job) -> Run:
@@ -56,13 +52,6 @@ class Run:
         """Move a running job to the failed ones."""
         title = self.running[number].title if number in self.running else f"job {number}"
         return replace(self, running=_without(self.running, number), failed=(*self.failed, title))
-
-
-def family(rule: str, rules: Iterable[str]) -> str:
-    """Return the first word of a rule's name if several ``rules`` start with it, otherwise the whole name."""
-    first, *rest = rule.split("_")
-    alike = [other for other in rules if other.startswith(f"{first}_")]
-    return first if rest and len(alike) > 1 else rule
 
 
 def _without(running: Mapping[int, Job], number: int) -> dict[int, Job]:

@@ -121,3 +121,14 @@ def test_an_audit_of_absent_data_is_one_row_that_says_why(tmp_path: Path) -> Non
     assert place == ("robustness_bias", "faces", "standard", "absent")
     row = {"repetition": 0, "statistic": "absent", "value": 1.0, "reason": "nobody has them"}
     assert found.rows.to_dict("records") == [row]
+
+
+def test_a_checkpoint_of_other_code_is_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark, output = np.array("work"), tmp_path / "made.npz"
+    io.CheckpointFile(output, "pipeline.methods.sensr").save(mark, {"step": np.array(3)})
+    kept = io.CheckpointFile(output, "pipeline.methods.sensr").load(mark)
+    assert kept is not None
+    assert kept["step"] == 3
+    assert io.CheckpointFile(output, "pipeline.methods.baseline").load(mark) is None
+    monkeypatch.setattr("pipeline.workflow.code_hash.code_hash", lambda *_: "changed")
+    assert io.CheckpointFile(output, "pipeline.methods.sensr").load(mark) is None

@@ -23,11 +23,7 @@ def test_a_run_counts_each_job_once_though_it_fails_and_starts_again() -> None:
     assert not run.running
 
 
-def test_rules_that_are_made_in_a_loop_count_as_one_and_a_cluster_is_not_taken_for_cores() -> None:
-    stats = {"train_a": 1, "train_b": 1, "audit_a": 1, "robustness_bias": 1, "collect": 2, "total": 6}
-    run = Run(began=0.0).plan(stats)
-    assert run.planned == {"train": 2, "audit_a": 1, "robustness_bias": 1, "collect": 2}
-    assert run.total == 6
+def test_a_cluster_is_not_taken_for_cores() -> None:
     run = Run(began=0.0, cores=50).plan({"train": 2})
     assert lines.plan(run) == "2 jobs on 50 cores: 2 train"
     assert lines.plan(replace(run, nodes=True)) == "2 jobs on a cluster, 50 at once: 2 train"

@@ -8,7 +8,6 @@ import inspect
 import logging
 import os
 import pkgutil
-import re
 import shutil
 import sys
 import textwrap
@@ -107,7 +106,7 @@ def parser() -> ArgumentParser:
             metavar="FILE",
             help=("YAML file of options, such as the audit.yaml of an earlier audit; flags override it"),
         )
-        add_options(command, module.Settings, {"files": module.FILES})
+        add_options(command, module.Settings, {"files": module.WRITES.format(*module.FILES)})
         command.add_argument("--debug", action="store_true", help="show the traceback of errors")
         command.set_defaults(module=module, parser=command)
     return root
@@ -117,11 +116,12 @@ def audits() -> Mapping[str, ModuleType]:
     """Return the module ``settings`` of each package in ``fairness_audits.audits``, by the name of its command.
 
     Each module defines ``Settings`` (the options), ``EXAMPLES`` (the end of the help), ``PAGE`` (the link to the
-    documentation), ``FILES`` (the output files), and optionally ``COMMAND`` (the name, by default the package's, with
-    ``loss_ratio`` becoming ``loss-ratio``). The module's docstring describes the audit; its first line is shown in the
-    list of audits. The package's module ``result`` defines ``from_files(settings) -> Result``. It raises InvalidInput
-    or OSError for errors that the user can correct; the command line prints them as one message and exits with status
-    2. Every ``--help`` imports all ``settings`` modules, so they must be cheap to import.
+    documentation), ``FILES`` (the names of the output files), ``WRITES`` (their mention in the help), and optionally
+    ``COMMAND`` (the name, by default the package's, with ``loss_ratio`` becoming ``loss-ratio``). The module's
+    docstring describes the audit; its first line is shown in the list of audits. The package's module ``result``
+    defines ``from_files(settings) -> Result``. It raises InvalidInput or OSError for errors that the user can correct;
+    the command line prints them as one message and exits with status 2. Every ``--help`` imports all ``settings``
+    modules, so they must be cheap to import.
     """
     package = importlib.import_module("fairness_audits.audits")
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg)
@@ -184,7 +184,7 @@ def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, setting
     for own in (*_read(settings), *filter(None, [arguments.config])):
         replaced = path.exists() and own.exists() and own.samefile(path)
         if folder and own.resolve().parent == path.resolve():
-            replaced |= own.name in re.findall(r"[\w.]+", arguments.module.FILES)
+            replaced |= own.name in arguments.module.FILES
             replaced |= own.name == OPTIONS_FILE and not own.read_text(encoding="utf-8").startswith(HEAD)
         if replaced:
             problem = f"{by}={path} would replace {own}, which the audit reads"

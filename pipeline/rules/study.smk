@@ -16,7 +16,7 @@ rule collect:
     benchmark:
         "results/benchmarks/{scale}/collect/{study}.tsv"
     resources:
-        **run.resources.requests("collect"),
+        **run.requests("collect"),
     priority: 100000
     shell:
         "python -m pipeline.stages.collect --study {wildcards.study} --scale {wildcards.scale} --audits {params.config:q}"
@@ -53,7 +53,7 @@ rule draw:
     threads: max(1, min(4, (workflow.resource_settings.cores or 8) // 2))
     priority: 100000
     resources:
-        **run.resources.requests("draw"),
+        **run.requests("draw"),
     shell:
         # Use a pipe, because an argument of a command is limited to 128 KB.
         "printf %s {params.config:q} | {one_thread} python -m pipeline.stages.artefacts --study {wildcards.study}"
@@ -80,7 +80,7 @@ rule page:
         f"results/benchmarks/{run.scale}/page/{{study}}.tsv"
     priority: 100000
     resources:
-        **run.resources.requests("report"),
+        **run.requests("report"),
     shell:
         "python -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
         " --scale {params.scale} --output {output.html} > {log} 2>&1"
@@ -102,7 +102,7 @@ rule report:
     benchmark:
         f"results/benchmarks/{run.scale}/report/all.tsv"
     resources:
-        **run.resources.requests("report"),
+        **run.requests("report"),
     shell:
         "python -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
         " --scale {params.scale} --output {output.html} --summary {output.summary} > {log} 2>&1"
@@ -125,7 +125,7 @@ rule sweep:
     benchmark:
         "results/benchmarks/{scale}/sweep/{sweep}.tsv"
     resources:
-        **run.resources.requests("sweep"),
+        **run.requests("sweep"),
     shell:
         "python -m pipeline.stages.sweep --config {params.config:q} --rows {input.rows} --summary {output.summary}"
         " --figure {params.stem} > {log} 2>&1"

@@ -47,11 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         __doc__,
         arguments,
         dataset={"help": "name of a module in pipeline/datasets"},
-        source={
-            "choices": DATA_SOURCES,
-            "default": "auto",
-            "help": "auto: official files or a substitute",
-        },
+        source={"choices": DATA_SOURCES, "default": "auto", "help": "auto: official files or a substitute"},
         raw={"type": Path, "help": "folder of the raw files"},
         output={"type": Path, "help": "file for the manifest (.json)"},
     )
@@ -98,10 +94,7 @@ def obtain(name: str, module: ModuleType, source: str, raw: Path, mirror: str | 
 
 
 def _copied(name: str, module: ModuleType, raw: Path) -> dict[str, Any] | None:
-    """Return the manifest of the best archive or folder with the data set's images, or None if there is none.
-
-    The files are used in place.
-    """
+    """Return the manifest of the best archive or folder with the images, used in place, or None if there is none."""
     best = None
     for path in copies(name, module, raw):
         if (recognised := module.recognised(path)) is None:

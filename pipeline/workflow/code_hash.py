@@ -5,8 +5,8 @@ from ``typing`` and ``collections.abc``, and code under ``if TYPE_CHECKING:``. I
 because :mod:`fairness_audits.validation` checks values against them, and the templates of a package that a module loads
 with the ``PackageLoader`` of jinja2.
 
-The hash uses its own dump of the syntax tree, because ``ast.unparse`` and ``ast.dump`` differ between Python versions
-(quotes in f-strings, new fields, omitted empty fields). The dump omits all empty fields.
+``ast.unparse`` and ``ast.dump`` differ between Python versions (quotes in f-strings, new fields, omitted empty fields).
+:func:`_write` omits all empty fields.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import resolve_name
@@ -21,11 +22,10 @@ from pathlib import Path
 
 TEMPLATES = "templates"
 DIGITS = 16
-PLAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-"""Top-level statements without side effects outside the module."""
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+IMPORTS = (ast.Import, ast.ImportFrom)
 LEFT_OUT = {"ctx", "kind", "returns", "type_comment", "type_params"}
 """Fields of the syntax tree that do not affect results."""
-
 ABOUT_TYPES = ("__future__", "typing", "collections.abc")
 """Modules that are imported only for annotations."""
 
@@ -97,11 +97,9 @@ def _templates(package: str, root: Path) -> Iterator[Path]:
 
 
 def _named(imports: Iterable[tuple[str, str]], root: Path) -> Iterator[str]:
-    """Yield the modules that these imports read from.
-
-    In ``from package import name``, the name may be a module, an object in the package, or both.
-    """
+    """Yield the modules that these imports read from."""
     for module, name in imports:
+        # In `from package import name`, the name may be a module, an object in the package, or both.
         inside = f"{module}.{name}"
         found = _file(inside, root) if name else None
         if found:
@@ -120,17 +118,22 @@ def _bytes(path: Path) -> str:
 def _read(path: Path, root: Path) -> Module:
     """Read a source file, once in a process."""
     package = ".".join(path.parent.relative_to(root).parts)
-    body = _body(ast.parse(path.read_text(encoding="utf-8")).body, in_class=False)
-    reader = _Reader(package)
-    reader.block(body)
+    body = _body(ast.parse(path.read_text(encoding="utf-8")).body)
+    text, found = list[str](), list[ast.AST]()
+    for node in body:
+        _write(node, text, found)
+    loaded = (node.args[0] for node in found if isinstance(node, ast.Call) and node.args)
     assigned = [target.id for node in body if isinstance(node, ast.Assign) for target in _names(node)]
+    defined = [node.name for node in body if isinstance(node, DEFINITIONS)]
     return Module(
-        digest(reader.text),
-        frozenset(reader.templates),
-        frozenset(reader.imports),
+        digest(text),
+        frozenset(str(package.value) for package in loaded if isinstance(package, ast.Constant)),
+        frozenset(each for node in found for each in _imported(node, package)),
         frozenset(each for node in body for each in _imported(node, package)),
-        frozenset([*assigned, *reader.bound, *(node.name for node in body if isinstance(node, PLAIN[:3]))]),
-        not all(isinstance(node, PLAIN) or (isinstance(node, ast.Assign) and _names(node)) for node in body),
+        frozenset([*assigned, *defined, *map(_bound, body)]),
+        not all(
+            isinstance(node, DEFINITIONS + IMPORTS) or (isinstance(node, ast.Assign) and _names(node)) for node in body
+        ),
     )
 
 
@@ -140,7 +143,7 @@ def _names(node: ast.Assign) -> list[ast.Name]:
     return names if len(names) == len(node.targets) else []
 
 
-def _imported(node: ast.stmt, package: str) -> Iterator[tuple[str, str]]:
+def _imported(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Import):
         for alias in node.names:
             # Without `as`, `import a.b` binds `a`, and the module may use that too.
@@ -152,21 +155,31 @@ def _imported(node: ast.stmt, package: str) -> Iterator[tuple[str, str]]:
         yield from ((module, alias.name) for alias in node.names)
 
 
-def _body(body: Iterable[ast.stmt], in_class: bool) -> list[ast.stmt]:
-    """Return the statements that can change results, without annotations."""
+def _body(body: Iterable[ast.stmt], in_class: bool = False) -> list[ast.stmt]:
+    """Return the statements that can change results, without annotations, with each run of imports sorted."""
     found: list[ast.stmt] = []
     for node in body:
         if isinstance(node, ast.If) and _last(node.test) == "TYPE_CHECKING":
             found += _body(node.orelse, in_class)
         elif isinstance(node, ast.AnnAssign) and not in_class:
             found += [ast.Assign([node.target], node.value)] if node.value else []
-        elif not (
-            isinstance(node, ast.Pass)
-            or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-            or (isinstance(node, ast.ImportFrom) and node.module in ABOUT_TYPES)
-        ):
+        elif isinstance(node, ast.Import):
+            found += [ast.Import([alias]) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level or node.module not in ABOUT_TYPES:
+                found += [ast.ImportFrom(node.module, [alias], node.level) for alias in node.names]
+        elif not (isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))):
             found.append(node)
-    return found
+    # A stable sort: statements that bind nothing and imports that bind the same name keep their order.
+    runs = itertools.groupby(found, lambda node: bool(_bound(node)))
+    return [node for _, run in runs for node in sorted(run, key=_bound)]
+
+
+def _bound(node: ast.stmt) -> str:
+    """Return the name that an import binds, or "" for other statements and ``*``."""
+    if not isinstance(node, IMPORTS):
+        return ""
+    return (node.names[0].asname or node.names[0].name.partition(".")[0]).strip("*")
 
 
 def _last(node: ast.expr) -> str:
@@ -174,78 +187,30 @@ def _last(node: ast.expr) -> str:
     return str(getattr(node, "id", getattr(node, "attr", "")))
 
 
-class _Reader:
-    """Writes statements as ``text`` and collects their imports and the names that top-level imports bind."""
-
-    def __init__(self, package: str) -> None:
-        self.package = package
-        self.text: list[str] = []
-        self.templates: set[str] = set()
-        self.imports: set[tuple[str, str]] = set()
-        self.bound: set[str] = set()
-        self.depth = 0
-
-    def block(self, body: list[ast.stmt], in_class: bool = False) -> None:
-        """Write statements. Sort consecutive imports unless one of them shadows a name of another."""
-        run: dict[str, tuple[str, str]] = {}
-        for node in [*body, None]:
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                run |= _aliases(node)
-                self.imports.update(_imported(node, self.package))
-                continue
-            bound = dict(run.values())
-            hides = len(bound) < len(set(run.values())) or "*" in bound
-            self.text += run if hides else sorted(run)
-            if not self.depth:
-                self.bound |= bound.keys()
-            run = {}
-            if node is not None:
-                self.node(node, in_class)
-
-    def node(self, node: ast.AST, in_class: bool = False) -> None:
-        """Write a node: its type and its fields, except for empty and ignored fields."""
-        kind, text = type(node), self.text
-        text.append(f"{kind.__name__}(")
-        if isinstance(node, ast.Call) and _last(node.func) == "PackageLoader":
-            self.templates.update(str(each.value) for each in node.args[:1] if isinstance(each, ast.Constant))
-        for name in _fields(kind):  # type: ignore[arg-type]
-            value = getattr(node, name, None)
-            if value is None and kind is not ast.Constant:
-                continue
-            if isinstance(value, ast.AST):
-                text.append(name)
-                self.node(value)
-            elif not isinstance(value, list):
+def _write(node: ast.AST, text: list[str], found: list[ast.AST], in_class: bool = False) -> None:
+    """Add a node to ``text``, and the imports and the calls of ``PackageLoader`` in it to ``found``."""
+    kind = type(node)
+    if kind in IMPORTS or (isinstance(node, ast.Call) and _last(node.func) == "PackageLoader"):
+        found.append(node)
+    text.append(f"{kind.__name__}(")
+    for name in _fields(kind):  # type: ignore[arg-type]
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            text.append(name)
+            _write(value, text, found)
+        elif not isinstance(value, list):
+            if value is not None or kind is ast.Constant:
                 text.append(f"{name}={value!a}")
-            elif value:
-                text.append(f"{name}[")
-                if isinstance(value[0], ast.stmt):
-                    within = kind is ast.ClassDef or (in_class and kind not in PLAIN)
-                    self.depth += 1
-                    self.block(_body(value, within), within)
-                    self.depth -= 1
-                else:
-                    for each in value:
-                        self.node(each) if isinstance(each, ast.AST) else text.append(ascii(each))
-                text.append("]")
-        text.append(")")
+        elif value:
+            text.append(f"{name}[")
+            within = kind is ast.ClassDef or (in_class and kind not in DEFINITIONS)
+            for each in _body(value, within) if isinstance(value[0], ast.stmt) else value:
+                _write(each, text, found, within) if isinstance(each, ast.AST) else text.append(ascii(each))
+            text.append("]")
+    text.append(")")
 
 
 @functools.cache
 def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
     """Return the fields of a node to write. Parameters are written without their annotation."""
     return ("arg",) if kind is ast.arg else tuple(name for name in kind._fields if name not in LEFT_OUT)
-
-
-def _aliases(node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
-    """Return the parts of an import statement as text, each with the bound name and its origin."""
-    found = {}
-    for alias in node.names:
-        if isinstance(node, ast.Import):
-            what = alias.name if alias.asname else alias.name.partition(".")[0]
-            found[f"import {alias.name} as {alias.asname}"] = (alias.asname or what, what)
-        else:
-            source = f"{'.' * node.level}{node.module or ''}"
-            bound = alias.asname or alias.name
-            found[f"from {source} import {alias.name} as {bound}"] = (bound, f"{source}:{alias.name}")
-    return found

@@ -163,20 +163,12 @@ def experiment(conf: Path, study: str) -> dict[str, Any]:
             f"{source} has no grid", source=source, option="grid", remedy="Add blocks with dataset, method and audit"
         )
     if not isinstance(grid, dict) or not all(isinstance(block, dict) for block in grid.values()):
-        raise InvalidInput(
-            f"{source}: a block of the grid is not a mapping",
-            source=source,
-            option="grid",
-            remedy="Write each block as name: {key: value, ...}",
-        )
+        problem = f"{source}: a block of the grid is not a mapping"
+        raise InvalidInput(problem, source=source, option="grid", remedy="Write each block as name: {key: value, ...}")
     for name in (study, *map(str, grid)):
         if not NAME.fullmatch(name):
-            raise InvalidInput(
-                f"{source}: the name {name!r} contains characters other than letters, digits and _",
-                source=source,
-                option=name,
-                remedy="Rename it",
-            )
+            problem = f"{source}: the name {name!r} contains characters other than letters, digits and _"
+            raise InvalidInput(problem, source=source, option=name, remedy="Rename it")
     return {"name": study, **written}
 
 
@@ -218,29 +210,19 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
             written = NOTHING | written
         for key, value in written.items():
             if _has_mapping(value):
-                raise InvalidInput(
-                    f"{where}, {key}: a value of the grid cannot be a mapping, found {value}",
-                    source=where,
-                    option=str(key),
-                    remedy=f"Set its keys one by one, as {key}.KEY: value",
-                )
+                problem = f"{where}, {key}: a value of the grid cannot be a mapping, found {value}"
+                remedy = f"Set its keys one by one, as {key}.KEY: value"
+                raise InvalidInput(problem, source=where, option=str(key), remedy=remedy)
         grid = {key: several(value, f"{where}, {key}") for key, value in written.items()}
         for key in map(str, grid):
             if key != REPETITIONS and key.split(".")[0] not in GROUPS:
                 known = (*GROUPS, REPETITIONS)
                 hint = nearest(key.split(".")[0], known)
-                raise InvalidInput(
-                    f"{where}: there is no key {key!r}{hint}. Keys start with {', '.join(known)}",
-                    source=where,
-                    option=key,
-                )
+                problem = f"{where}: there is no key {key!r}{hint}. Keys start with {', '.join(known)}"
+                raise InvalidInput(problem, source=where, option=key)
         if empty := [key for key, value in grid.items() if value == []]:
-            raise InvalidInput(
-                f"{where}, {empty[0]}: {written[empty[0]]} has no values",
-                source=where,
-                option=str(empty[0]),
-                remedy="Give at least one value",
-            )
+            problem = f"{where}, {empty[0]}: {written[empty[0]]} has no values"
+            raise InvalidInput(problem, source=where, option=str(empty[0]), remedy="Give at least one value")
         absent = [group for group in REQUIRED if group not in grid]
         if absent:
             raise InvalidInput(f"{where}: {', '.join(absent)} is missing", source=where, option=absent[0])
@@ -265,11 +247,9 @@ def several(value: Any, where: str) -> Any:
         # Exclude the stop: rounding can turn 1 + .1 + .1 + .1 into 1.3.
         return [item for item in values if item != read.stop] if isinstance(read, RangeSweep) else values
     except HydraException as error:
-        raise InvalidInput(
-            f"{where}: cannot read {value!r}",
-            source=where,
-            remedy="Write range(start, stop, step), choice(a, b, c) or a list",
-        ) from error
+        problem = f"{where}: cannot read {value!r}"
+        remedy = "Write range(start, stop, step), choice(a, b, c) or a list"
+        raise InvalidInput(problem, source=where, remedy=remedy) from error
 
 
 def update(config: dict[str, Any], key: str, value: Any, where: str) -> None:

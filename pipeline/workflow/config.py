@@ -35,8 +35,8 @@ from pipeline.workflow.sweep import Figure
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 REFERENCES = "data/reference"
-SHOWN = {"prepare": "datasets", "audit": "audits", "train": "classifiers"}
-"""Stages whose files the report reads, with the options of the stage ``artefacts`` for these files."""
+SHOWN = ("prepare", "audit", "train")
+"""Stages whose files the report reads."""
 PUBLISHED = "paper"
 """The scale of the published experiments."""
 NO_NAME = "(?!)"
@@ -179,9 +179,15 @@ class Workflow:
         """Return the job for the wildcards of a rule."""
         return self.plan.job(stage, paths.names_of(stage, wildcards))
 
-    def requests(self, stage: str) -> dict[str, Callable[[Any, int], Any]]:
+    def requests(self, rule: str) -> dict[str, Callable[[Any, int], Any]]:
         """Return the ``resources:`` of a rule, as functions of wildcards and attempt. None requests nothing."""
-        return self.resources.functions(lambda wildcards, attempt: self.job(stage, wildcards).requests(attempt))
+
+        def requested(wildcards: Any, attempt: int) -> dict[str, Any]:
+            if rule in STAGES:
+                return self.job(rule, wildcards).requests(attempt)
+            return self.resources.of(rule, dict(wildcards.items()), attempt)
+
+        return self.resources.functions(requested)
 
     def available_datasets(self) -> str:
         """Return a pattern for the names of the data sets that are not known to be unavailable."""
@@ -213,10 +219,6 @@ class Workflow:
         places = dict.fromkeys(paths.place(point, stage) for point in points)
         return [paths.file(self.scale, stage, names) for names in places if all(names)]
 
-    def sources(self, study: str) -> dict[str, Any]:
-        """Return the files behind the tables and figures of a study, by option of the stage ``artefacts``."""
-        return {name: self.files(stage, study) for stage, name in SHOWN.items()}
-
     @property
     def referenced(self) -> tuple[str, ...]:
         """Return the studies that have a reference."""
@@ -238,11 +240,9 @@ class Workflow:
             return ""
         left_out = {point.part for point in every} - {point.part for point in points}
         if study not in self.referenced and not left_out <= _recorded(study, ROOT):
-            raise InvalidInput(
-                f"FINISHED or DATASETS leaves out parts of {study}, which has no reference that supplies them",
-                option="study",
-                remedy="Run the whole study, or choose other studies with STUDY",
-            )
+            problem = f"FINISHED or DATASETS leaves out parts of {study}, which has no reference that supplies them"
+            remedy = "Run the whole study, or choose other studies with STUDY"
+            raise InvalidInput(problem, option="study", remedy=remedy)
         return f"--fill-from {REFERENCES}/{study}"
 
     def regression_option(self, study: str) -> str:
@@ -258,9 +258,7 @@ class Workflow:
         """Return the files that exist."""
         return [path for path in files if (ROOT / path).is_file()]
 
-    def artefact_files(self, study: str, below: str = "results/") -> list[str]:
-        """Return the files of all tables and figures of a study."""
-        return paths.artefact_files(study, below)
+    artefact_files = staticmethod(paths.artefact_files)
 
     def incomplete(self, study: str, below: str = "results/") -> bool:
         """Return whether a table or figure of a study is missing."""

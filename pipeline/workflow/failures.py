@@ -132,10 +132,7 @@ def _end(log: str, root: Path) -> dict[str, Any]:
 
 
 def _journal(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the last failure of each job by the first output of the job, or {} without a journal.
-
-    Lines that a kill or a full disk has cut short are skipped.
-    """
+    """Return the last failure of each job by its first output. Skip lines that a kill or a full disk has cut short."""
     found = {}
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -66,11 +66,9 @@ def sweeps_among(words: Iterable[str], sweeps: Sequence[str], scale: str) -> lis
                 f"There is no sweep {name!r}{nearest(name, sweeps)}. The sweeps are {', '.join(sweeps)}", option="sweep"
             )
     if former:
-        raise InvalidInput(
-            f"There is no rule sweep_{former[0]}",
-            option="sweep",
-            remedy=f"Run `snakemake results/sweeps/{scale}/{former[0]}/summary.csv`",
-        )
+        problem = f"There is no rule sweep_{former[0]}"
+        remedy = f"Run `snakemake results/sweeps/{scale}/{former[0]}/summary.csv`"
+        raise InvalidInput(problem, option="sweep", remedy=remedy)
     return named
 
 

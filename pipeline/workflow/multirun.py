@@ -77,11 +77,8 @@ def trained(dataset: str, method: str, scale: str, seed: int, settings: Mapping[
     manifest = ROOT / "data" / "raw" / section["kind"] / "manifest.json"
     if not manifest.is_file():
         name = manifest.relative_to(ROOT)
-        raise InvalidInput(
-            f"The raw data of {dataset!r} have not been fetched",
-            option="dataset",
-            remedy=f"Run `snakemake --cores 1 {name}`",
-        )
+        problem = f"The raw data of {dataset!r} have not been fetched"
+        raise InvalidInput(problem, option="dataset", remedy=f"Run `snakemake --cores 1 {name}`")
     every = prepared(section, seed + 1, load_json(manifest))
     if isinstance(every, MissingData):
         raise InvalidInput(f"The data of {dataset!r} are missing: {every.reason}", option="dataset")

@@ -54,6 +54,7 @@ def seconds(requests: Mapping[str, Any]) -> int:
     return int(requests.get("seconds", 1))
 
 
+@dataclass
 class Plan:
     """The jobs of all studies and sweeps in ``conf/``. Snakemake selects the jobs to run.
 
@@ -62,27 +63,18 @@ class Plan:
     ``studies`` names the studies of the run.
     """
 
-    def __init__(
-        self,
-        scale: str,
-        points: Sequence[Point],
-        resolver: Resolver,
-        resources: Resources,
-        kind: Callable[[str, str], str],
-        code: Callable[..., str],
-        absent: frozenset[str] = frozenset(),
-        studies: Sequence[str] = (),
-    ) -> None:
-        self.scale = scale
-        self.absent = absent
-        self.studies = studies
-        self._points = points
-        self._resolver = resolver
-        self._resources = resources
-        self._kind = kind
-        self._code = code
-        self.placed = {stage: _placed(resolver.conf, stage, points) for stage in STAGES}
-        self._jobs: dict[tuple[str, ...], Job] = {}
+    scale: str
+    points: Sequence[Point]
+    resolver: Resolver
+    resources: Resources
+    kind: Callable[[str, str], str]
+    code: Callable[..., str]
+    absent: frozenset[str]
+    studies: Sequence[str]
+    _jobs: dict[tuple[str, ...], Job] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.placed = {stage: _placed(self.resolver.conf, stage, self.points) for stage in STAGES}
 
     @cached_property
     def jobs(self) -> list[Job]:
@@ -95,7 +87,7 @@ class Plan:
 
         Raises what this raises. Snakemake ignores errors in the parameters and inputs of files that already exist.
         """
-        for point in self._points:
+        for point in self.points:
             if point.study in self.studies:
                 point.columns()
                 for stage in STAGES if self.has_data(point) else ():
@@ -116,11 +108,11 @@ class Plan:
 
     def has_data(self, point: Point) -> bool:
         """Return whether the data of a point are available."""
-        return self._kind("dataset", point.dataset) not in self.absent
+        return self.kind("dataset", point.dataset) not in self.absent
 
     def absent_names(self) -> list[str]:
         """Return the unavailable data sets, by the names in their paths."""
-        return sorted({paths.place(p, "prepare")[0] for p in self._points if not self.has_data(p)})
+        return sorted({paths.place(p, "prepare")[0] for p in self.points if not self.has_data(p)})
 
     def parameters(self, stage: str, *names: str) -> dict[str, Any]:
         """Return the parameters of a file of a stage."""
@@ -128,7 +120,7 @@ class Plan:
         # A data set without a study has the values of its configuration file.
         point = known[names] if stage != "prepare" or names in known else Point("", "", names[0], "", "", ())
         if stage == "audit":
-            return {"audit": self._resolver.sections(point)["audit"]}
+            return {"audit": self.resolver.sections(point)["audit"]}
         # Studies share the file. The repetitions of a model do not affect its data.
         settings = tuple(
             (key, value)
@@ -136,7 +128,7 @@ class Plan:
             if key.split(".")[0] in groups or (key == REPETITIONS and stage != "prepare")
         )
         shared = Point("", "", point.dataset, "", "", settings)
-        resolved = self._resolver.sections(replace(shared, **{group: getattr(point, group) for group in groups}))
+        resolved = self.resolver.sections(replace(shared, **{group: getattr(point, group) for group in groups}))
         return {key: resolved[key] for key in (STAGES[stage].group, REPETITIONS)}
 
     def maps_of(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -146,7 +138,7 @@ class Plan:
 
     def manifest(self, dataset: str) -> str:
         """Return the manifest of the raw files of a data set, by the name in its path."""
-        return f"{availability.RAW}/{self._kind('dataset', dataset)}/{availability.RECORD}"
+        return f"{availability.RAW}/{self.kind('dataset', dataset)}/{availability.RECORD}"
 
     def benchmarks(self, points: Iterable[Point]) -> dict[str, str]:
         """Return the benchmark files of all jobs of these points, by keys such as ``paper/train/adult/sensr``."""
@@ -164,10 +156,10 @@ class Plan:
         The study with the least work left comes next, so that its tables and figures are drawn before the others run.
         """
         work: dict[str, dict[tuple[str, ...], int]] = {study: {} for study in self.studies}
-        for point in self._points:
+        for point in self.points:
             for stage in STAGES if point.study in work and self.has_data(point) else ():
                 if all(names := paths.place(point, stage)):
-                    job = self._resources.of(stage, self._conditions(stage, names))
+                    job = self.resources.of(stage, self._conditions(stage, names))
                     work[point.study][stage, *names] = seconds(job)
         found: dict[tuple[str, ...], int] = {}
         while work:
@@ -181,7 +173,7 @@ class Plan:
         parts = dict(zip(STAGES[stage].parts, names, strict=True))
         point = self.placed[stage].get(names)
         owner = {"study": point.study, "block": point.block} if point else {}
-        return {**owner, **parts, "kind": self._kind("dataset", parts["dataset"])}
+        return {**owner, **parts, "kind": self.kind("dataset", parts["dataset"])}
 
     def _made(self, stage: str, names: tuple[str, ...]) -> Job:
         group, conditions = STAGES[stage].group, self._conditions(stage, names)
@@ -192,9 +184,9 @@ class Plan:
             self._inputs(stage, names, conditions["kind"]),
             paths.file(self.scale, stage, names),
             encoded(section),
-            self._code(stage, **{group: conditions[group]}),
+            self.code(stage, **{group: conditions[group]}),
             section[group].get("threads", 1),
-            self._resources,
+            self.resources,
             self._later.get((stage, *names), 0),
         )
 
@@ -213,11 +205,7 @@ class Plan:
 
 
 def _placed(conf: Path, stage: str, points: Iterable[Point]) -> dict[tuple[str, ...], Point]:
-    """Return the points by the names in the path of their file.
-
-    Points with the same values share a file, except for audits. Raises InvalidInput if points with different values
-    have the same path.
-    """
+    """Return the points by the names in the path of their file, which points with the same values share."""
     placed: dict[tuple[str, ...], Point] = {}
     for point in points:
         names = paths.place(point, stage)

@@ -38,12 +38,9 @@ def load(group: str, kind: str) -> ModuleType:
         if error.name != name:
             raise
         path = name.replace(".", "/") + ".py"
-        raise InvalidInput(
-            f"There is no module for {group} {kind!r}",
-            source=path,
-            option=group,
-            remedy=f"Write {path} or correct conf/{group}",
-        ) from error
+        problem = f"There is no module for {group} {kind!r}"
+        remedy = f"Write {path} or correct conf/{group}"
+        raise InvalidInput(problem, source=path, option=group, remedy=remedy) from error
 
 
 def resuming(work: Callable[..., Any] | None, resume: Checkpoint) -> dict[str, Checkpoint]:

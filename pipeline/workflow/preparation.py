@@ -62,16 +62,11 @@ def _unchanged(file: Mapping[str, Any]) -> Path:
     """Return the path of a file. Raises InvalidInput if the file has changed since it was fetched."""
     path = Path(file["path"])
     if not path.exists():
-        raise InvalidInput(
-            f"{path} is missing but was fetched before",
-            source=path,
-            remedy="Delete manifest.json of the data set and run again",
-        )
+        problem = f"{path} is missing but was fetched before"
+        raise InvalidInput(problem, source=path, remedy="Delete manifest.json of the data set and run again")
     found, _ = fingerprint(path)
     if found != file["sha256"]:
-        raise InvalidInput(
-            f"{path} has changed since it was fetched: expected sha256 {file['sha256']}, found {found}",
-            source=path,
-            remedy="Restore it, or delete it and manifest.json of the data set to fetch it again",
-        )
+        problem = f"{path} has changed since it was fetched: expected sha256 {file['sha256']}, found {found}"
+        remedy = "Restore it, or delete it and manifest.json of the data set to fetch it again"
+        raise InvalidInput(problem, source=path, remedy=remedy)
     return path

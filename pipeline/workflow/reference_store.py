@@ -14,7 +14,6 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,6 @@ from pipeline.values import DatasetSummary
 SECTIONS = ("sections", "published")
 LIMIT = 1_000_000
 """Largest size of a file in bytes."""
-FORMER_ORIGINS = {"lossy": "re-encoded"}
-"""Origins in old references, with their present names."""
 DATE = (1980, 1, 1, 0, 0, 0)
 """Date of all members of an archive, so that the same values give the same bytes."""
 
@@ -57,19 +54,16 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
     """Load the reference of a study and its manifest. Raises InvalidInput if there is none."""
     folder = Path(folder)
     if not (folder / "manifest.json").is_file():
-        raise InvalidInput(
-            f"{folder} holds no reference",
-            source=folder,
-            remedy=f"Make one from a complete run with `make reference STUDY={folder.name}`",
-        )
+        problem = f"{folder} holds no reference"
+        remedy = f"Make one from a complete run with `make reference STUDY={folder.name}`"
+        raise InvalidInput(problem, source=folder, remedy=remedy)
     manifest = load_json(folder / "manifest.json")
     config = json.loads(gzip.decompress((folder / "config.json.gz").read_bytes()))
     config |= {name: {path: _with_id(path, one) for path, one in config[name].items()} for name in SECTIONS}
-    rows = pd.concat([io.load_rows(path) for path in sorted((folder / "rows").glob("*.parquet"))], ignore_index=True)
     inputs = Inputs(
         study=manifest["study"],
         scale=config["scale"]["name"],
-        rows=rows.assign(origin=rows["origin"].replace(FORMER_ORIGINS)),
+        rows=pd.concat(map(io.load_rows, sorted((folder / "rows").glob("*.parquet"))), ignore_index=True),
         config=config,
         datasets=_load_archives(folder / "datasets", lambda path: io.load(path, DatasetSummary)),
         classifiers=_load_archives(folder / "classifiers", lambda path: io.load(path, Classifier)),
@@ -126,11 +120,8 @@ def _save_archives(values: Mapping[str, Any], stem: Path) -> None:
             for key, content in members:
                 archive.writestr(zipfile.ZipInfo(f"{key}.npz", DATE), content)
         if path.stat().st_size > LIMIT:
-            raise InvalidInput(
-                f"{path} has {path.stat().st_size:,} bytes, expected at most {LIMIT:,}",
-                source=path,
-                remedy="Record fewer values",
-            )
+            problem = f"{path} has {path.stat().st_size:,} bytes, expected at most {LIMIT:,}"
+            raise InvalidInput(problem, source=path, remedy="Record fewer values")
 
 
 def _load_archives(stem: Path, load: Callable[[Path], Any]) -> dict[str, Any]:
@@ -141,9 +132,7 @@ def _load_archives(stem: Path, load: Callable[[Path], Any]) -> dict[str, Any]:
                 for name in archive.namelist():
                     extracted = Path(temporary, "value.npz")
                     extracted.write_bytes(archive.read(name))
-                    value = load(extracted)
-                    origin = FORMER_ORIGINS.get(value.origin, value.origin)
-                    found[name.removesuffix(".npz")] = replace(value, origin=origin)
+                    found[name.removesuffix(".npz")] = load(extracted)
     return found
 
 

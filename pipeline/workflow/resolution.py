@@ -122,9 +122,7 @@ def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:
 
 
 def _written(conf: Path, scale: str, key: str) -> list[Any]:
-    """Return the entries of a scale. If it ``extends`` another scale, it inherits the settings, which precede its own,
-    and the points left out, unless it lists its own.
-    """
+    """Return the entries of a scale, after those of the scale that it extends (a list of its own replaces left_out)."""
     written = section(conf, "scale", scale)
     check_keys(written, SCALE, f"conf/scale/{scale}.yaml")
     inherits = "extends" in written and not (key == "left_out" and key in written)

@@ -6,7 +6,6 @@ attempt at a job requests n times the memory and n times the time. The requests 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from fairness_audits.messages import enumerated
 from fairness_audits.validation import Checked, Size, made
 from pipeline.workflow import composition
 from pipeline.workflow.composition import declared
-from pipeline.workflow.settings import Setting, merged, read
+from pipeline.workflow.settings import Setting, merged, named, read
 
 RULES = ("prepare", "train", "transport", "audit", "collect", "draw", "sweep", "report")
 """The rules that can run on another machine. ``fetch`` needs the network and runs locally."""
@@ -60,15 +59,10 @@ class Resources:
             made(Request, setting.values, source)
         everywhere = merged(settings, {})
         if missing := [key for key in GROWING if key not in everywhere]:
-            raise InvalidInput(
-                f"{source} does not set {enumerated(missing)} for all jobs",
-                source=source,
-                option=missing[0],
-                remedy="Add a setting with where: {}",
-            )
-        scales = ({"scale": one.where["scale"]} if "scale" in one.where else {} for one in settings)
-        here = [Setting(where, {}).applies({"scale": scale}) for where in scales]
-        return cls(scale, list(itertools.compress(settings, here)))
+            problem = f"{source} does not set {enumerated(missing)} for all jobs"
+            raise InvalidInput(problem, source=source, option=missing[0], remedy="Add a setting with where: {}")
+        every = ("*",)
+        return cls(scale, [one for one in settings if named(scale, one.where.get("scale", every))])
 
     def of(self, rule: str, wildcards: Mapping[str, str] | None = None, attempt: int = 1) -> dict[str, Any]:
         """Return the resources that a job requests at an attempt (from 1), by the names of :class:`Request`.
@@ -80,10 +74,6 @@ class Resources:
             job["audit"], job["transport"] = job["audit"].split("+", 1)
         found = merged(self.settings, job)
         return {key: value * attempt if key in GROWING else value for key, value in found.items()}
-
-    def requests(self, rule: str, **names: str) -> dict[str, Callable[[Any, int], Any]]:
-        """Return the ``resources:`` of a rule as functions of wildcards and attempt. None requests nothing."""
-        return self.functions(lambda wildcards, attempt: self.of(rule, {**dict(wildcards.items()), **names}, attempt))
 
     def functions(self, of: Callable[[Any, int], Mapping[str, Any]]) -> dict[str, Callable[[Any, int], Any]]:
         """Split a function for all resources into one function for each, as Snakemake requires.

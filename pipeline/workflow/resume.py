@@ -3,7 +3,8 @@
 Snakemake locks its working directory and cannot unlock it after ``kill -9`` or a power cut. The lock does not name its
 owner, so each run records its user, host, process and start time (:func:`record`). ``python -m
 pipeline.workflow.resume`` removes a lock whose owner has ended, and otherwise names the owner. With ``--unlock`` it
-also removes a lock whose owner cannot be checked.
+also removes a lock whose owner cannot be checked. A lock of the kernel (``flock``) cannot replace the records: it does
+not name its owner, and some file systems of clusters keep it to one machine.
 
 If the clock was set back, existing files have dates in the future, and Snakemake considers all files made from them
 outdated. Such files get the present time, in the same order. Temporary files of processes that have ended
@@ -19,9 +20,8 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -42,45 +42,29 @@ OWNERS, LOCKS = Path(".snakemake", "owners"), Path(".snakemake", "locks")
 """Folders of the records of runs, one file per process, and of Snakemake's locks."""
 
 
-@dataclass(frozen=True)
-class Owner:
-    """A run in a folder: its process and its record."""
-
-    process: Process
-    path: Path
-
-    def __str__(self) -> str:
-        try:
-            entry = load_json(self.path)
-            return f"{entry['user']} on {entry['host']}, process {self.process.number}, since {entry['since']}"
-        except (OSError, ValueError, KeyError):
-            return f"process {self.process.number} (its record {self.path} cannot be read)"
-
-
-def record(folder: Path) -> Owner:
+def record(folder: Path) -> Path:
     """Record this process as a run in ``folder``. The record is deleted when the process ends, unless it is killed.
 
     Folders without write access get no record, because no run can lock them.
     """
-    process = Process.this()
-    owner = Owner(process, folder / OWNERS / f"{process.name}.json")
+    path = folder / OWNERS / f"{Process.this().name}.json"
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     if not any((folder / LOCKS).glob("*")):
         # Without a lock, the records of ended runs are not needed.
-        for one in recorded(folder):
-            if one.process.state != "at work":
+        for one, process in recorded(folder).items():
+            if process.state != "at work":
                 with suppress(OSError):
-                    one.path.unlink()
+                    one.unlink()
     with suppress(OSError):
-        save_json({"user": _user(), "host": socket.gethostname(), "since": since}, owner.path)
-        atexit.register(_forget, owner)
-    return owner
+        save_json({"user": _user(), "host": socket.gethostname(), "since": since}, path)
+        atexit.register(_forget, path)
+    return path
 
 
-def _forget(owner: Owner) -> None:
-    if owner.process == Process.this():  # Not a forked process.
+def _forget(path: Path) -> None:
+    if path.stem == Process.this().name:  # Not a forked process.
         with suppress(OSError):
-            owner.path.unlink()
+            path.unlink()
 
 
 def _user() -> str:
@@ -90,10 +74,19 @@ def _user() -> str:
         return f"user {os.getuid()}"
 
 
-def recorded(folder: Path) -> list[Owner]:
-    """Return the recorded runs in ``folder``."""
-    found = [(Process.named(path.stem), path) for path in sorted((folder / OWNERS).glob("*.json"))]
-    return [Owner(process, path) for process, path in found if process]
+def recorded(folder: Path) -> dict[Path, Process]:
+    """Return the process of each recorded run in ``folder``, by the file of its record."""
+    found = {path: Process.named(path.stem) for path in sorted((folder / OWNERS).glob("*.json"))}
+    return {path: process for path, process in found.items() if process}
+
+
+def described(path: Path, process: Process) -> str:
+    """Return who runs a process, by its record."""
+    try:
+        entry = load_json(path)
+        return f"{entry['user']} on {entry['host']}, process {process.number}, since {entry['since']}"
+    except (OSError, ValueError, KeyError):
+        return f"process {process.number} (its record {path} cannot be read)"
 
 
 def at_work(folder: Path) -> list[int]:
@@ -133,20 +126,22 @@ def half_written(folder: Path) -> list[Path]:
     return [path for path, process in of if process and process.state == "ended"]
 
 
-def holders(folder: Path, owners: Sequence[Owner], unlock: bool = False) -> list[str]:
+def holders(folder: Path, owners: Mapping[Path, Process], unlock: bool = False) -> list[str]:
     """Return a line for each possible owner of the lock of ``folder``, or no line if all ``owners`` have ended.
 
     With ``unlock``, owners that cannot be checked do not count.
     """
     advice = "wait until it ends, or stop it"
-    states = [(one, one.process.state) for one in owners]
-    busy = [one for one, state in states if state == "at work"]
-    others = set(at_work(folder)) - {one.process.number for one in busy}
-    found = [f"{one}: {advice}" for one in busy]
-    found += [f"Snakemake or a job, process {number} on this machine: {advice}" for number in sorted(others)]
+    elsewhere = "cannot be checked from here. If it is not running, run `make unlock`"
+    states = [(described(*one), one[1].state) for one in owners.items()]
+    known = {process.number for process in owners.values() if process.state == "at work"}
+    found = [f"{who}: {advice}" for who, state in states if state == "at work"]
+    found += [
+        f"Snakemake or a job, process {number} on this machine: {advice}"
+        for number in sorted({*at_work(folder)} - known)
+    ]
     if not unlock:
-        elsewhere = "cannot be checked from here. If it is not running, run `make unlock`"
-        found += [f"{one}: {elsewhere}" for one, state in states if state == "unknown"]
+        found += [f"{who}: {elsewhere}" for who, state in states if state == "unknown"]
         if not owners and not found:
             found.append("a run without a record. If no run is active here, on any machine, run `make unlock`")
     return found
@@ -164,10 +159,12 @@ def main(folder: Path, unlock: bool = False) -> int:
         print(f"Another run may still be active in {folder}:", *busy, sep="\n  ", file=sys.stderr)
         return 1
     try:
-        if locked and not _taken_over(folder, owners):
-            return main(folder, unlock)
+        if locked:
+            take_over(folder, owners)
         for path in halves:
             path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return main(folder, unlock)
     except OSError as error:
         print(f"Cannot remove a file of an interrupted run: {error}. Remove it before the next run.", file=sys.stderr)
         return 1
@@ -183,29 +180,20 @@ def main(folder: Path, unlock: bool = False) -> int:
     return 0
 
 
-def _taken_over(folder: Path, owners: Sequence[Owner]) -> bool:
-    """Remove the lock and the records of its ``owners``. Return False if another process did it first."""
+def take_over(folder: Path, owners: Iterable[Path]) -> None:
+    """Remove the records ``owners`` and the lock. Raises FileNotFoundError if another process did it first.
+
+    Only the process that removes the first record removes the lock. This protects the lock of a newer run.
+    """
     own = record(folder)
     try:
-        # Only the process that removes the first record removes the lock. This protects the lock of a newer run.
-        if owners and not _removed(owners[0].path):
-            return False
+        for path in owners:
+            path.unlink()
         print("The last run was interrupted. Removing its lock and resuming.", file=sys.stderr)
         # `snakemake --unlock` does the same, but plans the whole run first. Another run could start meanwhile.
         shutil.rmtree(folder / LOCKS)
-        for one in owners[1:]:
-            _removed(one.path)
-        return True
     finally:
         _forget(own)
-
-
-def _removed(path: Path) -> bool:
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    return True
 
 
 if __name__ == "__main__":

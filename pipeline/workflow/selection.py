@@ -38,11 +38,9 @@ class Selection:
             composition.section(conf, "dataset", name)
         sweeps, declared = (composition.declared(conf, folder) for folder in ("sweep", "experiment"))
         if named := sorted(set(studies) & set(sweeps)):
-            raise InvalidInput(
-                f"{named[0]!r} is a sweep, not a study",
-                option="study",
-                remedy=f"Run `snakemake results/sweeps/{scale}/{named[0]}/summary.csv`",
-            )
+            problem = f"{named[0]!r} is a sweep, not a study"
+            remedy = f"Run `snakemake results/sweeps/{scale}/{named[0]}/summary.csv`"
+            raise InvalidInput(problem, option="study", remedy=remedy)
         found = cls(conf, scale, root, tuple(studies) or declared, frozenset(datasets), finished)
         for name in dict.fromkeys((*sweeps, *declared, *found.studies)):
             found.planned[name] = found.run(name, () if name in sweeps else datasets)
@@ -51,10 +49,8 @@ class Selection:
         some = tuple(study for study in found.studies if found.points(study))
         if not some:
             filters = ["FINISHED"] * finished + [f"DATASETS={', '.join(sorted(datasets))}"] * bool(datasets)
-            raise InvalidInput(
-                f"{', '.join(filters)}: no part of these studies is left at the {scale} scale",
-                option="datasets" if datasets else "finished",
-            )
+            problem = f"{', '.join(filters)}: no part of these studies is left at the {scale} scale"
+            raise InvalidInput(problem, option="datasets" if datasets else "finished")
         return cls(conf, scale, root, some, found.datasets, finished, found.planned)
 
     @property

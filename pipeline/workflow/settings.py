@@ -32,7 +32,7 @@ class Setting:
 
     def applies(self, parts: Mapping[str, Any]) -> bool:
         """Return whether ``parts`` (names by condition) meet all conditions. The name of a part may have settings."""
-        return all(key in parts and _named(str(parts[key]), wanted) for key, wanted in self.where.items())
+        return all(key in parts and named(str(parts[key]), wanted) for key, wanted in self.where.items())
 
 
 def merged(settings: Iterable[Setting], parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,14 +93,13 @@ def user_setting(text: str) -> Setting:
         if group not in GROUPS or override.is_sweep_override():
             raise ValueError(text)
     except (HydraException, ValueError) as error:
-        raise InvalidInput(
-            f"Cannot read {text!r}",
-            option="set",
-            remedy="Write group.name.key=value, for example method.sensr.learning_rate=2e-5",
-        ) from error
+        problem = f"Cannot read {text!r}"
+        remedy = "Write group.name.key=value, for example method.sensr.learning_rate=2e-5"
+        raise InvalidInput(problem, option="set", remedy=remedy) from error
     # The number of repetitions belongs to the point, not to one of its parts.
     return Setting({group: (name,)}, {REPETITIONS if key == REPETITIONS else f"{group}.{key}": override.value()})
 
 
-def _named(part: str, wanted: tuple[str, ...]) -> bool:
+def named(part: str, wanted: Sequence[str]) -> bool:
+    """Return whether ``part`` is one of the names, with or without its settings, or meets one of the patterns."""
     return any(part == name or part.split("@")[0] == name or fnmatchcase(part, name) for name in wanted)

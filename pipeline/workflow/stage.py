@@ -11,16 +11,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "config": {"type": json.loads, "help": "JSON object with the resolved configuration sections"},
     "dataset": {"help": "prepared data set (.npz)"},
     "classifier": {"help": "trained classifiers (.npz)"},
-    "transport": {
-        "required": False,
-        "nargs": "*",
-        "default": [],
-        "help": "transport maps (.npz) for audits of maps",
-    },
-    "manifest": {
-        "required": False,
-        "help": "manifest (.json); omit it for data that need no files",
-    },
+    "transport": {"nargs": "*", "default": [], "help": "transport maps (.npz) for audits of maps"},
+    "manifest": {"required": False, "help": "manifest (.json); omit it for data that need no files"},
     "rows": {"help": "tidy rows (.parquet)"},
     "output": {"help": "file for the result"},
 }

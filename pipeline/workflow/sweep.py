@@ -65,10 +65,8 @@ class Figure(Checked):
         named = [*((axis, getattr(figure, axis)) for axis in AXES), *(("along", name) for name in figure.along)]
         for axis, name in named:
             if "." in name and name not in keys:
-                raise InvalidInput(
-                    f"Sweep {sweep!r}, figure.{axis}: the grid has no key {name!r}{nearest(name, keys)}",
-                    option=f"figure.{axis}",
-                )
+                problem = f"Sweep {sweep!r}, figure.{axis}: the grid has no key {name!r}{nearest(name, keys)}"
+                raise InvalidInput(problem, option=f"figure.{axis}")
         return figure
 
     @property

@@ -151,7 +151,7 @@ It has a second paragraph."""
 
 from fairness_audits.options import Output, option
 
-EXAMPLES, PAGE, FILES = "example: toy\\n", "There is no page.", "nothing else"
+EXAMPLES, PAGE, FILES, WRITES = "example: toy\\n", "There is no page.", (), "nothing else"
 
 class Settings(Output):
     fail: str = option("how it fails", "no")

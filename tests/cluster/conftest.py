@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -156,11 +155,3 @@ class Project:
 def project(tmp_path: Path) -> Callable[..., Project]:
     """Make a project of the methods named."""
     return lambda *methods: Project(tmp_path / "_".join(methods), ", ".join(methods))
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
-    """Wait for ``condition``; AssertionError where it does not come true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not in {seconds:.0f} s"
-        time.sleep(0.5)

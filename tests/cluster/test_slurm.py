@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import QUICK, SLURM, Project, until
+from tests.cluster.conftest import QUICK, SECONDS, SLURM, Project
+from tests.waiting import until
 
 LITTLE = "mem_mb: 2000, runtime: 30"
 """Enough for any job here."""
@@ -75,7 +76,7 @@ def test_what_slurm_ends_is_accounted_for_and_continues_with_the_same_command(pr
     work.method("hungry", "mem_mb: 700, runtime: 30", megabytes=1200, seconds=30)
     command = (*SLURM, *QUICK, "--retries", "0")
     process = work.start(*command, log=work.folder / "run.log")
-    until(lambda: bool(number("cancelled", work.folder)), "the job to be cancelled is in the queue")
+    until(lambda: bool(number("cancelled", work.folder)), "the job to be cancelled is in the queue", SECONDS)
     subprocess.run(["scancel", number("cancelled", work.folder)], check=True)
     assert process.wait(900) == 1
     printed = (work.folder / "run.log").read_text()
@@ -116,9 +117,10 @@ def test_a_job_whose_node_goes_away_is_waited_for(project: Callable[..., Project
     work.method("waiting", LITTLE, seconds=600)
     process = work.start(*SLURM, *QUICK, log=work.folder / "run.log")
     try:
-        until((work.folder / "started").exists, "the training has started")
+        until((work.folder / "started").exists, "the training has started", SECONDS)
         node("down")
-        until(lambda: [state for _, state, _ in queue(work.folder)] == ["PENDING"], "the job is in the queue again")
+        waiting = ["PENDING"]
+        until(lambda: [state for _, state, _ in queue(work.folder)] == waiting, "the job is queued again", SECONDS)
         (work.folder / "started").unlink()
         assert process.poll() is None
         assert not work.halves()

@@ -72,7 +72,7 @@ def test_the_points_of_a_study_name_every_value_in_its_files() -> None:
     workflow = Workflow(studies=["fliptest"])
     config = workflow.artefacts("fliptest")
     named = {keys for point in points(config["sections"]) for keys in point["keys"]}
-    files = [path for name in ("datasets", "classifiers", "audits") for path in workflow.sources("fliptest")[name]]
+    files = [path for stage in ("prepare", "train", "audit") for path in workflow.files(stage, "fliptest")]
     assert {config["names"][path] for path in files} <= named
 
 

@@ -1,6 +1,7 @@
 """Points are the product of a grid; values are laid over each other in the stated order; sweeps."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,6 @@ from pipeline.workflow.resolution import of_scale
 from pipeline.workflow.settings import user_setting
 from pipeline.workflow.sweep import Figure, column
 from tests.errors import invalid
-
-NO_METHOD = "grid:\n  main: {dataset: d, audit: a}\n"
 
 
 def small(conf: Path, **given: Any) -> Workflow:
@@ -273,15 +272,6 @@ def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkey
     assert official.exists()
 
 
-@pytest.mark.parametrize("value", ["{start: 1}", "[{start: 1}, {start: 2}]", "[[{start: 1}]]"])
-@pytest.mark.parametrize("key", ["method.schedule", "method"])
-def test_a_mapping_in_a_grid_is_refused_by_block_and_key(value: str, key: str, conf: Path) -> None:
-    grid = f"  main: {{dataset: d, audit: a, {'' if key == 'method' else 'method: m, '}{key}: {value}}}\n"
-    (conf / "experiment" / "mapped.yaml").write_text(f"grid:\n{grid}")
-    with invalid(source="mapped.yaml, block 'main'", option=key):
-        points(conf, "mapped")
-
-
 def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf: Path) -> None:
     large = "{where: {method.model: large, dataset: d}, set: {method.rate: 2}}"
     (conf / "method" / "m.yaml").write_text(f"rate: 1\nmodel: small\nsettings:\n  - {large}\n")
@@ -441,40 +431,100 @@ def test_a_wrong_key_of_a_scale_names_its_file(conf: Path) -> None:
         small(conf, studies=["s"]).parameters("train", "d", "m")
 
 
-def scale_of(conf: Path, setting: str) -> object:
-    (conf / "scale" / "wrong.yaml").write_text(f"settings:\n  - {{{setting}}}\n")
-    return of_scale(conf, "wrong")
+BLOCK = "{dataset: d, audit: a, "
+READ: dict[str, Callable[[Path], object]] = {
+    "experiment/wrong.yaml": lambda conf: points(conf, "wrong"),
+    "scale/wrong.yaml": lambda conf: of_scale(conf, "wrong"),
+    "method/m.yaml": lambda conf: small(conf, studies=["s"]).parameters("train", "d", "m"),
+}
 
 
-def of_scale_written(conf: Path, text: str) -> object:
-    (conf / "scale" / "wrong.yaml").write_text(text)
-    return of_scale(conf, "wrong")
+@pytest.mark.parametrize(
+    ("file", "text", "source", "option"),
+    [
+        ("experiment/wrong.yaml", "title: nothing", "wrong.yaml", "grid"),
+        ("experiment/wrong.yaml", "grid: [a, b]", "wrong.yaml", "grid"),
+        ("experiment/wrong.yaml", "grid: {a: }", "wrong.yaml", "grid"),
+        ("experiment/wrong.yaml", "grid: {main: {dataset: d, audit: a}}", "wrong.yaml, block 'main'", "method"),
+        *(
+            ("experiment/wrong.yaml", f"grid: {{main: {BLOCK}{start}: {value}}}}}", "wrong.yaml, block 'main'", key)
+            for key, start in (("method", "method"), ("method.schedule", "method: m, method.schedule"))
+            for value in ("{start: 1}", "[{start: 1}, {start: 2}]", "[[{start: 1}]]")
+        ),
+        # Names of files lead nowhere else, and are no part of a command.
+        *(
+            ("experiment/wrong.yaml", f"grid: {{'{name}': {{audit: a}}}}", "wrong.yaml", name)
+            for name in ("../../..", "a/b", "..", "$(touch x)", "-rf x", "")
+        ),
+        ("scale/wrong.yaml", "setings: []", "wrong.yaml", "setings"),
+        *(
+            ("scale/wrong.yaml", f"settings: [{{{setting}}}]", "wrong.yaml", option)
+            for setting, option in (
+                ("where: {metod: m}, set: {repetitions: 2}", "metod"),
+                ("whre: {method: m}, set: {repetitions: 2}", "whre"),
+                ("where: {method: m}, sett: {repetitions: 2}", "sett"),
+                ("where: {block: main}, set: {repetitions: 2}", "repetitions"),
+                ("where: {audit: a}, set: {method.rate: 2}", "method"),
+                ("where: {method: m}, set: {dataset.rows: 2}", "dataset"),
+            )
+        ),
+        ("method/m.yaml", "rate: 1\nper_dataset: {dd: {rate: 3}}", "m.yaml", "dataset"),
+        *(("method/m.yaml", text, "m.yaml", None) for text in ("rate: 1\nrate: 2\n", "rate: [1\n", "rate")),
+    ],
+)
+def test_a_mistake_in_a_file_is_refused(file: str, text: str, source: str, option: str | None, conf: Path) -> None:
+    (conf / file).write_text(text)
+    with invalid(source=source, option=option):
+        READ[file](conf)
 
 
-def method_of(conf: Path, text: str) -> object:
-    (conf / "method" / "m.yaml").write_text(text)
-    return small(conf, studies=["s"]).parameters("train", "d", "m")
+IN_MAIN = {"source": "w.yaml, block 'main'"}
 
 
-def study_of(conf: Path, text: str) -> tuple[Point, ...]:
-    (conf / "experiment" / "wrong.yaml").write_text(text)
-    return points(conf, "wrong")
-
-
-def sweep_of(sweep: Path, old: str, new: str) -> object:
+@pytest.mark.parametrize(
+    ("old", "new", "fields"),
+    [
+        ("figure:", "figrue:", {"source": "w.yaml", "option": "figrue"}),
+        ("method.rate:", "metod.rate:", IN_MAIN | {"option": "metod.rate"}),
+        ("choice(1, 5, 7)", "[]", IN_MAIN | {"option": "method.rate"}),
+        ("choice(1, 5, 7)", "range(3, 2, 1)", IN_MAIN | {"option": "method.rate"}),
+        ("choice(1, 5, 7)", "[a b, a-b]", IN_MAIN),
+        ("audit.delta: 2", "audit.delta: [2, 2]", IN_MAIN),
+        ("audit.delta: 2", "audit.dlta: 2", IN_MAIN),
+    ],
+)
+def test_a_mistake_in_a_sweep_is_refused(old: str, new: str, fields: dict[str, str], sweep: Path) -> None:
     path = sweep / "sweep" / "w.yaml"
     path.write_text(path.read_text().replace(old, new))
-    return points(sweep, "w")
+    with invalid(**fields):
+        small(sweep, studies=["s"]).section("audit", points(sweep, "w")[0])
 
 
-def planned(sweep: Path, old: str, new: str) -> Workflow:
-    sweep_of(sweep, old, new)
-    return small(sweep, studies=["s"])
-
-
-def sweep_called(sweep: Path, name: str) -> object:
+@pytest.mark.parametrize("name", ["..", "x;touch y"])
+def test_a_sweep_whose_name_is_no_word_is_refused(name: str, sweep: Path) -> None:
     (sweep / "sweep" / "w.yaml").rename(sweep / "sweep" / f"{name}.yaml")
-    return Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
+    with invalid(option=name):
+        small(sweep, studies=["s"])
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        *((f"method.m.repetitions={wrong}", "repetitions") for wrong in ("0", "2.9", "true", "two")),
+        ("method.m.rte=7", "method.rte"),
+        *((text, "set") for text in ("sensr.rate=2e-5", "metod.sensr.rate=2e-5", "method.sensr.rate=1,2", "=2")),
+    ],
+)
+def test_a_mistake_in_a_setting_of_the_user_is_refused(text: str, option: str, conf: Path) -> None:
+    with invalid(option=option):
+        small(conf, studies=["s"], overrides=[text]).parameters("train", "d", "m")
+
+
+def test_a_single_value_of_what_a_block_varies_and_two_columns_of_a_name_are_refused(sweep: Path) -> None:
+    with invalid(option="method.rate"):
+        small(sweep, studies=["s"], overrides=["method.m.rate=2"]).section("method", points(sweep, "w")[0])
+    with invalid(option="audit.delta"):
+        Point("s", "b", "d", "m", "a", (("method.delta", 1), ("audit.delta", 2))).columns()
 
 
 @pytest.mark.parametrize(
@@ -482,86 +532,12 @@ def sweep_called(sweep: Path, name: str) -> object:
     [
         (lambda c: points(CONF, "individual_fairnes"), {"option": "study"}),
         (lambda c: section(c, "method", "othr"), {"option": "method"}),
-        (lambda c: study_of(c, "title: nothing\n"), {"source": "wrong.yaml", "option": "grid"}),
-        (lambda c: sweep_of(c, "figure:", "figrue:"), {"source": "w.yaml", "option": "figrue"}),
-        *(
-            (
-                lambda c, wrong=wrong: study_of(c, f"grid: {wrong}"),
-                {"source": "wrong.yaml", "option": "grid"},
-            )
-            for wrong in ("[a, b]", "{a: }")
-        ),
-        (
-            lambda c: planned(c, "audit.delta: 2", "audit.dlta: 2").section("audit", points(c, "w")[0]),
-            {"source": "w.yaml, block 'main'"},
-        ),
-        (lambda c: study_of(c, NO_METHOD), {"source": "wrong.yaml, block 'main'", "option": "method"}),
-        *(
-            (lambda c, wrong=wrong: scale_of(c, wrong), {"source": "wrong.yaml", "option": option})
-            for wrong, option in (
-                ("where: {metod: m}, set: {repetitions: 2}", "metod"),
-                (
-                    "whre: {method: m}, set: {repetitions: 2}",
-                    "whre",
-                ),
-                ("where: {method: m}, sett: {repetitions: 2}", "sett"),
-                ("where: {block: main}, set: {repetitions: 2}", "repetitions"),
-                ("where: {audit: a}, set: {method.rate: 2}", "method"),
-                ("where: {method: m}, set: {dataset.rows: 2}", "dataset"),
-            )
-        ),
-        (
-            lambda c: method_of(c, "rate: 1\nper_dataset: {dd: {rate: 3}}"),
-            {"source": "m.yaml", "option": "dataset"},
-        ),
-        *(
-            (lambda c, wrong=wrong: method_of(c, wrong), {"source": source})
-            for wrong, source in (("rate: 1\nrate: 2\n", "m.yaml"), ("rate: [1\n", "m.yaml"), ("rate", "m.yaml"))
-        ),
-        *(
-            (
-                lambda c, wrong=wrong: small(c, studies=["s"], overrides=[f"method.m.repetitions={wrong}"]).parameters(
-                    "train", "d", "m"
-                ),
-                {"option": "repetitions"},
-            )
-            for wrong in ("0", "2.9", "true", "two")
-        ),
-        (lambda c: of_scale_written(c, "setings: []\n"), {"source": "wrong.yaml", "option": "setings"}),
-        (
-            # What a block varies cannot be one value.
-            lambda c: small(c, studies=["s"], overrides=["method.m.rate=2"]).section("method", points(c, "w")[0]),
-            {"option": "method.rate"},
-        ),
-        (
-            lambda c: study_of(c, "grid: {b: {dataset: d, method: m, audit: a, method.delta: 1, audit.delta: 2}}")[
-                0
-            ].columns(),
-            {"option": "audit.delta"},
-        ),
-        (lambda c: small(c, overrides=["method.m.rte=7"]), {"option": "method.rte"}),
         (lambda c: Workflow.of({"scal": "smoke"}, {}), {"option": "scal"}),
         (lambda c: Workflow(source="offical"), {"option": "source"}),
         (lambda c: Workflow(datasets=["cifar01"]), {"option": "dataset"}),
         (lambda c: Workflow().index("", "permutation_tests", "figure_9"), {"option": "name"}),
         (lambda c: Workflow(studies=["fliptest"], datasets=["cifar10"]), {"option": "datasets"}),
-        (
-            lambda c: planned(c, "choice(1, 5, 7)", "[a b, a-b]"),
-            {"source": "w.yaml, block 'main'"},
-        ),
-        (lambda c: planned(c, "audit.delta: 2", "audit.delta: [2, 2]"), {"source": "w.yaml, block 'main'"}),
-        *(
-            (
-                lambda c, none=none: sweep_of(c, "choice(1, 5, 7)", none),
-                {"source": "w.yaml, block 'main'", "option": "method.rate"},
-            )
-            for none in ("[]", "range(3, 2, 1)")
-        ),
         (lambda c: several("range(one)", "'main', delta"), {"source": "'main', delta"}),
-        (
-            lambda c: sweep_of(c, "method.rate:", "metod.rate:"),
-            {"source": "w.yaml, block 'main'", "option": "metod.rate"},
-        ),
         (
             lambda c: small(c, studies=["w"]),
             {"option": "study", "remedy": "Run `snakemake results/sweeps/small/w/summary.csv`"},
@@ -574,22 +550,8 @@ def sweep_called(sweep: Path, name: str) -> object:
             lambda c: sweeps_among(["sweep_attack"], ["attack"], "smoke"),
             {"option": "sweep", "remedy": "Run `snakemake results/sweeps/smoke/attack/summary.csv`"},
         ),
-        # Names of files lead nowhere else, and are no part of a command.
-        *(
-            (
-                lambda c, wrong=wrong: study_of(c, f"grid: {{'{wrong}': {{audit: a}}}}"),
-                {"source": "wrong.yaml", "option": wrong},
-            )
-            for wrong in ("../../..", "a/b", "..", "$(touch x)", "-rf x", "")
-        ),
-        (lambda c: sweep_called(c, ".."), {"option": ".."}),
-        (lambda c: sweep_called(c, "x;touch y"), {"option": "x;touch y"}),
-        *(
-            (lambda c, wrong=wrong: user_setting(wrong), {"option": "set"})
-            for wrong in ("sensr.learning_rate=2e-5", "metod.sensr.learning_rate=2e-5", "method.sensr.rate=1,2", "=2")
-        ),
     ],
 )
-def test_what_is_not_there_or_may_not_be_set_is_refused(sweep: Path, ask: Any, fields: dict[str, str]) -> None:
+def test_what_is_not_there_is_refused(sweep: Path, ask: Any, fields: dict[str, str]) -> None:
     with invalid(**fields):
         ask(sweep)

@@ -22,7 +22,8 @@ examples:
         --metric tpr,accuracy
 """
 PAGE = "See docs/guide/permutation.md for details."
-FILES = "audit.json, the page compare.html and changes.csv"
+FILES = ("audit.json", "compare.html", "changes.csv")
+WRITES = "{}, the page {} and {}"
 
 
 DRAWS = 10_000

@@ -44,7 +44,8 @@ examples:
         --predict model.pt --limit 1000 --map wgan --map-setting steps=5000 --null-draws 40
 """
 PAGE = "See docs/guide/fliptest.md for the method, the files and the fields of the JSON."
-FILES = "audit.json, the page fliptest.html, flipsets.csv, people.csv, transparency.csv and the figures"
+FILES = ("audit.json", "fliptest.html", "flipsets.csv", "people.csv", "transparency.csv")
+WRITES = "{}, the page {}, {}, {}, {} and the figures"
 
 
 class Data(RowOptions, title="data"):

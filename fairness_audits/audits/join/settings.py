@@ -18,7 +18,8 @@ examples:
     fairness-audits join --parts parts/1 parts/2 --json audit.json
 """
 PAGE = "See docs/guide/loss_ratio.md for details and the fields of the JSON."
-FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
+FILES = ("audit.json", "loss_ratio.html", "tests.csv", "examples.csv")
+WRITES = "{}, the page {}, {}, {} and the figure"
 
 
 class Settings(Output):

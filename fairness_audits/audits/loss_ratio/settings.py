@@ -35,7 +35,8 @@ examples:
         --model nets/credit.py:network --directions directions.npy --json audit.json
 """
 PAGE = "See docs/guide/loss_ratio.md for the method, the files and the fields of the JSON."
-FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
+FILES = ("audit.json", "loss_ratio.html", "tests.csv", "examples.csv")
+WRITES = "{}, the page {}, {}, {} and the figure"
 
 
 def is_part(text: str) -> bool:

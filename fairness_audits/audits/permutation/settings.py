@@ -44,7 +44,8 @@ metrics
   of labels:    base_rate
 """
 PAGE = "See docs/guide/permutation.md for the method, the files and the fields of the JSON."
-FILES = "audit.json, the page permutation.html, tests.csv, groups.csv and the figure"
+FILES = ("audit.json", "permutation.html", "tests.csv", "groups.csv")
+WRITES = "{}, the page {}, {}, {} and the figure"
 
 
 class Data(Decisions, title="data"):

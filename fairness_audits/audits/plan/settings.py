@@ -24,7 +24,8 @@ examples:
 """
 POWER = 0.8
 PAGE = "See docs/guide/permutation.md for details."
-FILES = "audit.json, the page plan.html and plan.csv"
+FILES = ("audit.json", "plan.html", "plan.csv")
+WRITES = "{}, the page {} and {}"
 
 
 class Question(Options, title="question"):

@@ -56,9 +56,8 @@ The partition file has a row for each image, with its file name, true class and 
 """
 COMMAND = "robustness"
 PAGE = "See docs/guide/robustness_bias.md for the measures, the attacks, the files and the fields of the JSON."
-FILES = (
-    "audit.json, the page robustness.html, distances.csv (every image or row), groups.csv and the figures of the curves"
-)
+FILES = ("audit.json", "robustness.html", "distances.csv", "groups.csv")
+WRITES = "{}, the page {}, {} (every image or row), {} and the figures of the curves"
 Channels = Number | Sequence[Number]
 AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
 

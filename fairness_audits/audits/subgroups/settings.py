@@ -22,7 +22,8 @@ examples:
         --metric fpr --depth 2 --least 100 --output audit
 """
 PAGE = "See docs/guide/permutation.md for details."
-FILES = "audit.json, the page subgroups.html and subgroups.csv"
+FILES = ("audit.json", "subgroups.html", "subgroups.csv")
+WRITES = "{}, the page {} and {}"
 
 
 class Search(Options, title="search"):
