@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from math import isfinite
 from numbers import Integral, Real
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -154,7 +153,7 @@ def described(hint: Any) -> str:
         return "a function"
     if origin is not None and issubclass(origin, Mapping):
         return "a mapping" if arguments[1] is Any else f"a mapping, each value {described(arguments[1])}"
-    return "a path" if hint is Path else WORDS.get(hint, "anything")
+    return "a path" if getattr(hint, "__name__", "") == "Path" else WORDS.get(hint, "anything")
 
 
 def fits(value: Any, hint: Any) -> bool:
