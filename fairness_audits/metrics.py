@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.calls import keyworded
 from fairness_audits.errors import InvalidInput
+from fairness_audits.options import similar
 from fairness_audits.results.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
+
+
+Value = Literal["gap", "p_value"]
 
 
 @keyworded(Settings)
@@ -28,7 +33,7 @@ class PermutationGap:
 
     metric: str
     group: str | pd.Series | pd.DataFrame | None = None
-    value: Literal["gap", "p_value"] = "gap"
+    value: Value = "gap"
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, group: ArrayLike | None = None) -> float:
@@ -126,7 +131,7 @@ def permutation_gap(
     metric: str,
     *,
     group: str | pd.Series | pd.DataFrame | None = None,
-    value: Literal["gap", "p_value"] = "gap",
+    value: Value = "gap",
     **settings: Any,
 ) -> PermutationGap:
     r"""Make a scorer of the largest difference of a metric between two groups, or of the smallest p-value.
@@ -158,8 +163,8 @@ def permutation_gap(
     Raises
     ------
     InvalidInput
-        By the scorer, if the groups do not match the rows, and in the same cases as
-        :func:`fairness_audits.permutation_test`.
+        For another ``value``, and for groups without labels. By the scorer, if the groups do not match the rows, and in
+        the same cases as :func:`fairness_audits.permutation_test`.
 
     Examples
     --------
@@ -178,4 +183,16 @@ def permutation_gap(
     >>> scores["test_tpr_gap"].round(2)
     array([-0.23, -0.29, -0.3 , -0.42])
     """
+    known = set(signature(_tested).parameters) - {"y", "score", "prediction", "group", "metric"}
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"permutation_gap() has no argument {name!r}{similar(name, known)}")
+    if value not in get_args(Value):
+        raise InvalidInput(f"expected value to be one of {', '.join(get_args(Value))}, found {value!r}", option="value")
+    if not (group is None or isinstance(group, str) or hasattr(group, "loc")):
+        problem = f"expected group to be a column's name or a pandas object, found {type(group).__name__}"
+        remedy = (
+            "An array has no labels by which the rows of a fold can be found. Pass a series with the index of X or y"
+        )
+        raise InvalidInput(problem, option="group", remedy=remedy)
     return PermutationGap(metric, group, value, settings)

@@ -13,6 +13,7 @@ and columns.
 import argparse
 import csv
 import json
+import re
 import textwrap
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -460,6 +461,10 @@ def documented(kind: type[Options], without: Iterable[str] = ()) -> str:
     lines = []
     for one, hint in keywords(kind, without):
         default = "" if one.default is MISSING else f", default {one.default!r}"
-        lines.append(f"{one.name} : {described(hint).replace('null', 'None')}{default}")
-        lines += textwrap.wrap(one.metadata["doc"], 112, initial_indent="    ", subsequent_indent="    ")
+        kind_of = described(hint).replace("null", "None").replace("true or false", "bool")
+        lines.append(f"{one.name} : {kind_of}{default}")
+        doc, letter = one.metadata["doc"], one.metadata["metavar"] or ""
+        # A placeholder such as T stands for the keyword's own value.
+        doc = re.sub(rf"\b{letter}\b", f"``{one.name}``", doc) if len(letter) == 1 else doc
+        lines += textwrap.wrap(doc, 112, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)

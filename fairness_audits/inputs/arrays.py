@@ -97,8 +97,9 @@ def shown(values: Any) -> str:
     axes = _axes(values)
     if axes is None:
         return f"a {type(values).__name__} of parts that differ in length"
-    found = f"an array of shape {np.shape(values)}" if axes else f"{values!r:.40}"
-    return f"{found}: make a list of it" if hasattr(values, "__next__") else found
+    if hasattr(values, "__next__"):
+        return f"an iterator ({type(values).__name__}): make a list of it"
+    return f"an array of shape {np.shape(values)}" if axes else f"{values!r:.40}"
 
 
 def _axes(values: Any) -> int | None:

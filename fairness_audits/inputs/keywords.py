@@ -75,6 +75,8 @@ def in_python(text: str, kind: type[Options]) -> str:
         number = number_of(level)
         return str(valued.format(value=code, column=column, level=repr(level) if number is None else level))
 
+    # Values that do not fit are described as in YAML.
+    text = text.replace(" to be null or ", " to be None or ").replace(" to be true or false", " to be True or False")
     return SPOKEN.sub(keyword, text)
 
 

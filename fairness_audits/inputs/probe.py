@@ -317,8 +317,8 @@ def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> A
         return np.asarray(output, dtype=output.dtype if output.dtype.kind == "f" else np.float64)
     except (TypeError, ValueError) as error:
         raise unusable(
-            f"the model must return numbers, but returns values such as {output.ravel()[0]!r}: return 1 for the "
-            "positive decision and 0 for the other"
+            f"the model must return numbers, but returns values such as {output.ravel()[:1].tolist()[0]!r}: return 1 "
+            "for the positive decision and 0 for the other"
         ) from error
 
 
@@ -453,8 +453,8 @@ read_as_probabilities: All outputs lie between 0 and 1 (and sum to 1 within {ROU
   were read as probabilities. If they are logits, use --output-kind=logits.
 decision_values: The model has no probabilities, so its decision values were read as log-odds. A loss then depends on
   their scale. Calibrate the model first, for example by scikit-learn's CalibratedClassifierCV.
-saturated: In {{count:,}} {{unit}}s, one class has probability 1 and all others are rounded to 0. There a loss is
-  infinite or has no gradient. Let the model return logits, the values before the last sigmoid or softmax.
+saturated: One class has probability 1 and all others are rounded to 0 (number of {{unit}}s: {{count:,}}). There a loss
+  is infinite or has no gradient. Let the model return logits, the values before the last sigmoid or softmax.
 """
 
 

@@ -260,7 +260,7 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     values = Values.of(source, column, "label", source.table[column])
     texts = [level_name(value) for value in values.distinct]
     if classes is not None and len(set(classes)) < len(classes):
-        problem = f"--classes names a class more than once: {listed(classes)}"
+        problem = f"--classes contains a class more than once: {listed(classes)}"
         raise InvalidInput(problem, option="classes", remedy="Name each class once")
     number = {level_name(name): place for place, name in enumerate(classes or ())}
     # Numbers are indices of the outputs, unless the classes are numbers themselves.
@@ -279,7 +279,8 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
 def check_classes(label: Array, count: int, classes: Sequence[str] | None, name: object, path: str) -> None:
     """Raise InvalidInput unless labels are outputs of a model of ``count`` classes and ``--classes`` names them all."""
     if classes is not None and len(classes) != count:
-        problem = f"--classes names {len(classes)} classes, but the model returns scores of {count}"
+        found = len(classes)
+        problem = f"expected --classes of length {count}, a name for each class of the model; found length {found}"
         remedy = "Name all classes, in the order of the outputs"
         raise InvalidInput(problem, option="classes", remedy=remedy)
     if beyond := sorted(set(label[label >= count].tolist())):

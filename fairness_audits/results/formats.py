@@ -41,7 +41,9 @@ def fixed(decimals: int, sign: str = "") -> Callable[[float], str]:
 
 def decimal(value: float) -> str:
     """Format a number with four decimals, or with fewer digits if it is large or tiny."""
-    return f"{value:.4g}" if abs(value) >= 10 else f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"
+    if abs(value) < 1e-300:  # the smallest double ends an interval that just excludes 0
+        return "0.0000"
+    return f"{value:.4g}" if abs(value) >= 10 else f"{value:.1e}" if abs(value) < 5e-5 else f"{value:.4f}"
 
 
 def factor(value: float | None) -> str:

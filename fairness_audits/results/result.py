@@ -60,7 +60,8 @@ class Result(Document):
         return deliver(self, Path(folder), None)
 
     def __repr__(self) -> str:
-        return f"<{self.title} of {self.subject}: {self.outcome}>"
+        # A plan tests nothing, so it has no outcome.
+        return f"<{self.title} of {self.subject}: {self.outcome if self.verdict.facts else self.verdict.headline}>"
 
     def _repr_html_(self) -> str | None:
         """Return the page in an iframe for notebooks; None, which shows the text, if figures cannot be drawn."""

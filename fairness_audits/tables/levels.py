@@ -79,7 +79,7 @@ def prediction_classes(
     places = table.places(Faulty(column, "value", value=odd))
     at = where(places, values[odd], sum(values.values()), values=False)
     problem = f"holds {_shown(values)}: expected 0 and 1, or the values of the label; {str(odd)!r} is in {at}"
-    remedy = "If these are scores, pass the column as score, with a threshold"
+    remedy = "If these are scores, pass them as scores, with a threshold"
     raise unfit(table, column, "prediction", problem, remedy, places=places)
 
 

@@ -33,9 +33,9 @@ BAD_TABLES = [
 ]
 
 MAX_T = [
-    (Settings(alternative="greater"), "expected alternative two-sided with correction max_t, found 'greater'"),
-    (Settings(method="unstudentized"), "exact or studentized with correction max_t, found 'unstudentized'"),
-    (Settings(resampling_risk=0.01), r"expected no resampling_risk with correction max_t, found 0\.01"),
+    (Settings(alternative="greater"), "expected alternative two-sided with correction max-t, found 'greater'"),
+    (Settings(method="unstudentized"), "exact or studentized with correction max-t, found 'unstudentized'"),
+    (Settings(resampling_risk=0.01), r"expected no resampling_risk with correction max-t, found 0\.01"),
 ]
 
 REFUSED: list[tuple[Callable[[], object], str]] = [

@@ -284,7 +284,7 @@ def test_a_correlation_is_pearsons() -> None:
             "--metric correlation,auc --attribute age --group sex",
             "in 2 of 2 tests at level 0.05 (Holm): correlation of",
         ),
-        ("--metric correlation --attribute age --predictions six.parquet", "to 1.0000). This is no proof of equality"),
+        ("--metric correlation --attribute age --predictions six.parquet", "to 1.0000). This is no proof that there"),
     ],
 )
 def test_sentences_are_of_what_was_tested(asked: str, said: str) -> None:

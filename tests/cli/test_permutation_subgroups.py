@@ -82,6 +82,12 @@ def test_what_a_rate_needs_is_asked_for() -> None:
             fa.worst_subgroups(PEOPLE[["sex"]], **call)  # type: ignore[arg-type]
 
 
+def test_decisions_and_a_threshold_are_refused() -> None:
+    decided = {"prediction": PEOPLE["d"], "score": PEOPLE["d"], "threshold": 0.5}
+    with invalid(option="threshold"):
+        fa.worst_subgroups(PEOPLE[["sex"]], metric="selection_rate", **decided)
+
+
 def test_too_few_draws_are_refused() -> None:
     with invalid(option="draws"):
         fa.worst_subgroups(PEOPLE[["sex"]], prediction=PEOPLE["d"], metric="selection_rate", draws=10)

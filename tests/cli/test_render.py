@@ -197,8 +197,8 @@ permutation => --prediction always --group sex --metric tpr,fpr => inconclusive 
 permutation => --prediction oracle --group sex --metric tpr => not rejected =>
 fliptest => {FLIP} => rejected =>
 fliptest => {FLIP} --source north --target south --group region --predict models.py:experienced => not rejected =>
-fliptest => => inconclusive => 0 random splits cannot tell flips from noise at level 0.05. Use --nu
-fliptest => --null-draws 38 => inconclusive => 38 random splits cannot tell
+fliptest => => inconclusive => splits (0) is too small to tell flips from noise at level 0.05. Use --nu
+fliptest => --null-draws 38 => inconclusive => splits (38) is too small to tell
 fliptest => --map wgan --map-setting steps=30 => inconclusive => The map is poor: the Kolmog
 fliptest => {FLIP} --threshold 0 => inconclusive => The model makes the same decision about all people
 fliptest => {FLIP} --label other => inconclusive => no better than the 0.5 of a model with
@@ -206,7 +206,7 @@ robustness => --group sex => rejected =>
 robustness => --group place => not rejected =>
 robustness => --group sex --label other => inconclusive => Only 7 % of the images are classified correctly
 robustness => --group sex --label rare --model nets.py:ball --attack fmn => inconclusive => , no better than
-robustness => --group sex --permutations 19 => inconclusive => 19 permutations are too few to reject at level 0.01 in 1
+robustness => --group sex --permutations 19 => inconclusive => 19 permutations are too few to reject at level 0.01 (num
 robustness => {SMOOTHED}.sigma=50 => inconclusive => No group could be tested, because there are too few dist
 robustness => --group sex --points 16 --min-group 2 --alpha 0.0001 => inconclusive => A group has only
 robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => inconclusive => carlini_wagner fa

@@ -49,7 +49,7 @@ def _beyond(noise: Mapping[str, Any] | None, alpha: float) -> str:
     chance = "than between random groups, where flips come only from the map and from chance."
     if noise is not None and noise["p_either_adjusted"] > alpha:
         return (
-            f"The numbers of flips in the two directions are further apart {chance} The number of all flips is "
+            f"The two numbers of people who flip are further apart {chance} The number of all flips is "
             "not shown to be larger."
         )
     return f"More people flip {chance}"
@@ -63,11 +63,11 @@ def _within(flips: int) -> str:
 def _held(refits: Mapping[str, Any] | None) -> str:
     if refits is None:
         return (
-            " The list of names comes from one fit of the map, and another fit would give another list. Do not act "
+            " The list of names comes from one fit of the map, and another fit can give another list. Do not act "
             "on a single name."
         )
     held, ever = (sum(refits[name].values()) for name in ("held", "ever"))
     return (
-        f" The list of names differs from fit to fit: {ever:,} people flip in at least one of {refits['maps']} fits, "
-        f"and {held:,} in at least {refits['needed']}. Only the latter are stable."
+        f" The list of names can differ from fit to fit: {ever:,} people flip in at least one of {refits['maps']} "
+        f"fits, and {held:,} in at least {refits['needed']}. Only the latter are stable."
     )

@@ -145,7 +145,7 @@ def sentence(found: Mapping[str, Any], label: str = "") -> str:
         f"adjusted p {floor['p_either_adjusted']:.2g} for the number of flips, {floor['p_net_adjusted']:.2g} for the "
         "net number"
     )
-    least = f"; the smallest possible with {floor['draws']} random splits is {floor['least_p_adjusted']:.2g}"
+    least = f"; the smallest possible adjusted p with {floor['draws']} random splits is {floor['least_p_adjusted']:.2g}"
     if floor["beyond"] is None:
         return f"{text} The {floor['draws']} random splits are too few to tell this from noise: {many}{least}."
     verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"

@@ -264,7 +264,8 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
             remedy="Fit it on both classes",
         )
     if names and len(names) != (columns or 2):
-        problem = f"--classes names {len(names)} classes, but the model returns scores of {columns or 2}"
+        wanted, given = columns or 2, len(names)
+        problem = f"expected --classes of length {wanted}, a name for each class of the model; found length {given}"
         raise InvalidInput(problem, option="classes", remedy="Name all classes, in the order of the outputs")
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
     if one in names:

@@ -57,10 +57,11 @@ unseen <= 0: The costs of {{columns}} are lost in rounding, because other column
   or exclude the large columns with --drop.
 held_out <= 1: No map is good enough for people outside its fit: the best of {{tried}} has a Kolmogorov-Smirnov distance
   of {{held[ks]:.2f}} on held-out people (limit: {{held[limit]:.2f}}).
-without_image <= 10: {{value:.0f}} % of the people have no finite counterpart (limit: {{limit:.0f}} %).
-decisions >= 2: The model makes the same decision about all people and counterparts, so nobody can flip.
-noise_floor <= 1: {{draws}} random splits cannot tell flips from noise at level {{alpha:g}}. Use
-  --null-draws={{enough}}.
+without_image <= 10: {{value:.3g}} % of the people have no finite counterpart (limit: {{limit:.0f}} %).
+decisions >= 2: The model makes the same decision about all people of the source group and their counterparts, so nobody
+  flips.
+noise_floor <= 1: The number of random splits ({{draws}}) is too small to tell flips from noise at level {{alpha:g}}.
+  Use --null-draws={{enough}}.
 balanced_accuracy > 0.5: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model with
   a constant decision.
 """
@@ -74,7 +75,7 @@ flips_are_to_be_read: A flip is not yet discrimination. The features in which a 
 poor_map: The map {where} is poor, because counterparts are not distributed like {target}: the Kolmogorov-Smirnov
   distance is above {most:g} in {named}. Flips may come from this. Try another map, or other settings of this map
   (--map-setting).
-no_image: {missing:,} people of {source} have no finite counterpart and are excluded.
+no_image: People of {source} without a finite counterpart are excluded: {missing:,}.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
 exact_map: The map is exact, but only for these rows. It pairs everybody with people of the file. It therefore
   usually finds more flips than a smooth map, and more of them arise by chance.
@@ -84,17 +85,17 @@ unmoved_columns: Each group has a single value in {unmoved}. Counterparts have t
   may come from the model's direct use of these columns.
 numbers_as_text: Column {column!r} is read as a category because it holds text, but {numbers} look like numbers. Convert
   it to numbers, or name it in --categorical if its values are codes.
-unread_label: The label holds {values} instead of 0 and 1, so the accuracy is unknown. Use --positive=VALUE to say which
-  value counts as 1.
+unread_label: The label holds {values} instead of 0 and 1, so the accuracy is unknown. Name the
+  value that counts as 1 (--positive).
 no_noise_floor: The intervals ignore the noise of the map. --null-draws={draws} shows how many flips the map makes by
-  itself; it fits {draws} more maps.
+  itself; it fits {draws} more maps for each direction.
 no_refits: Another fit of the map gives other counterparts, so one fit does not identify people reliably. --refits=10
-  shows whose flips are stable; it fits 10 more maps.
+  shows whose flips are stable; it fits 10 more maps for each direction.
 blind: The model does not see a column that names the group, so changing the group alone changes no decision. FlipTest
   can still find people, because other features may be related to the group: counterparts then have other
   values of these features.
 attribute_alone: Changing only {columns} from {source} to {target} changes the decision about {changed:,} of {people:,}
-  people: {positive:,} lose a positive decision and {negative:,} gain one. FlipTest's counterparts also differ in other
+  people (positive decisions lost: {positive:,}, gained: {negative:,}). FlipTest's counterparts also differ in other
   features.
 predict_decides: The model's own predict makes the decisions. It differs from {cut} in {count:,} of {rows:,} rows.
   Scores only rank people here; with --threshold=T they make the decisions.
@@ -196,7 +197,7 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
         "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
         "decisions": decisions,
         "noise_floor": None if nobody else 2 / (draws + 1) / alpha,
-        **{"draws": draws, "alpha": alpha, "enough": math.ceil(2 / alpha - 1e-9) - 1},
+        **{"draws": draws, "alpha": alpha, "enough": fewest_draws(alpha)},
         "balanced_accuracy": facts["balanced_accuracy"],
     }
     headlines = ("BEYOND NOISE", "NOBODY FLIPS" if nobody else "WITHIN NOISE")
@@ -237,7 +238,7 @@ def _tested(facts: Mapping[str, Any], settings: Settings) -> Iterator[tuple[str,
         balanced = facts["balanced_accuracy"]
         yield "accuracy", f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
     elif settings.label is not None:
-        yield "accuracy", "unknown, because the label is not 0 and 1; --positive names its class 1"
+        yield "accuracy", "unknown, because nothing says which value of the label counts as 1 (--positive)"
     tried = [
         f"{name} {'failed' if one['ks'] is None else format(one['ks'], '.3f')} (at most {one['limit']:.2f})"
         for name, one in chosen["held_out"].items()
@@ -383,7 +384,7 @@ def conditions(sides: Sequence[DirectionResult], trial: Trial, settings: Setting
             and not isinstance(one.levels.dtype, pd.CategoricalDtype)
             and (found := numbers_as_text(one.levels))
         ],
-        "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
+        "unmoved_columns": bool(sides[0].alone.columns) and {"unmoved": listed(sides[0].alone.columns, SHOWN)},
         "no_noise_floor": sides[0].null is None and {"draws": fewest_draws(settings.alpha)},
         "no_refits": sides[0].refits is None,
         "blind": not any(side.alone.columns for side in sides),

@@ -108,7 +108,7 @@ class Map(Options, title="map"):
         "NAME",
     )
     map_setting: Sequence[str] | Mapping[str, Any] = option(
-        "a setting of the map in place of its default; may be repeated", (), "KEY=VALUE"
+        "a setting of the map in place of its default; several are possible", (), "KEY=VALUE"
     )
     null_draws: Size | None = option(
         "number of random splits for the noise floor. The map is fitted again between the two random groups of each "

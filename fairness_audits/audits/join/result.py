@@ -80,7 +80,7 @@ def joined(results: Iterable[Result | Part | str | Path]) -> Result:
     if len(sizes := {text.partition("/")[2] for text in found}) == 1 and (of := sizes.pop()).isdigit():
         wanted = [f"{place}/{of}" for place in range(1, int(of) + 1)]
     if sorted(found) != sorted(wanted):
-        problem = f"expected the parts {listed(wanted)}, each once (--part); found {listed(found)}"
+        problem = f"expected the parts {listed(wanted)}, each once; found {listed(found)}"
         raise InvalidInput(problem, option="parts")
     return _pooled([part for _, part in named])
 

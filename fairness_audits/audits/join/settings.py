@@ -29,4 +29,5 @@ class Settings(Output):
         "the results of the parts: files written by --json, or folders written by --output",
         metavar="RESULT",
         words=True,
+        python="results",
     )

@@ -67,16 +67,16 @@ MOST_APART = 1000
 """Largest ratio of column scales for which one step size can move all columns."""
 LIMITS = f"""
 rows >= 30: Only {{value}} rows have a finite ratio; the test needs at least {{limit:.0f}}.
-left_out <= 10: {{value:.0f}} % of the audited rows have no finite ratio (limit: {{limit:.0f}} %). The test covers only
+left_out <= 10: {{value:.3g}} % of the audited rows have no finite ratio (limit: {{limit:.0f}} %). The test covers only
   the other rows.
-saturated <= 10: The model's probability is exactly 0 or 1 in {{value:.0f}} % of the rows (limit: {{limit:.0f}} %).
+saturated <= 10: The model's probability is exactly 0 or 1 in {{value:.3g}} % of the rows (limit: {{limit:.0f}} %).
   There the attack has no gradient to follow.
 scales <= {MOST_APART} unless rejected: The standard deviations of the columns differ by a factor of {{value:.2g}}. The
   step size and the penalty treat one unit of each column alike, so the attack hardly moves some columns. Use
   --standardize=continuous.
-association <= {ASSOCIATED}: The inputs show no evidence of {{attribute}} (p-value {{value:.2g}}; limit: {{limit:g}}).
-  Its learned direction is noise, and a larger loss along noise says nothing about the attribute. Pass --directions or
-  more rows (--reference), or drop the attribute.
+association <= {ASSOCIATED}: The inputs show too little evidence of {{attribute}} (p-value {{value:.2g}}; limit:
+  {{limit:g}}). Its learned direction may be noise, and a larger loss along noise says nothing about the attribute.
+  Pass --directions or more rows (--reference), or drop the attribute.
 gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the {{trivial:.3g}} of a model with a
   constant answer. Check the order of the features and of the classes ({{classes}}).
 """
@@ -84,12 +84,12 @@ CAVEATS = f"""
 part_of_rows: This result covers only the rows of part {{part}}. Join the results of all parts for the audit of all
   rows.
 held_out_rows: The test is valid only if the audited rows were not used to build the model.
-metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study.
+metric_of_audited_rows: The fair metric was learned from rows that include the audited rows, as in the published study.
 noisy_direction: About {{noise:.0f}} % of the direction learned for {{attribute}} is noise. More rows (--reference)
   reduce the noise.
 not_rejected: Not rejecting is no proof of fairness: the search finds comparable individuals who are treated worse, but
   not always the worst ones.
-whole_people: Comparable individuals are whole people: one or two permitted columns ({{permitted}}) take values of
+whole_people: Comparable individuals are whole people: up to two of the permitted columns ({{permitted}}) take values of
   {{rows:,}} reference rows, with at most {{candidates}} candidates per row. Rejecting shows that such changes raise the
   loss; not rejecting says nothing about other changes.
 clipped: In the losses, probabilities are clipped to between {{clip:g}} and {{most:g}}. The error-rate ratio needs no
@@ -102,7 +102,7 @@ placebo: The same search along {{directions}} drawn at random has a mean ratio o
   raise the loss. It does not show that other changes leave it unchanged.
 pinned: {{pinned:.0f}} % of the sensitive directions lie in columns that cannot move within the bounds, such as
   indicators, which cannot fall below 0 or rise above 1. Few people within the bounds are alike in this metric, so the
-  ratio is small. --bounds=none shows the ratio without bounds.
+  ratio may be too small. --bounds=none shows the ratio without bounds.
 still_growing: S_n was still growing at the last step. More --steps may find a larger ratio.
 no_bounds: {{outside:,}} of {{audited:,}} comparable individuals lie outside the range of the data and describe nobody.
   Within the range, the mean ratio is {{mean}} and its lower bound {{bound}}. --bounds=data tests this.
@@ -380,7 +380,7 @@ def unfounded(metric: Mapping[str, Any]) -> str:
         return ""
     found = weakest_association(metric)
     return (
-        f"The inputs show no evidence of {found['attribute']} (p-value {p_text(found['association'])}), so its "
+        f"The inputs show too little evidence of {found['attribute']} (p-value {p_text(found['association'])}), so its "
         "direction may be noise: a lower --least-share would then permit moves that mean nothing. Use more rows. "
     )
 
@@ -395,8 +395,9 @@ def beside_placebo(facts: Mapping[str, Any]) -> str:
     placebo, test = facts["placebo"], facts["results"]["loss_ratio"]
     if not test["rejected"] or placebo is None or placebo["S_n"] is None or test["T_n"] > placebo["S_n"]:
         return ""
+    where = "in random columns" if facts["search"]["engine"] == "people" else "along random directions"
     return (
-        f" The same search along random directions has a mean ratio of {factor(placebo['S_n'])}, and the audit's ratio "
+        f" The same search {where} has a mean ratio of {factor(placebo['S_n'])}, and the audit's ratio "
         "is not shown to exceed it. The ratio is therefore not shown to be specific to the sensitive directions: the "
         "model may be as sensitive to other changes."
     )
@@ -434,13 +435,13 @@ def sentence(facts: Mapping[str, Any], delta: float, alpha: float) -> str:
         return f"The mean loss ratio along the learned direction is {ratio} ({level(alpha)} interval {interval})."
     if test["rejected"]:
         return (
-            f"The audit rejects individual fairness: with {level(alpha)} confidence, the loss on a comparable "
+            f"The test rejects individual fairness: with {level(alpha)} confidence, the loss on a comparable "
             f"individual is on average at least {factor(test['T_n'])} times the loss on the individual itself; "
             f"{delta:g} times is tolerated.{beside_placebo(facts)}"
         )
     found = (
-        "The audit does not reject individual fairness: the loss on the comparable individual that it found is on "
-        f"average {factor(test['S_n'])} times the loss on the individual itself ({level(alpha)} interval "
+        "The test does not reject individual fairness: the loss on the comparable individual that the search found is "
+        f"on average {factor(test['S_n'])} times the loss on the individual itself ({level(alpha)} interval "
         f"{span((test['ci_low'], test['ci_high']), factor)})"
     )
     if test["ci_high"] <= delta:

@@ -61,7 +61,7 @@ class Data(RowOptions, title="data"):
     seed: Size = option("random seed of the rows to audit, the reference rows, the placebo and the permutations", 0)
     part: Annotated[str, Limit("such as 3/10", is_part)] | None = option(
         "audit part K of N of these rows. The fair metric, the units and the ranges come from all rows. The "
-        "command join combines the N results into the audit of all rows",
+        "N results can be joined into the audit of all rows (join)",
         None,
         "K/N",
     )

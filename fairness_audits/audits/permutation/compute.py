@@ -215,11 +215,9 @@ class References:
     def check(self) -> None:
         """Raise InvalidInput for a reference that is not a group."""
         if lost := [name for name in self._names if name not in self._found]:
-            known = "; ".join(f"{grouping}: {listed(groups)}" for grouping, groups in self._seen.items())
+            known = "; ".join(f"{listed(groups)} ({grouping})" for grouping, groups in self._seen.items())
             raise InvalidInput(
-                f"--reference names {lost[0]!r}, but there is no such group",
-                option="reference",
-                remedy=f"There are {known}",
+                f"there is no group {lost[0]!r} (--reference)", option="reference", remedy=f"The groups are {known}"
             )
 
 

@@ -136,9 +136,7 @@ def metric_named(name: str) -> Rate | Mean | Auc:
     key = ALIASES.get(name, name)
     if key not in METRICS:
         known = ", ".join([*METRICS, *ALIASES])
-        raise InvalidInput(
-            f"expected a function(y, score, weight), or a metric among {known}; found {name!r}", option="metric"
-        )
+        raise InvalidInput(f"expected a metric among {known}; found {name!r}", option="metric")
     return METRICS[key]
 
 

@@ -55,7 +55,7 @@ class Predictions:
         if self.prediction is not None:
             check_binary("prediction", self.prediction)
         if self.weight is not None and (np.bincount(self.group, self.weight, len(self.groups)) <= 0).any():
-            raise InvalidInput("A group has no weight", option="weight", remedy="Leave the group out")
+            raise InvalidInput("All weights of a group are 0", option="weight", remedy="Leave the group out")
         if self.cluster is not None:
             self._check_clusters(_codes("cluster", self.cluster))
 

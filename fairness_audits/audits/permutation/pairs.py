@@ -73,19 +73,19 @@ def _check(settings: Settings) -> None:
     """Raise InvalidInput for tests whose p-values the largest |T| would silently replace."""
     if settings.alternative != "two-sided":
         raise InvalidInput(
-            f"expected alternative two-sided with correction max_t, found {settings.alternative!r}: the largest |T| "
+            f"expected alternative two-sided with correction max-t, found {settings.alternative!r}: the largest |T| "
             "has no side, so use holm for one-sided tests",
             option="alternative",
         )
     if settings.method not in ("auto", "exact", "studentized"):
         raise InvalidInput(
-            f"expected method auto, exact or studentized with correction max_t, found {settings.method!r}: T is "
+            f"expected method auto, exact or studentized with correction max-t, found {settings.method!r}: T is "
             "studentised, so use holm for unstudentized tests",
             option="method",
         )
     if settings.resampling_risk is not None:
         raise InvalidInput(
-            f"expected no resampling_risk with correction max_t, found {settings.resampling_risk}: drawing would stop "
+            f"expected no resampling_risk with correction max-t, found {settings.resampling_risk}: drawing would stop "
             "at the decision of a single pair, so leave it out",
             option="resampling_risk",
         )

@@ -415,7 +415,7 @@ def _stopping(found: MonteCarlo, settings: Settings) -> str:
         )
     return (
         f"; drawing stopped after {drawn} of {settings.draws}: the probability that infinitely many draws would change "
-        f"the decision is at most {settings.resampling_risk}, and the level increases by this amount"
+        f"the decision is at most {settings.resampling_risk}, and the level increases by at most this amount"
     )
 
 

@@ -111,7 +111,7 @@ def planned(settings: Settings) -> Plan:
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
         raise InvalidInput(
             f"{advised('metric', ','.join(unknown))}: expected metrics among {', '.join(KNOWN)}, or "
-            "path/to/file.py:name for your own",
+            "your own function (path/to/file.py:name)",
             option="metric",
         )
     correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
@@ -133,7 +133,11 @@ def planned(settings: Settings) -> Plan:
         "cluster": correlated and settings.cluster,
         "metric.regression": settings.regression and [{"metric": one.name} for one in metrics if _of_classes(one)],
         "weight": settings.weight is not None
-        and [{"metric": one} for one in named if one == CORRELATION or not isinstance(one, str) or ":" in one],
+        and [
+            {"metric": getattr(one, "__name__", getattr(one, "name", one))}
+            for one in named
+            if one == CORRELATION or not isinstance(one, str) or ":" in one
+        ],
         "weight.ratio": settings.ratio and settings.weight is not None,
         "prediction": not decided and settings.threshold is None and [{"metric": name} for name in rates],
         "score": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],

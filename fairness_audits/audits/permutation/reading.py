@@ -79,7 +79,7 @@ def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
         others["prediction"] = NO_DECISION.name
     content = predictions(table, **columns, **others, bounds=plan.bounds)
     weighted = f", weighted by {plan.settings.weight}" if plan.settings.weight else ""
-    units = f"rows, together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
+    units = f"rows, permuted together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
     return content, units + weighted
 
 

@@ -28,13 +28,18 @@ from fairness_audits.tables.source import local_files
 
 CAVEATS = """
 held_out_rows: The tests are valid for rows that were not used to build the model.
+one_row_each: The tests treat rows as independent, and {what} cannot use clusters. If several rows belong to one person,
+  keep one row of each person.
 independent_rows: The tests treat rows as independent. If several rows belong to one person, pass the column of persons
   as --cluster.
-no_correction: Without a correction for {number} tests, the probability of any false rejection exceeds {alpha:g} (up to
-  {chance:.2f} for independent tests).
-correction_by_metric: max-T corrects over the pairs of each metric, not over all {families} combinations of
+no_correction: Without a correction for {number} hypotheses, the probability of any false rejection can exceed {alpha:g}
+  (up to {chance:.2f} for independent tests).
+correction_by_metric: Intervals are not corrected for the number of tests. max-T corrects the p-values over the pairs of
+  each metric, not over all {families} combinations of
   a metric and a grouping.
 several_tests: Intervals are not corrected for the number of tests. The adjusted p-values are.
+correlation_to_compare_with: Method unstudentized rejects too often or too rarely if the score and the attribute are
+  dependent but not correlated. Use it for comparison only.
 bins: Scores are counted in bins, which changes a difference by at most {hidden:.1e}. The intervals and p-values account
   for this.
 all_shown: The conclusion that all comparisons are within the bound needs no correction: the probability that it is
@@ -105,7 +110,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         title="Permutation audit",
         subject=settings.predictions,
         verdict=found,
-        brief=brief(facts, settings.predictions, settings.alpha, found, bound_text(plan.shown)),
+        brief=brief(facts, settings, found, bound_text(plan.shown)),
         caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
@@ -186,7 +191,7 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
     rejected = any(one in refuted and not few for one, few in zip(decided, small, strict=True))
     alpha, bound = plan.settings.alpha, bound_text(plan.shown)
     text = shown_sentence(results, alpha, bound) if plan.shown else sentence(results, alpha, plan.correction)
-    if 0 < len(undefined) < len(results):
+    if rejected and 0 < len(undefined) < len(results):
         text += (
             f" {len(undefined)} of {plural(len(results), 'test')} {'is' if len(undefined) == 1 else 'are'} undefined."
         )
@@ -212,7 +217,7 @@ def bound_text(bounds: Bounds | None) -> str:
         return ""
     if bounds.comparison == "difference":
         return f"a difference of at most {bounds.high:g}"
-    return f"a ratio of at least {bounds.low:g}" + ("" if math.isinf(bounds.high) else " in either direction")
+    return f"a ratio of at least {bounds.low:g}" + ("" if math.isinf(bounds.high) else " in both directions")
 
 
 def null(bounds: Bounds | None) -> str:
@@ -265,7 +270,9 @@ def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
     found = [entry for entry in known if entry["rejected"]]
     corrected = f" ({CORRECTIONS[correction]})" if len(known) > 1 else ""
     of = f"{len(found)} of {plural(len(known), 'test')} at level {alpha:g}{corrected}"
-    no_proof = "" if found else " This is no proof of equality: the intervals show which differences remain possible."
+    correlated = all(entry["metric"] == CORRELATION for entry in known)
+    absence, others = ("that there is no correlation", "correlations") if correlated else ("of equality", "differences")
+    no_proof = "" if found else f" This is no proof {absence}: the intervals show which {others} remain possible."
     return f"The null hypothesis is rejected in {of}: {first(list(map(difference, found or known)))}.{no_proof}"
 
 
@@ -458,17 +465,23 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
     by_metric, alone = plan.correction == "max_t" and len(families) > 1, plan.correction == "none"
     hidden = max((finding.test.hidden for finding in findings), default=0.0)
     risk, drawn = settings.resampling_risk, not all(finding.test.exact for finding in findings)
+    correlated = [finding.test.metric == CORRELATION for finding in every]
+    unclustered = "--ratio" if settings.ratio else "the metric correlation" if any(correlated) else ""
     return {
         "held_out_rows": True,
-        "independent_rows": settings.cluster is None,
+        "independent_rows": settings.cluster is None and not unclustered,
+        "one_row_each": unclustered and {"what": unclustered},
         "no_correction": number > 1
         and alone
         and {"number": number, "alpha": alpha, "chance": 1 - (1 - alpha) ** number},
         "correction_by_metric": number > 1 and by_metric and {"families": len(families)},
         "all_shown": number > 1 and plan.shown is not None and {"alpha": alpha},
         "several_tests": number > 1 and not (alone or by_metric),
-        "one_hypothesis_twice": 1 < number < len(findings) and not (alone or plan.correction == "max_t"),
+        "one_hypothesis_twice": 1 < number < len(findings)
+        and plan.shown is None
+        and not (alone or plan.correction == "max_t"),
         "bins": hidden > 0 and {"hidden": hidden},
-        "method_to_compare_with": settings.method == "unstudentized",
+        "method_to_compare_with": settings.method == "unstudentized" and not all(correlated),
+        "correlation_to_compare_with": settings.method == "unstudentized" and any(correlated),
         "stopped_early": drawn and risk is not None and {"alpha": alpha, "risk": risk, "level": level(risk)},
     }

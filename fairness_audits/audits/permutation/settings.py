@@ -78,8 +78,8 @@ class Comparison(Options, title="comparison"):
     pairs: bool = option("compare all pairs of groups (default: each group with all others together)", False)
     attribute: Sequence[str] = source("numeric columns for the metric correlation", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("(at least one)", len)] = option(
-        "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or "
-        "path/to/file.py:name",
+        "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or your own "
+        "function (path/to/file.py:name)",
         metavar="NAME",
     )
 
@@ -120,11 +120,11 @@ class Conclusion(Options, title="conclusion"):
     )
     ratio: bool = option(
         "compare rates by their ratio, first group to second (impact ratio). The outcome is whether the ratio in "
-        "both directions is shown to be at least R, shown to be smaller, or neither",
+        "both directions is shown to be at least R (--at-least), shown to be smaller, or neither",
         False,
     )
     at_least: Share | None = option(
-        "the smallest ratio that --ratio accepts (default: 0.8, the four-fifths rule)", None, "R"
+        "the smallest acceptable ratio, for --ratio (default: 0.8, the four-fifths rule)", None, "R"
     )
     width: Positive | None = option(
         "the outcome is inconclusive if equality is not rejected and the interval is wider than W (default: 0.2 for "

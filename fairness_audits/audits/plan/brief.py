@@ -21,7 +21,8 @@ def brief(settings: Settings, sentence: str, power: float | None, found: bool) -
 
 
 def _certainty(settings: Settings, power: float) -> str:
+    opposite = f"differ by at least {settings.margin:g}" if settings.margin else "are equal"
     return (
         f"If the groups are as expected, about {percent(power)} of audits of this size reach the aim. The others do "
-        f"not. If the opposite is true, an audit reaches the aim in at most {level(1 - settings.alpha)} of cases."
+        f"not. If the groups {opposite}, an audit reaches the aim in at most {level(1 - settings.alpha)} of cases."
     )

@@ -30,7 +30,7 @@ LINES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "gap_above": ("above", decimal),
     "power": ("power", percent),
     "margin": ("margin", "{:g}".format),
-    "exact": ("test", lambda exact: "exact" if exact else "normal approximation"),
+    "exact": ("power by", lambda exact: "all probable outcomes" if exact else "normal approximation"),
 }
 """Name and format of each fact in the text; a fact without a value is not shown."""
 

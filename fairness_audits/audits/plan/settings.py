@@ -34,7 +34,7 @@ class Question(Options, title="question"):
     )
     value: Number = option("the metric in the second group", metavar="F")
     gap: Number | None = option("the metric in the first group minus the metric in the second", None, "D")
-    rows: Count | None = option("total number of rows; --shares divides them between the groups", None, "N")
+    rows: Count | None = option("total number of rows, divided between the groups by --shares", None, "N")
     margin: Positive | None = option("plan a test that shows that the difference is at most M", None, "M")
 
 

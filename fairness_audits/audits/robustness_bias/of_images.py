@@ -105,7 +105,9 @@ def conditions(subjects: Pictures, attacks: list[Measured], check: Check | None)
         "upper_bounds": upper
         and {
             "attacks": " and ".join(upper),
-            "more": "" if len(upper) > 1 else " A second --attack (fmn, carlini_wagner) shows how close they are.",
+            "more": ""
+            if len(upper) > 1
+            else " A second --attack, such as fmn or carlini_wagner, may find smaller ones.",
         },
         "certified_radii": [{"attack": one.name, **one.settings} for one in certified],
         "closer_is_not_worse": {"units": IMAGE.many, "why": "the contrast of their images"},

@@ -57,17 +57,17 @@ accuracy >= 0.5: Only {percent:.0f} % of the {units} are classified correctly, s
   of the {units}. Check the labels, the order of the classes and the preprocessing.
 gain > 0: The model classifies {percent:.0f} % of the {units} correctly, no better than the {trivial:.0f} % of always
   predicting the most frequent class.
-failed <= 10: {attack} failed on {value:.0f} % of the {units} of a group (limit: {limit:.0f} %).
-saturated <= 10: The model's probability is exactly 0 or 1 for {value:.0f} % of the images (limit: {limit:.0f} %). There
+failed <= 10: {attack} failed on {value:.3g} % of the {units} of a group (limit: {limit:.0f} %).
+saturated <= 10: The model's probability is exactly 0 or 1 for {value:.3g} % of the images (limit: {limit:.0f} %). There
   an attack has no gradient to follow.
 fewest >= 10 unless rejected: A group has only {value} {units} with a distance; the test needs at least {limit:.0f}.
-least_p <= 1 unless rejected: {permutations:,} permutations are too few to reject at level {alpha:g} in {comparisons}
-  comparisons. Use --permutations={enough}.
+least_p <= 1 unless rejected: {permutations:,} permutations are too few to reject at level {alpha:g} (number of
+  comparisons: {comparisons}). Use --permutations={enough}.
 """
 CAVEATS = f"""
 no_label: Without --label, the model's own predictions are used as the true classes: every {{unit}} counts as classified
-  correctly, no distance is 0, and sigma* equals sigma. Misclassified {{units}} raise a group's robustness here; with
-  labels, they would lower it.
+  correctly, and sigma* equals sigma. Misclassified {{units}} count with their distances here; with labels, they are
+  left out of sigma and count with distance 0 in sigma*.
 upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change that fools the model may exist. An attack
   may come closer to the boundary for one group than for another.{{more}}
 certified_radii: The radii of {{attack}} are lower bounds. Each is wrong with probability at most {{alpha:g}}. They
@@ -78,22 +78,22 @@ closer_is_not_worse: A group closer to the boundary is not necessarily treated w
 failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. Those with a gradient have no
   distance and are excluded from sigma and sigma*, however far from the boundary they are. More steps or another
   attack may find a distance.
-no_change: The search found no change of {{failed:,}} of {{correct:,}} rows that changes the decision{{where}}. These
-  rows have no distance and are excluded from sigma and sigma*, however far from the boundary they are.
+no_change: The search found no other decision for {{failed:,}} of {{correct:,}} rows{{where}}. These rows have no
+  distance and are excluded from sigma and sigma*, however far from the boundary they are.
 changes: Numbers move, measured in standard deviations of all rows. Categories and columns of two values switch as a
   whole{{switched}}, and a switch counts as one standard deviation.{{fixed}} A changed row may describe nobody who could
   exist.
 fair_metric: Distances are in the fair metric: a standard deviation along the sensitive directions ({{directions}})
-  has length {{cost:g}}, any other has length 1. A distance near 0 means that a change along these directions, which
-  should make no difference, changes the decision.
+  has length {{cost:g}}, any other has length 1. A distance that is short only in this metric means that a change
+  along these directions, which should make no difference, changes the decision.
 lost_gradients: The model's gradient is zero, infinite or not a number at some pixels of {{count:,}} images, and at all
   pixels of {{none:,}} images{{where}}. An attack does not change such pixels. If an attack fails on an image without
   any gradient, its distance is the upper bound that the second search found.
 {OUTPUT_CAVEATS.strip()}
 unreadable_images: {{images}} excluded: {{reasons}}.
-turned_images: {{count:,}} images were rotated or mirrored according to their EXIF orientation, as a viewer shows them.
+turned_images: Images were rotated or mirrored by their EXIF orientation, as a viewer shows them (number: {{count:,}}).
   If your own pipeline ignores EXIF, the model sees them differently; save such images without EXIF.
-unknown_group: {{count:,}} {{units}} have no value of {{partition}} and belong to none of its groups.
+unknown_group: All {{units}} without a value of {{partition}} belong to none of its groups (number: {{count:,}}).
 """
 
 
@@ -177,7 +177,7 @@ def verdict(first: Measured, subjects: Subjects, settings: Settings) -> Verdict:
     quantities = {
         **known,
         **unit_words(first.unit),
-        "attack": found["attack"],
+        "attack": found["attack"] if first.unit.name == "image" else "The search",
         "failed": 100 * max(one["failed"] / max(1, one["n_correct"]) for one in [found, *found["groups"]]),
         "saturated": 100 * subjects.classifier.saturated / count if first.unit.name == "image" else None,
         "fewest": min(one["n"] for _, few in levels(found) for one in few),
@@ -241,8 +241,9 @@ def _interval(group: Entry) -> str:
 
 
 def _numbers(group: Entry, alpha: float) -> str:
-    interval, p = _interval(group), p_text(group["sigma_p_adjusted"])
-    numbers = "" if group["sigma"] is None else f"sigma {group['sigma']:+.2f}, {level(alpha)} interval {interval}, "
+    p, ends = p_text(group["sigma_p_adjusted"]), (group["sigma_ci_low"], group["sigma_ci_high"])
+    interval = "no interval" if ends == (None, None) else f"{level(alpha)} interval {_interval(group)}"
+    numbers = "" if group["sigma"] is None else f"sigma {group['sigma']:+.2f}, {interval}, "
     return f"{numbers}adjusted p {p}, n = {group['n']:,}"
 
 
@@ -262,14 +263,14 @@ def conclusion(
     }
     if not tested:
         text = (
-            "No group could be tested, because there are too few distances or all are equal. See the failed attacks "
+            "No group could be tested, because there are too few distances or all are equal. See the caveats "
             "and the model's accuracy below."
         )
     elif not shown:
         largest = max(tested, key=lambda group: abs(_sigma(group)))
         text = (
-            "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
-            f"of {_title(largest)}: {_numbers(largest, alpha)}. A difference that "
+            "No group is shown to be closer to the decision boundary than all others, or farther from it. The largest "
+            f"difference is that of {_title(largest)}: {_numbers(largest, alpha)}. A difference that "
             f"{found['points']:,} {unit}s do not show may still exist."
         )
     else:

@@ -154,18 +154,18 @@ class Attacks(Options, title="distances"):
     attack: Annotated[Sequence[AttackName], not_empty] = option(
         "deepfool: upper bounds, fast; fmn: tighter, about 5 times the cost; carlini_wagner: as published, about "
         "100 times the cost; smoothing: certified lower bounds for the smoothed model, even more expensive; exact: "
-        "linear models only. May be repeated; the verdict is about the first (default: deepfool)",
+        "linear models only. Several are possible; the verdict is about the first (default: deepfool)",
         ("deepfool",),
         "NAME",
     )
     attack_setting: Sequence[str] | Mapping[str, Any] = option(
-        "a setting of an attack, such as deepfool.steps=50 or smoothing.sigma=0.25; may be repeated (list: "
+        "a setting of an attack, such as deepfool.steps=50 or smoothing.sigma=0.25; several are possible (list: "
         "docs/guide/robustness_bias.md)",
         (),
         "ATTACK.KEY=VALUE",
     )
     checkpoint: Path | None = option(
-        ".npz file that stores distances as they are computed. The same command continues where it stopped, also "
+        ".npz file that stores distances as they are computed. The same audit continues where it stopped, also "
         "with more --points or another --attack",
         None,
         "FILE",

@@ -41,10 +41,12 @@ with_the_rest: Each subgroup is compared with all other rows. One bad subgroup t
   larger subgroups that contain it.
 small: Subgroups with fewer than {least} rows are not tested: {number}.
 together: The p-values and intervals account for all tested subgroups, whatever their number and overlap.
+stepped: The interval of a rejected subgroup can include 0, because the p-values are computed step-down and the
+  intervals are not.
 """
 LIMITS = """
-varied >= 1: All rows have the same outcome, so subgroups cannot differ.
-wide <= 0 unless rejected: The intervals of {value} of {tests} are wider than {width:g}, so there are too few rows to
+varied >= 1: The rate of all rows is 0 or 1, so subgroups cannot differ in it.
+wide <= 0 unless rejected: The intervals of {value:,} of {tests} are wider than {width:g}, so there are too few rows to
   tell. Use more rows, a larger --least or another --width.
 """
 DISTINCT = 12
@@ -82,6 +84,7 @@ def audited(settings: Settings, table: tables.Table, typed: bool = True) -> Resu
         "with_the_rest": True,
         "small": found.too_small > 0 and {"number": f"{found.too_small:,}", "least": settings.least},
         "together": True,
+        "stepped": any(one["interval"][0] <= 0 <= one["interval"][1] for one in rejected),
     }
     return Result(
         audit="subgroups",
@@ -109,6 +112,9 @@ def _read(settings: Settings, table: tables.Table, typed: bool) -> tuple[Array, 
             option="prediction",
             remedy="Pass --prediction, or --score with a --threshold",
         )
+    if settings.prediction is not None and settings.threshold is not None:
+        problem = "--threshold turns scores into decisions, but --prediction already gives decisions"
+        raise InvalidInput(problem, option="threshold", remedy="Drop one of them")
     own = [name for name in (settings.label, settings.score, settings.prediction) if name is not None]
     check_columns(table, own, "label, score or prediction", table.name)
     check_columns(table, settings.columns, "--columns", table.name)
@@ -187,14 +193,15 @@ def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) ->
     more = f"; and {len(rejected) - NAMED:,} more" if len(rejected) > NAMED else ""
     title = RATES[settings.metric].title
     text = (
-        f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs from that of all other rows "
+        f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs significantly from that of "
+        "all other rows "
         f"(family-wise error rate {settings.alpha:g}). {'Clearest first' if rejected else 'Strongest evidence'}: "
         f"{'; '.join(lines)}{more}."
     )
     facts = {"subgroups": len(entries), "different": len(rejected)}
     wide = sum(entry["interval"][1] - entry["interval"][0] > settings.width for entry in entries)
     quantities = {
-        **{"varied": int(varied), "wide": wide, "width": settings.width},
+        **{"varied": int(varied), "wide": wide if varied else None, "width": settings.width},
         "tests": plural(len(entries), "subgroup"),
     }
     return words.concluded(bool(rejected), ("UNEQUAL", "NOT REJECTED"), text, LIMITS, quantities, "rejected", facts)

@@ -83,6 +83,8 @@ def test_it_serves_a_search_p_values_and_regressors() -> None:
         ({"group": "town"}, {"option": "group", "column": "town"}),
         ({"group": None}, {"option": "group"}),
         ({"group": SEX[:50]}, {"option": "group"}),
+        ({"group": SEX.to_numpy()}, {"option": "group"}),
+        ({"group": SEX, "value": "p"}, {"option": "value"}),
     ],
 )
 def test_groups_that_do_not_fit_the_rows_are_refused(asked: dict[str, Any], fields: dict[str, Any]) -> None:
