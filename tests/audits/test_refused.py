@@ -51,7 +51,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: permuted(OF_THREE, "tpr"), "have 3 groups, .*: name two of them"),
     (lambda: permuted(ROWS, lambda y, score, weight: float(score.mean())), "0: make it respect the weights"),
     (lambda: permuted(ROWS, UserMetric("wrong", lambda y, s, w: float((s * w).sum() / w.sum()), batched=True)),
-     r"expected metric 'wrong' to give \(200,\) values .* found \(\)"),
+     r"expected metric 'wrong' to return shape \(200,\) .* found \(\)"),
     (lambda: permuted(ROWS.counted(), BIAS), "metric 'bias' needs rows, found a table of counts"),
     *((partial(largest_t, PERSONS, METRICS["auc"], settings, RNG), message) for settings, message in MAX_T),
     (lambda: Admissible((np.full(1, 0.2), np.full(1, 0.5)), whole=(0,)).nearest(np.zeros((1, 1))),

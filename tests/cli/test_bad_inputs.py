@@ -36,7 +36,7 @@ The usual arguments are added, except for options after ``no``. An argument that
 files and functions that the arguments name are made below. ``REWORD=yes pytest tests/cli/test_bad_inputs.py`` writes
 the messages anew.
 """
-OF_A_LIBRARY = re.compile(r"(?<=Error: )[^.)\n]*|(?<=as memory_limit: ).*")
+OF_A_LIBRARY = re.compile(r"(?<=Error: )[^.)\n]*|(?<=--memory=lots: ).*")
 """The text of another program's error, which is left out of the tables."""
 SHORT = {
     "PEOPLE": "no--images no--partition no--attack --model wrong.py:old --label y --data people.csv",

@@ -320,7 +320,7 @@ def test_a_setting_that_the_paper_does_not_state_has_no_verdict_but_the_likelier
 def test_a_number_that_fits_but_was_made_otherwise_points_to_the_likelier_line() -> None:
     compared = compare(pd.DataFrame([LIKELIER]), pd.concat([measured([1.02, 1.03, 1.01]), AFTER_200]), ())
     table = as_table(compared, Stamp("paper", ("official",)))
-    assert table.cell("notes", "Table 1", "SenSR", "T_n") == "The next line has a setting that more likely produced it."
+    assert table.cell("notes", "Table 1", "SenSR", "T_n") == "The next line has a setting that more likely produced the published number."
     assert results(compared)["likelier"] == 1
 
 
