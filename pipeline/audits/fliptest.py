@@ -73,7 +73,9 @@ def run(
 
     Arrays of the first repetition, with the suffix ``_reverse`` for the reverse direction: ``features``, ``images``,
     ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` of the people with finite images,
-    ``target_features`` and ``target_score``; ``feature_names``, and ``units``, the units of their mean shifts.
+    ``target_features`` and ``target_score``; ``feature_names``, and ``units``, the units of their mean shifts. For test
+    rows also ``flips`` (R, n), of all repetitions: 1 if the person's decision flips, 0 if not, -1 without a finite
+    image.
 
     Raises ValueError if the map is not defined on a row of the split, if a group has no rows in it, and for randomised
     decisions of a model without probabilities.
@@ -88,10 +90,13 @@ def run(
     for place, (direction, source, target) in enumerate(directions(transport), start=1):
         pairs = mapped(transport, dataset, config.split, count, direction)
         where = {"direction": direction, "source": source, "target": target}
+        suffix = "" if direction == "forward" else "_reverse"
+        flips = np.full((count, len(dataset.label)), -1, np.int8)
         shared = _shared([pair.rows for pair in pairs], len(dataset.label))
         for r, pair in enumerate(pairs):
             judge = partial(_judge, classifier, r, config)
             compared = _compared(judge, pair, coins[r], config)
+            flips[r, compared.rows] = compared.flips.decision != compared.flips.decision_image
             comparison = compare(
                 compared.features,
                 compared.images,
@@ -110,7 +115,10 @@ def run(
                 measured += noise(compared, transported, judge, config, dealing[place - 1])
             rows += [{"repetition": r, **where, **row} for row in measured]
             if r == 0:
-                arrays |= _arrays(compared, "" if direction == "forward" else "_reverse")
+                arrays |= _arrays(compared, suffix)
+        if config.split == "test":
+            test = np.broadcast_to(dataset.test[:count], (count, dataset.test.shape[1]))
+            arrays[f"flips{suffix}"] = np.take_along_axis(flips, test, axis=1)
     return AuditResult.of("fliptest", dataset, classifier, rows, arrays, alpha=config.alpha)
 
 

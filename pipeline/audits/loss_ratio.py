@@ -34,6 +34,8 @@ LOSS_STATISTICS |= {"ci_lower_one_sided": "statistic", **{name: name for name in
 ERROR_STATISTICS = {"error_T_n": "statistic", "error_S_n": "mean", "error_std": "std"}
 ERROR_STATISTICS |= {f"error_{name}": name for name in DECIDED}
 """Names of the fields of a RatioTest on errors, in the rows."""
+MOST_UNFAIR = 0.1
+"""Share of the people with the largest loss ratios."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     rows. Columns: the setting, ``steps``, ``delta``, ``alpha`` and the index of the classifiers.
 
     A setting beyond the stability limit is skipped if another one is within it: its statistics are NaN and its points
-    count as ``non_finite``. Arrays of the first setting that is run, at its last step: ``original_loss`` and
-    ``attacked_loss`` (R, n), and their ``rows`` in the data set, (S, n) for S splits.
+    count as ``non_finite``. Array of the first setting that is run, at its last step: ``most_unfair`` (R, n), whether
+    a person is in the tenth of the audited people with the largest ratio of losses. A ratio that is not finite is not.
 
     Raises ValueError if every setting is unstable, or if there are more classifiers than splits.
     """
@@ -109,8 +111,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
             flow = unfair_map(classifier, features, label, plan)
             losses, original = flow.losses, flow.original_loss
             if not arrays:
-                audited = dataset.test[: len(features), : config.points]
-                arrays = {"original_loss": original, "attacked_loss": losses[:, -1], "rows": audited}
+                arrays = {"most_unfair": largest(losses[:, -1] / original)}
         statistics = _tests(original, losses, label, config)
         rows += _tidy(statistics, config.recorded, columns, config)
     rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
@@ -130,6 +131,14 @@ def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairM
             for angle in _listed(config.angle):
                 metrics[Place(name, "", float(angle))] = rotated(angle)
     return metrics
+
+
+def largest(ratio: Array) -> Array:
+    """Return whether a ratio is in the largest ``MOST_UNFAIR`` of its row, as booleans (R, n). Ties go to the first."""
+    order = np.argsort(-np.where(np.isfinite(ratio), ratio, -np.inf), kind="stable")
+    found = np.zeros(ratio.shape, bool)
+    np.put_along_axis(found, order[:, : round(MOST_UNFAIR * ratio.shape[1])], True, axis=1)
+    return found & np.isfinite(ratio)
 
 
 def _tests(original: Array, losses: Array, label: Array, config: Config) -> dict[str, Array]:

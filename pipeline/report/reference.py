@@ -49,14 +49,14 @@ COMMITTED: Mapping[str, Mapping[str, How]] = {
             f"{name}{side}": how
             for side in SIDES
             for names, how in (
-                (("rows", "decision", "decision_image"), How.AS_IT_IS),
+                (("rows", "decision", "decision_image", "flips"), How.AS_IT_IS),
                 (("features", "images", "score", "score_image"), How.WITHIN_DECISIONS),
                 (("target_features", "target_score"), How.SORTED),
             )
             for name in names
         },
     },
-    "loss_ratio": dict.fromkeys(("rows", "original_loss", "attacked_loss"), How.AS_IT_IS),
+    "loss_ratio": {"most_unfair": How.AS_IT_IS},
     "loss_ratio_validity": dict.fromkeys(("quantile_levels", "quantiles_loss", "quantiles_error"), How.AS_IT_IS),
     # Per test image: whether it is classified correctly, and its distances. The partitions of the data set, its groups,
     # are also allowed.
@@ -84,21 +84,12 @@ class RecordedArrays(UserDict[str, Array]):
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self.read: set[str] = set()
-        self.first: set[str] = set()
         super().__init__(arrays)
 
     def __getitem__(self, name: str) -> Array:
         array = super().__getitem__(name)
         self.read.add(name)
         return array
-
-
-def first(arrays: Mapping[str, Array], name: str) -> Array:
-    """Return the first repetition of an array (R, ...); a reference stores no other."""
-    if isinstance(arrays, RecordedArrays):
-        arrays.first.add(name)
-        arrays = arrays.data
-    return arrays[name][0]
 
 
 class RecordedAudit:
@@ -278,13 +269,11 @@ def rounded(array: Array) -> Array:
 
 def _recorded_audit(key: str, audit: RecordedAudit, partitions: Mapping[str, Sequence[str]]) -> AuditResult:
     result = audit.result
-    # The decisions are always kept, because the cells determine the sorting.
-    names = audit.arrays.read | {name for name in result.arrays if name.startswith("decision")}
-    arrays = {
-        name: result.arrays[name] if name in names else result.arrays[name][:1]
-        for name in sorted(names | audit.arrays.first)
-    }
-    arrays = committed(replace(result, arrays=arrays), partitions, key)
+    names = audit.arrays.read
+    if any(COMMITTED.get(result.audit, {}).get(name) is How.WITHIN_DECISIONS for name in names):
+        # The decisions determine the cells in which the array is sorted.
+        names = names | {name for name in result.arrays if name.startswith("decision")}
+    arrays = committed(replace(result, arrays={name: result.arrays[name] for name in sorted(names)}), partitions, key)
     rows = result.rows if audit.rows_read else result.rows.iloc[:0, :0]
     return replace(result, rows=rows, arrays={name: rounded(array) for name, array in arrays.items()})
 

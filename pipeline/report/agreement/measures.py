@@ -29,9 +29,8 @@ The facts, rows of the block ``agreement``, are
 - ``models_that_pass_all``, the number of models that no measure rejects, among those to which every measure applies;
 - ``fails_individual_of_passing``, the share rejected by the loss ratio among the models that no group metric rejects;
 - ``flipped``, FlipTest's share of people whose decision differs from that of their counterpart, by ``direction``;
-- ``most_unfair``, the share of members of FlipTest's flipsets, and of the others (``flipset``), who are in the tenth
-  with the largest loss ratios. ``people`` is their number among the people in both audits. First repetition, both
-  directions.
+- ``most_unfair`` of each repetition, the share of members of FlipTest's flipsets in either direction, and of the others
+  (``flipset``), who are in the tenth with the largest loss ratios, among the people in both audits.
 
 Sources: Kendall and Babington Smith 1939; Holm 1979; Rueger 1978 for the median.
 """
@@ -50,16 +49,14 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import ordered
 from fairness_audits.values import Array
 from pipeline.report import labels as w
-from pipeline.report.fliptest.trials import BOTH, FirstTrial
+from pipeline.report.fliptest.trials import BOTH
 from pipeline.report.inputs import Inputs, as_text
 from pipeline.report.permutation_tests.methods import over_splits
-from pipeline.report.reference import first
 
 BLOCK = "agreement"
 LEVEL = 0.05
 STEPS = 500
 """Steps of the loss-ratio audit, as its paper states them for Adult."""
-MOST_UNFAIR = 0.1
 INDIVIDUAL = {"loss_ratio": "", "error_ratio": "error_"}
 """Measures of individual fairness, and the prefixes of their statistics."""
 GROUP = ("tpr", "fpr", "precision", "selection_rate", "auc", "mean_error")
@@ -327,18 +324,18 @@ def _decisions(rejected: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 class Overlap(NamedTuple):
-    """Counts among the ``people`` in both audits: ``members`` of flipsets, the ``unfair`` tenth with the largest loss
-    ratios, and ``both``.
+    """Counts of each repetition (R,) among the ``people`` in both audits: ``members`` of flipsets, the ``unfair`` tenth
+    with the largest loss ratios, and ``both``.
     """
 
-    people: int
-    members: int
-    unfair: int
-    both: int
+    people: Array
+    members: Array
+    unfair: Array
+    both: Array
 
 
 def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overlap | None:
-    """Count the members of flipsets and the people with the largest loss ratios in the first repetition."""
+    """Count the members of flipsets and the people with the largest loss ratios in the test rows of each repetition."""
     found: dict[tuple[str, str], Mapping[str, Array]] = {}
     for point in inputs.points:
         own = (point["dataset"]["name"], point["method"]["name"])
@@ -346,19 +343,15 @@ def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overla
         if own == (dataset, method) and of_attribute and point["keys"].audit in inputs.audits:
             audit = (point["block"], point["audit"]["name"])
             found.setdefault(audit, inputs.audits[point["keys"].audit].arrays)
-    losses, arrays = found.get(("audit", "loss_ratio"), {}), found.get((FLIPTEST, FLIPTEST), {})
-    if not arrays or "rows" not in losses:
+    losses, flipsets = found.get(("audit", "loss_ratio"), {}), found.get((FLIPTEST, FLIPTEST), {})
+    if "flips" not in flipsets or "most_unfair" not in losses:
         return None
-    trials = [FirstTrial(arrays, suffix) for suffix in ("", "_reverse") if f"rows{suffix}" in arrays]
-    people = np.concatenate([trial.rows for trial in trials])
-    members = np.concatenate([trial.members(w.POSITIVE) | trial.members(w.NEGATIVE) for trial in trials])
-    audited = np.flatnonzero(np.isin(first(losses, "rows"), people))
-    ratio = first(losses, "attacked_loss")[audited] / first(losses, "original_loss")[audited]
-    order = np.argsort(-np.where(np.isfinite(ratio), ratio, -np.inf), kind="stable")
-    rows = first(losses, "rows")[audited]
-    unfair = rows[order[: round(MOST_UNFAIR * len(rows))]]
-    flipped = np.intersect1d(people[members], rows)
-    return Overlap(len(rows), len(flipped), len(unfair), len(np.intersect1d(flipped, unfair)))
+    unfair = losses["most_unfair"]
+    directions = np.stack([flipsets[name] for name in ("flips", "flips_reverse") if name in flipsets])
+    # A scale may audit only the first test rows by the loss ratio.
+    flips = directions[..., : unfair.shape[1]]
+    mapped, members = (flips >= 0).any(axis=0), (flips > 0).any(axis=0)
+    return Overlap(*(mask.sum(axis=1) for mask in (mapped, members, mapped & unfair, members & unfair)))
 
 
 def _most_unfair(inputs: Inputs) -> Iterator[dict[str, Any]]:
@@ -368,9 +361,9 @@ def _most_unfair(inputs: Inputs) -> Iterator[dict[str, Any]]:
             found = overlap(inputs, dataset, attribute, method)
             if found is None:
                 continue
-            place = {"dataset": dataset, "attribute": attribute, "method": method, "repetition": 0}
+            place = {"dataset": dataset, "attribute": attribute, "method": method, "origin": origins[dataset]}
             rest = (found.people - found.members, found.unfair - found.both)
-            for flipset, (people, both) in {"members": (found.members, found.both), "others": rest}.items():
-                if people:
-                    line = {**place, "origin": origins[dataset], "flipset": flipset, "people": people}
-                    yield {**line, "statistic": "most_unfair", "value": both / people}
+            for flipset, counts in {"members": (found.members, found.both), "others": rest}.items():
+                for repetition, (people, both) in enumerate(zip(*counts, strict=True)):
+                    line = {**place, "repetition": repetition, "flipset": flipset}
+                    yield {**line, "statistic": "most_unfair", "value": both / people if people else np.nan}

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from fairness_audits.messages import enumerated
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import number, sentence
@@ -183,21 +185,22 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
     found = {place: one for place in places if (one := m.overlap(inputs, *place)) is not None}
 
     def by_chance(place: tuple[str, str, str]) -> float:
-        return found[place].members * found[place].unfair / found[place].people
+        counts = found[place]
+        return float(np.mean(counts.members * counts.unfair / counts.people))
 
     return tabulated(
         "People found by two audits.",
         ("Data set", "Attribute", "Method"),
         (
-            Column("people", decimals=0, cell=lambda place: found[place].people),
-            Column("members", decimals=0, name="in flipsets", cell=lambda place: found[place].members),
-            Column("both", decimals=0, name="also in the tenth", cell=lambda place: found[place].both),
+            Column("people", decimals=0, cell=lambda place: found[place].people.mean()),
+            Column("members", decimals=0, name="in flipsets", cell=lambda place: found[place].members.mean()),
+            Column("both", decimals=1, name="also in the tenth", cell=lambda place: found[place].both.mean()),
             Column("by chance", decimals=1, name="expected by chance", cell=by_chance),
         ),
         [((w.dataset_label(d), w.ATTRIBUTES[a], label(x)), (d, a, x)) for d, a, x in found],
         inputs.stamp({"audit", "fliptest"}),
         (
-            "People in both audits, first repetition.",
+            "People in both audits. Means over the splits.",
             "In flipsets: the decision differs from that of the counterpart, in either direction. Tenth: the 10 % of "
             "these people with the largest ratio of the losses after and before the attack.",
         ),

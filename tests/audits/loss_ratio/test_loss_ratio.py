@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairness_audits.attacks.engines import unfair_map
 from fairness_audits.attacks.gradient_flow import Plan, gradient_flow, step_schedule
 from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
 from fairness_audits.fair_metric import learn, principal_angles
@@ -77,6 +78,8 @@ def test_the_statistics_are_those_of_the_plain_attack_on_the_standardised_test_r
         expected = loss_ratio_test(flow.original_loss, flow.losses, 1.25, 0.05)
         np.testing.assert_allclose(value(result, statistic="T_n", repetition=r), expected.statistic, rtol=1e-9)
         np.testing.assert_allclose(value(result, statistic="p_value", repetition=r), expected.p_value, atol=1e-9)
+        ratio = flow.losses[-1] / flow.original_loss
+        np.testing.assert_array_equal(result.arrays["most_unfair"][r], ratio >= np.sort(ratio)[-30])
 
 
 def test_a_list_runs_the_product_in_one_job() -> None:
@@ -164,5 +167,10 @@ def test_fewer_points_are_the_first_test_rows_with_the_metric_of_all() -> None:
     data, classifier = dataset(), networks()
     whole, part = audit(data, classifier), audit(data, classifier, points=100)
     assert set(value(part, statistic="n")) == {100.0}
-    np.testing.assert_allclose(part.arrays["attacked_loss"], whole.arrays["attacked_loss"][:, :100], rtol=1e-12)
+    batch = data.batch("test")
+    metric = learn(batch.features[0], {name: groups[0] for name, groups in batch.protected.items()})
+    plan = Plan(metric, 50.0, step_schedule("constant", 0.01, 0, 60), [60])
+    flow = unfair_map(classifier, batch.features[:, :100], batch.label[:, :100], plan)
+    expected = loss_ratio_test(flow.original_loss, flow.losses, 1.25, 0.05).statistic
+    np.testing.assert_allclose(value(part, statistic="T_n", steps=60), expected.ravel(), rtol=1e-9)
     assert value(part, statistic="accuracy") == value(whole, statistic="accuracy")

@@ -79,13 +79,19 @@ def rows_of(point: dict[str, Any], values: Values) -> list[dict[str, Any]]:
 
 
 def arrays(audit: str) -> dict[str, np.ndarray]:
-    """Of PEOPLE people the first tenth are in flipsets, and those from the tenth's middle on most unfairly treated."""
+    """Of PEOPLE people the first tenth are in flipsets, half of them in each direction; the last tenth have no image.
+
+    The most unfairly treated tenth starts in the middle of the flipsets, in every second split at three fifths.
+    """
     rows = np.arange(PEOPLE)
     if audit == "loss_ratio":
-        attacked = 1.0 + ((rows >= PEOPLE // 20) & (rows < 3 * PEOPLE // 20))
-        return {"rows": rows[None], "original_loss": np.ones((1, PEOPLE)), "attacked_loss": attacked[None]}
-    flipped = (rows < PEOPLE // 10).astype(np.int64)
-    return {"rows": rows, "decision": flipped, "decision_image": np.zeros(PEOPLE, np.int64)}
+        starts = np.tile([PEOPLE // 20, PEOPLE * 3 // 50], 5)[:, None]
+        return {"most_unfair": (rows >= starts) & (rows < starts + PEOPLE // 10)}
+    first, second = rows < PEOPLE // 20, rows < PEOPLE // 10
+    return {
+        "flips": np.where(rows < PEOPLE // 2, first, -1)[None].repeat(10, 0),
+        "flips_reverse": np.where(rows < PEOPLE * 9 // 10, second & ~first, -1)[None].repeat(10, 0),
+    }
 
 
 def study(values: Values = usual, origin: Any = "official", scale: str = "paper") -> Inputs:
