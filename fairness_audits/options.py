@@ -443,11 +443,15 @@ def as_yaml(settings: Options, audit: str) -> str:
     return f"{HEAD} If it read files, this repeats it: {again}\n{text}"
 
 
+UNNAMED = "the predictions"
+"""The option for a file of predictions in a Python call, which passes arrays."""
+
+
 def changed(kind: type[Options], settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the options among those :func:`stated` that differ from their defaults."""
+    """Return the options among those :func:`stated` that differ from their defaults, without unnamed predictions."""
     defaults = {one.name: one.default for _, one, _ in option_fields(kind)}
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()}
-    return [(name, value) for name, value in settings.items() if value != plain[name]]
+    return [(name, value) for name, value in settings.items() if value not in (plain[name], UNNAMED)]
 
 
 def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Field[Any], Any]]:

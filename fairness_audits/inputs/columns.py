@@ -15,6 +15,7 @@ from fairness_audits.inputs.arrays import Argument, read_argument
 from fairness_audits.inputs.model import Computing, Model, load_model
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
+from fairness_audits.options import UNNAMED
 from fairness_audits.results.result import Result
 from fairness_audits.tables import opened
 from fairness_audits.values import Array
@@ -125,7 +126,7 @@ class Columns:
         """Audit the predictions in these columns."""
         home = import_module(f"fairness_audits.audits.{audit}.result")
         with opened(self.frame(), "duckdb") as table:
-            return home.audited(home.Settings(predictions="the predictions", **options), table)
+            return home.audited(home.Settings(predictions=UNNAMED, **options), table)
 
     def _named_as_given(self, model: Model) -> Model:
         """Return the model; if it is a function of a frame, its frame has the caller's own column names of any type."""

@@ -7,6 +7,7 @@ from fairness_audits.audits.permutation.plan import planned
 from fairness_audits.audits.permutation.result import audited
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.columns import Columns
+from fairness_audits.options import UNNAMED
 from fairness_audits.results.result import Result
 from fairness_audits.tables import opened
 
@@ -20,6 +21,6 @@ def of_arrays(single: Mapping[str, Any], several: Mapping[str, Any], cross: bool
     }
     if cross:
         named["group"] = ("*".join(named["group"]),)
-    plan = planned(Settings(predictions="the predictions", **named, **settings))
+    plan = planned(Settings(predictions=UNNAMED, **named, **settings))
     with opened(columns.frame(), "duckdb") as table:
         return audited(plan, table)
