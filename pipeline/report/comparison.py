@@ -42,7 +42,7 @@ COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configurati
 PASSED = ("agrees", "consistent", "no difference shown")
 GIVEN = (*PASSED, "differs")
 """Verdicts of a rule."""
-VERDICTS = (*GIVEN, "not comparable", "not run", "published value lost")
+VERDICTS = (*GIVEN, "not comparable", "not run", "published value missing")
 COLUMNS = (
     "artefact", "row", "column", "value", "std", "n", "source",
     "kind", "rounding", "setting", "likely", "status", "by", "note",
@@ -130,8 +130,8 @@ def check_published(published: pd.DataFrame) -> None:
         if kind not in RULES:
             problem = f"{where}: kind {kind!r} is not one of {list(RULES)}"
             raise InvalidInput(problem, column="kind", row=row)
-        if status not in ("reproduced", "published value lost") and not status.startswith("not run: "):
-            remedy = "Write 'reproduced', 'not run: <reason>' or 'published value lost'"
+        if status not in ("reproduced", "published value missing") and not status.startswith("not run: "):
+            remedy = "Write 'reproduced', 'not run: <reason>' or 'published value missing'"
             raise InvalidInput(f"{where}: status {status!r} is not known", column="status", row=row, remedy=remedy)
         absent = [name for name in RULES[kind].needs if pd.isna(entry[name])]
         if status == "reproduced" and absent:
@@ -172,8 +172,8 @@ class _Sides:
 def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -> dict[str, Any]:
     ours, why, found = Estimate(math.nan), "", Outcome()
     reproduced = entry["status"] == "reproduced"
-    # If the published number is lost, ours is still shown, without a comparison.
-    if reproduced or (entry["status"] == "published value lost" and isinstance(setting, str)):
+    # If the published number is missing, ours is still shown, without a comparison.
+    if reproduced or (entry["status"] == "published value missing" and isinstance(setting, str)):
         ours, why, found = _outcome(entry, parse_setting(setting), sides)
     if not reproduced:
         why, found = "", Outcome()
@@ -261,8 +261,8 @@ def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:
 
 
 def _verdict(line: Mapping[str, Any]) -> str:
-    if line["status"] == "published value lost":
-        return "published value lost"
+    if line["status"] == "published value missing":
+        return "published value missing"
     if line["status"] != "reproduced":
         return "not run"
     if line["why"]:

@@ -23,7 +23,7 @@ SIDES = {"published": ("value", "std", "n"), "ours": ("ours", "our_std", "our_n"
 MARKED = (AS_ASSUMED, AS_LIKELY)
 # A number printed in several places can have several verdicts, since each place has its own adjustment. The tally
 # counts the gravest.
-GRAVEST_FIRST = (*reversed(GIVEN), "not comparable", "published value lost", "not run")
+GRAVEST_FIRST = (*reversed(GIVEN), "not comparable", "published value missing", "not run")
 
 RULES = (
     "Mean \u00b1 standard deviation (number of repetitions); k of n for shares. Tests: Welch's two-sided test for "
@@ -172,7 +172,7 @@ def readings_notes(compared: pd.DataFrame) -> tuple[str, ...]:
 
 
 def decimals_of(line: Line) -> int:
-    """Return the number of decimals of the published number; 3 if that number is lost."""
+    """Return the number of decimals of the published number; 3 if that number is missing."""
     return max(0, round(-math.log10(2 * line["rounding"]))) if line["rounding"] == line["rounding"] else 3
 
 
@@ -237,7 +237,10 @@ def tally_in_words(counted: Mapping[str, Any]) -> str:
         "differs": (f"differs{before}", f"differ{before}"),
         "not comparable": ("is not comparable", "are not comparable"),
         "not run": ("was not run", "were not run"),
-        "published value lost": ("is lost or only in a picture", "are lost or only in a picture"),
+        "published value missing": (
+            "is missing from our copy or only in a picture",
+            "are missing from our copy or only in a picture",
+        ),
     }
     shown = {verdict for verdict in words if verdicts[verdict] or (verdict == "differs" and compared)}
     texts = {v: f"{verdicts[v]} {said[verdicts[v] != 1]}" for v, said in words.items() if v in shown}

@@ -564,7 +564,10 @@ def test_a_group_that_is_farther_is_not_called_closer() -> None:
     found = {"attack": "deepfool", "bound": "upper", "points": 150, "n_correct": 140, "groups": [*correct, *paper]}
     rejected, said, facts = conclusion(found, 0.05, labelled=True)
     assert (rejected, facts["closer"], facts["farther"]) == (True, [], [{"partition": "g", "level": "a"}])
-    assert "Images of g = a are farther from the decision boundary: their distances are 1.4 on average, 40 % larger" in said
+    assert (
+        "Images of g = a are farther from the decision boundary: their distances are 1.4 on average, 40 % larger"
+        in said
+    )
     assert "misclassified images counted as distance 0, no difference is shown: sigma is +0.30" in said
     assert "their fair distances are" in conclusion(found, 0.05, labelled=True, fair=True)[1]
     certified = conclusion({**found, "bound": "lower"}, 0.05, labelled=True)[1]

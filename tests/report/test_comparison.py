@@ -320,7 +320,10 @@ def test_a_setting_that_the_paper_does_not_state_has_no_verdict_but_the_likelier
 def test_a_number_that_fits_but_was_made_otherwise_points_to_the_likelier_line() -> None:
     compared = compare(pd.DataFrame([LIKELIER]), pd.concat([measured([1.02, 1.03, 1.01]), AFTER_200]), ())
     table = as_table(compared, Stamp("paper", ("official",)))
-    assert table.cell("notes", "Table 1", "SenSR", "T_n") == "The next line has a setting that more likely produced the published number."
+    assert (
+        table.cell("notes", "Table 1", "SenSR", "T_n")
+        == "The next line has a setting that more likely produced the published number."
+    )
     assert results(compared)["likelier"] == 1
 
 
@@ -340,7 +343,7 @@ def test_a_number_without_what_its_test_needs_or_of_unknown_words_is_refused(cha
     """Without them Welch's p-value is NaN and a share's is 1: neither may read as a verdict."""
     with invalid(column=column, row=0):
         check_published(pd.DataFrame([entry(**change)]))
-    check_published(pd.DataFrame([entry(std=None, n=None, value=None, status="published value lost")]))
+    check_published(pd.DataFrame([entry(std=None, n=None, value=None, status="published value missing")]))
     with invalid(column="note"):
         compare(pd.DataFrame([entry()]).drop(columns="note"), measured([1.0]), ())
 
@@ -367,9 +370,11 @@ def test_settings_and_results_are_counted_apart() -> None:
 
 
 def test_what_was_not_run_or_is_lost_says_so() -> None:
-    published = pd.DataFrame([entry(status="not run: costs a year"), entry(status="published value lost", value=None)])
+    published = pd.DataFrame(
+        [entry(status="not run: costs a year"), entry(status="published value missing", value=None)]
+    )
     compared = compare(published, measured([1.0]), ())
-    assert list(compared["verdict"]) == ["not run", "published value lost"]
+    assert list(compared["verdict"]) == ["not run", "published value missing"]
     table = as_table(compared, Stamp("paper", ("official",)))
     assert table.cell("notes", "Table 1", "SenSR", "T_n") == "Costs a year."
 

@@ -194,7 +194,7 @@ def test_a_lost_number_shows_ours_without_a_verdict(published: pd.DataFrame, inp
     expected = everyone.loc[everyone["attribute"].isna(), "value"]
     assert lost["ours"] == pytest.approx(expected.mean())
     assert lost["our_std"] == pytest.approx(expected.std())
-    assert (lost["verdict"], np.isnan(lost["p"])) == ("published value lost", True)
+    assert (lost["verdict"], np.isnan(lost["p"])) == ("published value missing", True)
     assert printed(lost.to_dict(), "published") == "\u2014"
     assert printed(lost.to_dict(), "ours").endswith("(5)")
     assert table.loc[("Figure 1", "rows of A"), "ours"] == 1000
