@@ -86,15 +86,15 @@ def test_results_of_calls_are_joined_of_three_classes_too() -> None:
     together = fa.join(parts)
     near(together.facts["course"], audited().facts["course"])
     assert "--" not in together.summary()
-    with invalid(option="parts"):
+    with invalid(option="results"):
         fa.join([parts[0], audited(bounds="none", part="2/2")])
-    with invalid(option="parts"):
+    with invalid(option="results"):
         fa.join([])
     for strange in ("part.json", parts[0], parts[1]):
-        with invalid(option="parts"):
+        with invalid(option="results"):
             fa.join(strange)
     for other in ({**parts[1], "schema": 3}, {**parts[1], "data": {}}, "nowhere.json"):
-        with invalid(option="parts") as raised:
+        with invalid(option="results") as raised:
             fa.join([parts[0], other])
         assert "--" not in str(raised.value)
 
@@ -126,7 +126,7 @@ def test_parts_of_a_search_among_people_have_no_policy_and_the_same_reference() 
     assert found.facts["search"]["evaluations"] == sum(one.facts["search"]["evaluations"] for one in parts)
     assert "policy" not in found.summary()
     for changed in (audit(reference=others[1], part="2/2"), audit(reference=others[0], part="2/2", least_share=0.3)):
-        with invalid(option="parts"):
+        with invalid(option="results"):
             fa.join([parts[0], changed])
 
 
@@ -140,7 +140,7 @@ def test_parts_of_different_audits_are_refused() -> None:
 def test_parts_of_a_file_that_are_missing_or_double_are_refused() -> None:
     one, two = (part(f"{k}", f"{GIVEN} --part {k}/3") for k in (1, 2))
     for other in (one, two):
-        with invalid(option="parts"):
+        with invalid(option="results"):
             fa.join([one, other])
     assert "300 rows are too few for 151 parts of at least 2" in run("loss-ratio", *f"{GIVEN} --part 1/151".split())[2]
     assert "expected a string such as 3/10, found '4/3'" in run("loss-ratio", *f"{GIVEN} --part 4/3".split())[2]

@@ -43,7 +43,7 @@ def test_the_facts_are_printed_in_the_formats_of_the_sentence() -> None:
             ("rows", "15,042"),
             ("gap", "-0.0500"),
             ("power", "80.0 %"),
-            ("test", "exact"),
+            ("power by", "all probable outcomes"),
         )
     )
 

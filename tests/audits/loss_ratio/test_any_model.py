@@ -146,7 +146,7 @@ def test_where_the_direction_may_be_noise_no_smaller_share_is_advised() -> None:
         with pytest.raises(InvalidInput) as told:
             audit(tree, sensitive=sensitive, least_share=0.999)
         remedy = str(told.value.remedy)
-        assert ("Lower least_share" in remedy, "no evidence of" in remedy) == (advised, not advised)
+        assert ("Lower least_share" in remedy, "too little evidence of" in remedy) == (advised, not advised)
 
 
 def test_differences_leave_out_rows_with_an_infinite_loss() -> None:
@@ -337,5 +337,5 @@ def test_the_reason_of_a_function_of_frames_is_told() -> None:
         with invalid(option="directions") as raised:
             fa.loss_ratio(lambda frame: frame["merit"], X, y, directions=strange, standardize="continuous")
         assert "{" not in str(raised.value)
-    with invalid(option="parts"):
+    with invalid(option="results"):
         fa.join([None])  # type: ignore[list-item]

@@ -117,5 +117,6 @@ def test_the_verdict_says_where_a_rejection_is_not_particular_to_the_attribute(
     facts = {
         "results": {"loss_ratio": {"rejected": rejected, "T_n": bound}},
         "placebo": None if placebo is None else {"S_n": placebo},
+        "search": {"engine": "gradient"},
     }
     assert bool(beside_placebo(facts)) == told

@@ -196,5 +196,5 @@ def test_a_lost_number_shows_ours_without_a_verdict(published: pd.DataFrame, inp
     assert lost["our_std"] == pytest.approx(expected.std())
     assert (lost["verdict"], np.isnan(lost["p"])) == ("published value missing", True)
     assert printed(lost.to_dict(), "published") == "\u2014"
-    assert printed(lost.to_dict(), "ours").endswith("(5)")
+    assert printed(lost.to_dict(), "ours").endswith("(20)")
     assert table.loc[("Figure 1", "rows of A"), "ours"] == 1000
