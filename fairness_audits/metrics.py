@@ -163,8 +163,8 @@ def permutation_gap(
     Raises
     ------
     InvalidInput
-        For another ``value``, and for groups without labels. By the scorer, if the groups do not match the rows, and in
-        the same cases as :func:`fairness_audits.permutation_test`.
+        For an unknown ``value``, and for groups without an index. By the scorer, if the groups do not match the rows,
+        and in the same cases as :func:`fairness_audits.permutation_test`.
 
     Examples
     --------

@@ -162,7 +162,7 @@ def _model(loaded: Any, origin: str, file: Path | None, name: str, computing: Co
 
 
 def _of_quantised(network: torch.nn.Module, alone: bool) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return the quantised network in its own precision, float32 on the CPU, of inputs together or ``alone``."""
+    """Return the quantised network in its own precision, float32 on the CPU; ``alone`` takes inputs one by one."""
     import torch
 
     def evaluate(x: torch.Tensor) -> torch.Tensor:
@@ -178,7 +178,7 @@ SCORES = ("predict_proba", "decision_function")
 
 
 def _of_estimator(model: Model, fitted: Any) -> Model:
-    """Return the estimator as functions of a data frame; it gets the columns or the array that it was fitted on."""
+    """Return the estimator as functions of a data frame; it gets its own columns, or an array if fitted on one."""
     columns, known = _columns(fitted), getattr(fitted, "classes_", None)
     known = () if known is None else known
     if any(np.ndim(one) for one in known):

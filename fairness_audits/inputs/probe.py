@@ -453,8 +453,8 @@ read_as_probabilities: All outputs lie between 0 and 1 (and sum to 1 within {ROU
   were read as probabilities. If they are logits, use --output-kind=logits.
 decision_values: The model has no probabilities, so its decision values were read as log-odds. A loss then depends on
   their scale. Calibrate the model first, for example by scikit-learn's CalibratedClassifierCV.
-saturated: One class has probability 1 and all others are rounded to 0 (number of {{unit}}s: {{count:,}}). There a loss
-  is infinite or has no gradient. Let the model return logits, the values before the last sigmoid or softmax.
+saturated: For some {{unit}}s (number: {{count:,}}), one class has probability 1 and all others are rounded to 0. Their
+  loss is infinite or has no gradient. Let the model return logits, the values before the last sigmoid or softmax.
 """
 
 

@@ -209,7 +209,7 @@ def _held(thing: Any) -> Iterator[Any]:
 
 
 def _named(function: types.FunctionType) -> Iterator[Any]:
-    """Yield the globals and the attributes of loaded modules with a name in a function's code, some needlessly."""
+    """Yield globals, and attributes of loaded modules, whose name occurs in a function's code; some are not used."""
     home = function.__globals__
     if _of_library(home.get("__name__")):
         return

@@ -183,7 +183,7 @@ def unfit(
     option: str | None = None,
     places: Sequence[Place] = (),
 ) -> InvalidInput:
-    """Return the error for a column with this role; ``places`` are its first faulty rows, ``option`` is at fault."""
+    """Return the error for a column with this role; ``places`` are its first faulty rows, ``option`` must change."""
     return InvalidInput(
         f"{table.name}: column {column!r} ({role}) {problem}",
         source=table.name,

@@ -239,11 +239,15 @@ class Values:
 
 
 def grouped(
-    table: Placed, column: str, found: pd.Series, against: str | None, role: str = "group"
+    table: Placed, column: str, found: pd.Series, against: str | None, role: str = "group", names_one: str = ""
 ) -> tuple[Array, tuple[str, ...]]:
-    """Return each row's group code and the ordered group names; ``role`` is the option that names the column."""
+    """Return each row's group code and the ordered group names.
+
+    ``role`` is the option that names the column. The option ``names_one`` (by default, the same) names a group to set
+    ``against`` all others.
+    """
     values = Values.of(table, column, role, found)
-    names = group_names(table, column, values.counts, against, role)
+    names = group_names(table, column, values.counts, against, names_one or role)
     order = group_order(names, against)
     return values.coded({value: order.index(name) for value, name in names.items()}), order
 

@@ -5,8 +5,8 @@ from ``typing`` and ``collections.abc``, and code under ``if TYPE_CHECKING:``. I
 because :mod:`fairness_audits.validation` checks values against them, and the templates of a package that a module loads
 with the ``PackageLoader`` of jinja2.
 
-``ast.unparse`` and ``ast.dump`` differ between Python versions (quotes in f-strings, new fields, omitted empty fields).
-:func:`_write` omits all empty fields.
+The hash uses :func:`_write`, which omits all empty fields, because ``ast.unparse`` and ``ast.dump`` differ between
+Python versions (quotes in f-strings, new fields, omitted empty fields).
 """
 
 from __future__ import annotations

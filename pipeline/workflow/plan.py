@@ -205,7 +205,7 @@ class Plan:
 
 
 def _placed(conf: Path, stage: str, points: Iterable[Point]) -> dict[tuple[str, ...], Point]:
-    """Return the points by the names in the path of their file, which points with the same values share."""
+    """Return the points by the names in the path of their file; points with the same values share a file."""
     placed: dict[tuple[str, ...], Point] = {}
     for point in points:
         names = paths.place(point, stage)

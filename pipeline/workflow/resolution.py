@@ -122,7 +122,7 @@ def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:
 
 
 def _written(conf: Path, scale: str, key: str) -> list[Any]:
-    """Return the entries of a scale, after those of the scale that it extends (a list of its own replaces left_out)."""
+    """Return the entries of a scale, after those of the scale that it extends (its own left_out replaces theirs)."""
     written = section(conf, "scale", scale)
     check_keys(written, SCALE, f"conf/scale/{scale}.yaml")
     inherits = "extends" in written and not (key == "left_out" and key in written)

@@ -4,7 +4,7 @@ Snakemake locks its working directory and cannot unlock it after ``kill -9`` or 
 owner, so each run records its user, host, process and start time (:func:`record`). ``python -m
 pipeline.workflow.resume`` removes a lock whose owner has ended, and otherwise names the owner. With ``--unlock`` it
 also removes a lock whose owner cannot be checked. A lock of the kernel (``flock``) cannot replace the records: it does
-not name its owner, and some file systems of clusters keep it to one machine.
+not name its owner, and some cluster file systems restrict it to one machine.
 
 If the clock was set back, existing files have dates in the future, and Snakemake considers all files made from them
 outdated. Such files get the present time, in the same order. Temporary files of processes that have ended
@@ -187,8 +187,8 @@ def take_over(folder: Path, owners: Iterable[Path]) -> None:
     """
     own = record(folder)
     try:
-        for path in owners:
-            path.unlink()
+        for place, path in enumerate(owners):
+            path.unlink(missing_ok=place > 0)
         print("The last run was interrupted. Removing its lock and resuming.", file=sys.stderr)
         # `snakemake --unlock` does the same, but plans the whole run first. Another run could start meanwhile.
         shutil.rmtree(folder / LOCKS)

@@ -101,5 +101,5 @@ def user_setting(text: str) -> Setting:
 
 
 def named(part: str, wanted: Sequence[str]) -> bool:
-    """Return whether ``part`` is one of the names, with or without its settings, or meets one of the patterns."""
+    """Return whether ``part`` is one of the names, with or without its settings, or matches one of the patterns."""
     return any(part == name or part.split("@")[0] == name or fnmatchcase(part, name) for name in wanted)

@@ -534,7 +534,7 @@ def test_nothing_is_left_out_in_silence(usual: Audited) -> None:
         "3 unreadable images excluded: a/000.png (damaged:",
         "a/002.png (16 bits per pixel: save it with 8)",
         "b/001.png (neither PNG nor JPEG inside)",
-        "All images without a value of place belong to none of its groups (number: 1)",
+        "The images without a value of place belong to none of its groups (number: 1)",
     ):
         assert words in said, words
     rest = plain[~plain["audit_image"].isin(document["data"]["unreadable"])]

@@ -46,8 +46,8 @@ varied >= 1: Both versions give the same answers in all rows that the metrics us
 undefined <= 0 unless rejected: Changes that could not be tested: {value}. Possible reasons: nothing changes, a group
   has too few rows, or the metric of a version is undefined, infinite or without an estimated variance.
 small <= 0 unless rejected: For {value} of {tests} changes, the test is not exact and a group has fewer than {least}
-  rows (AUC, precision and npv: rows of the rarer label; precision and npv also: rows with this decision). These tests
-  are valid only for large groups.
+  rows (AUC: of the rarer label; precision: with a positive decision, npv: with a negative decision, in total or of the
+  rarer label). These tests are valid only for large groups.
 """
 NAMED, SHOWN, LEAST = 3, 40, 20
 SELECTED = {"precision": 1, "npv": 0}
@@ -178,8 +178,8 @@ def _decisions(
 ) -> list[Array]:
     """Return the decisions of both versions.
 
-    With labels 1 and 2, a version that is 1 in all rows may hold decisions or labels. It holds what both versions hold
-    together, if they have the same values.
+    With labels 1 and 2, a version that is 1 in all rows may hold decisions or labels. So both versions are read
+    together if their values allow it, and otherwise one by one.
     """
     each = [Values.of(table, version, "prediction", frame[version]) for version in versions]
     together = {**each[0].counts, **each[1].counts}

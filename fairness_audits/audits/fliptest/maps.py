@@ -40,7 +40,7 @@ AUTO = (SMOOTH, EXACT, "stochastic", "wgan")
 NETWORKS = ("stochastic",)
 """Maps that require torch."""
 MOST_PAIRS = 400_000_000
-"""Largest number of pairs for an exact map. At this size it takes a minute and a fifth of a gigabyte."""
+"""Largest number of pairs for an exact map. At this size it takes a minute and at most half a gigabyte."""
 CHEAP = (SMOOTH, EXACT)
 """Maps that can be fitted to a split in half a second. They have a noise floor by default."""
 MOST_DRAWS = 200

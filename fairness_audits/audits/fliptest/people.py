@@ -168,7 +168,7 @@ def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[
     if options.given_label is None and options.positive is None and set(column.unique().tolist()) != {0, 1}:
         return label, None
     if options.positive is not None and column.nunique() > 2:
-        codes, (one, rest) = grouped(some, options.label, column, options.positive, "positive")
+        codes, (one, rest) = grouped(some, options.label, column, options.positive, "label", "positive")
         label[rows] = 1 - codes
         return label, (rest, one)
     label[rows], levels = two_classes(some, options.label, options.positive)

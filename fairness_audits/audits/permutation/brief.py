@@ -26,8 +26,8 @@ BOUND = (
     "The bound is shown. If it did not hold, an audit like this would show it in at most {} of cases.",
 )
 UNCORRECTED = " This holds for each of several tests, which are not corrected. Together they go wrong more often."
-BY_METRIC = " This holds for each metric and each column of groups. Together they go wrong more often."
-"""How sure a rejection is, and no rejection (also of one-sided tests), of equality, no correlation and a bound."""
+BY_METRIC = " This holds for the tests of each metric and each column of groups. Together they go wrong more often."
+"""How sure a rejection is, then no rejection (two-sided, one-sided): of equality, of no correlation, of a bound."""
 CLUSTERED = (
     "Check that the model was not trained on these rows, and that all rows of a person have the same value of {}. The "
     "audit assumes both and cannot check them."

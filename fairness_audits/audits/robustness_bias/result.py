@@ -91,9 +91,9 @@ lost_gradients: The model's gradient is zero, infinite or not a number at some p
   any gradient, its distance is the upper bound that the second search found.
 {OUTPUT_CAVEATS.strip()}
 unreadable_images: {{images}} excluded: {{reasons}}.
-turned_images: Images were rotated or mirrored by their EXIF orientation, as a viewer shows them (number: {{count:,}}).
-  If your own pipeline ignores EXIF, the model sees them differently; save such images without EXIF.
-unknown_group: All {{units}} without a value of {{partition}} belong to none of its groups (number: {{count:,}}).
+turned_images: Images were rotated or mirrored according to their EXIF orientation, as a viewer shows them (number:
+  {{count:,}}). If your own pipeline ignores EXIF, the model sees them differently; save such images without EXIF.
+unknown_group: The {{units}} without a value of {{partition}} belong to none of its groups (number: {{count:,}}).
 """
 
 

@@ -84,7 +84,7 @@ class Compared(Options, title="images and groups"):
         python="y",
     )
     group: Sequence[str] = source(
-        "columns whose levels are compared; may be repeated, and may include the label (default for images: all other "
+        "columns whose levels are compared; several are possible, also the label (default for images: all other "
         "columns)",
         (),
         "COLUMN",

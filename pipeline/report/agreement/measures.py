@@ -29,8 +29,9 @@ The facts, rows of the block ``agreement``, are
 - ``models_that_pass_all``, the number of models that no measure rejects, among those to which every measure applies;
 - ``fails_individual_of_passing``, the share rejected by the loss ratio among the models that no group metric rejects;
 - ``flipped``, FlipTest's share of people whose decision differs from that of their counterpart, by ``direction``;
-- ``most_unfair`` of each repetition, the share of members of FlipTest's flipsets in either direction, and of the others
-  (``flipset``), who are in the tenth with the largest loss ratios, among the people in both audits.
+- ``most_unfair`` of each repetition, among the people in both audits: the share of members of FlipTest's flipsets in
+  either direction, and of the others (``flipset``), who are in the tenth of the people in the
+  loss-ratio audit with the largest ratios.
 
 Sources: Kendall and Babington Smith 1939; Holm 1979; Rueger 1978 for the median.
 """
@@ -348,8 +349,9 @@ def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overla
         return None
     unfair = losses["most_unfair"]
     directions = np.stack([flipsets[name] for name in ("flips", "flips_reverse") if name in flipsets])
-    # A scale may audit only the first test rows by the loss ratio.
-    flips = directions[..., : unfair.shape[1]]
+    # A scale may have a map only for the first splits, and audit only the first test rows by the loss ratio.
+    unfair = unfair[: directions.shape[1]]
+    flips = directions[:, : len(unfair), : unfair.shape[1]]
     mapped, members = (flips >= 0).any(axis=0), (flips > 0).any(axis=0)
     return Overlap(*(mask.sum(axis=1) for mask in (mapped, members, mapped & unfair, members & unfair)))
 

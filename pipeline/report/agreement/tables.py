@@ -98,7 +98,7 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
         "The CSV also has Student's 95 % interval of each mean.",
         f"Loss ratio and error-rate ratio: median T_n over the repetitions after {enumerated(taken)} steps, for both "
         "attributes together, with the interval of the sign test. Recall, FPR, precision, selection rate, AUC and "
-        f"calibration (mean of label minus score): differences{of_differences}.",
+        f"calibration (mean of score minus label): differences{of_differences}.",
         "FlipTest: share of people whose decision differs from that of their counterpart, minus the mean share between "
         "random halves of a group, as the mean of both directions. The halves have at most 500 people, so their share "
         "is slightly too large. Counterfactual: the same by the causal model of Kusner et al., without a test.",
@@ -202,6 +202,6 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
         (
             "People in both audits. Means over the splits.",
             "In flipsets: the decision differs from that of the counterpart, in either direction. Tenth: the 10 % of "
-            "these people with the largest ratio of the losses after and before the attack.",
+            "the people in the loss-ratio audit with the largest ratio of the losses after and before the attack.",
         ),
     )

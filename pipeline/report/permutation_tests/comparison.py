@@ -1,4 +1,4 @@
-"""The comparison with the published numbers, and the settings, including those lost in the paper."""
+"""The comparison with the published numbers, and the settings, including those missing from our copy."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,7 @@
 """How far audits agree: W and tau by their definitions, decisions, people in common, what every artefact says."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from pipeline.report.agreement import figures, measures
 from pipeline.report.agreement.measures import kendalls_w
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import StampedTable
+from pipeline.values import AuditResult
 from tests.builders import chosen
 from tests.report import studies
 
@@ -142,6 +144,19 @@ def test_the_people_of_two_audits_are_counted_among_those_of_both(inputs: Inputs
     assert list(fact(inputs, flipset="members", **place)) == pytest.approx([0.5, 0.4] * 5)
     assert list(fact(inputs, flipset="others", **place)) == pytest.approx([50 / 800, 60 / 800] * 5)
     assert measures.overlap(inputs, "adult", "sex", "threshold_optimizer") is None
+
+
+def test_people_are_compared_in_the_splits_and_rows_of_both_audits(inputs: Inputs) -> None:
+    """With maps for three of ten splits, and with loss ratios of the first 80 of 1,000 test rows."""
+
+    def cut(result: AuditResult) -> AuditResult:
+        arrays = {name: x[:, :80] if name == "most_unfair" else x[:3] for name, x in result.arrays.items()}
+        return replace(result, arrays=arrays)
+
+    fewer = replace(inputs, audits={key: cut(one) for key, one in inputs.audits.items()})
+    found = measures.overlap(fewer, "adult", "sex", "baseline")
+    assert found is not None
+    assert [list(counts) for counts in found] == [[80] * 3, [80] * 3, [30, 20, 30], [30, 20, 30]]
 
 
 @pytest.mark.parametrize(
