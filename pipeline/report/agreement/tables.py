@@ -194,13 +194,18 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
         (
             Column("people", decimals=0, cell=lambda place: found[place].people.mean()),
             Column("members", decimals=0, name="in flipsets", cell=lambda place: found[place].members.mean()),
-            Column("both", decimals=1, name="also in the tenth", cell=lambda place: found[place].both.mean()),
+            Column(
+                "both",
+                decimals=1,
+                name="also in the tenth",
+                cell=lambda place: Estimate.mean(found[place].both.astype(float)),
+            ),
             Column("by chance", decimals=1, name="expected by chance", cell=by_chance),
         ),
         [((w.dataset_label(d), w.ATTRIBUTES[a], label(x)), (d, a, x)) for d, a, x in found],
         inputs.stamp({"audit", "fliptest"}),
         (
-            "People in both audits. Means over the splits.",
+            "People in both audits. Means over the splits, with the standard deviation of the overlap.",
             "In flipsets: the decision differs from that of the counterpart, in either direction. Tenth: the 10 % of "
             "the people in the loss-ratio audit with the largest ratio of the losses after and before the attack.",
         ),
