@@ -218,7 +218,7 @@ lock: | $(BIN)/uv
 	  { echo '# Tests, checks and documentation. Written by `make lock`.'; echo '-r requirements.lock'; \
 	    portable < "$$all" | grep -vxFf requirements.lock; } > requirements-dev.lock
 
-# The same commit gives the same bytes: all times are that of the commit, and owners and modes are fixed. setuptools does not
+# The same commit gives the same bytes: every time is the time of the commit, and owners and modes are fixed. setuptools does not
 # do that for an sdist, so we pack it again. The installed setuptools builds, because each version writes its name into the wheel.
 # We delete the list of files of an earlier build, because setuptools adds to it.
 dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)

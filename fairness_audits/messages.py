@@ -39,7 +39,7 @@ def check_columns(table: Any, names: Iterable[str], named_by: str, source: str) 
     existing = list(table.columns)
     if absent := [name for name in names if name not in existing]:
         commas = " (are its columns separated by something other than commas?)"
-        # The name of a file has a dot, and that of a data frame has none.
+        # Names of files have a dot, names of data frames have none.
         alone = len(existing) == 1 and "." in str(source)
         hint = commas if alone else "".join(nearest(name, existing) for name in absent[:SHOWN])
         problem = f"{named_by} names {listed(list(map(repr, absent)), SHOWN)}, but {source} has no such column{hint}"

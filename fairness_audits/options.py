@@ -468,7 +468,7 @@ def documented(kind: type[Options], without: Iterable[str] = ()) -> str:
         kind_of = described(hint).replace("null", "None").replace("true or false", "bool")
         lines.append(f"{one.name} : {kind_of}{default}")
         doc, letter = one.metadata["doc"], one.metadata["metavar"] or ""
-        # A placeholder such as T stands for the keyword's own value.
+        # On the command line, a letter such as T stands for the value of the option.
         doc = re.sub(rf"\b{letter}\b", f"``{one.name}``", doc) if len(letter) == 1 else doc
         lines += textwrap.wrap(doc, 112, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)

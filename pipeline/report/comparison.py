@@ -55,7 +55,7 @@ AS_STATED, AS_ASSUMED, AS_LIKELY = "stated setting", "assumed setting", "likely 
 """Readings of a published number: the stated setting, our assumption if none is stated, or a likelier setting."""
 NUMBERS = ("ours", "our_std", "difference", "low", "high", "p", "power")
 FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "equivalent", "rule", "why")
-"""Columns that are added to those of the published number. Some are the fields of :class:`rules.Outcome`."""
+"""Columns that a comparison adds to a published number. Some are fields of :class:`rules.Outcome`."""
 ALL_DATA = "all"
 """Data set of a number that covers all data sets of the paper."""
 

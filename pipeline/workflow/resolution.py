@@ -122,7 +122,10 @@ def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:
 
 
 def _written(conf: Path, scale: str, key: str) -> list[Any]:
-    """Return the entries of a scale, after those of the scale that it extends (its own left_out replaces theirs)."""
+    """Return the entries of a scale, after the entries of the scale that it extends.
+
+    If the scale has its own ``left_out``, it replaces the ``left_out`` of the other scale.
+    """
     written = section(conf, "scale", scale)
     check_keys(written, SCALE, f"conf/scale/{scale}.yaml")
     inherits = "extends" in written and not (key == "left_out" and key in written)

@@ -100,7 +100,7 @@ def published(study: str) -> pd.DataFrame:
 
 
 def compared(inputs: Inputs) -> pd.DataFrame:
-    """The published numbers beside those of the inputs, compared once."""
+    """Compare the published numbers with the numbers of the inputs, once for all tests."""
     return inputs.once("compared", lambda: artefacts.compared(inputs, published(inputs.study)))
 
 

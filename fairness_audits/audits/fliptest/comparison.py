@@ -34,7 +34,7 @@ def compare(
     """Compare people with their counterparts. Audits of a user's model and the studies share this function.
 
     ``points`` and ``images`` (n, d) are finite features of people and counterparts, and ``flips`` the decisions about
-    them. Intervals have level 1 - ``alpha``; those of mean shifts use ``bootstraps`` resamples. ``rngs`` has a
+    them. All intervals have level 1 - ``alpha``; intervals of mean shifts use ``bootstraps`` resamples. ``rngs`` has a
     generator for each of FLIPSETS; if both are the same object, the flipsets draw from it in turn. ``moving`` (d,) bool
     are the features that a map moves; the others have no rank. ``units`` (d,) are those in which mean shifts are
     ranked, by default the features' own. Raises InvalidInput if shapes differ, values are not finite, or units are not

@@ -184,8 +184,8 @@ class Audited:
     """The audited rows: ``features`` (n, d) in the columns' own units, and the ``label`` (n,) of each.
 
     The fair ``metric`` is in the ``units`` of the audit. ``people`` are the constraints on people who could exist, with
-    the range of the data, and ``bounds`` those of the search, None without any. Each of the placebo's draws of rows
-    has its own directions; ``draw_of_row`` (n,) is the draw of each row, -1 for none.
+    the range of the data. ``bounds`` are the bounds of the search, None for no bounds. The placebo draws rows several
+    times, each time with new directions; ``draw_of_row`` (n,) is the draw of each row, -1 for none.
     """
 
     features: Array

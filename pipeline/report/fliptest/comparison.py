@@ -29,7 +29,7 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> StampedTable:
 
 
 @artefact(
-    "We assume the settings that the paper does not state, or that are in its appendices, of which we have no copy."
+    "We assume the settings that the paper does not state, and the settings in its appendices, which we do not have."
 )
 def table_settings(inputs: Inputs) -> StampedTable:
     return settings_table(inputs, inputs.stamp())

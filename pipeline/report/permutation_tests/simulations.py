@@ -201,7 +201,7 @@ def _notes(rates: pd.DataFrame, aucs: pd.DataFrame, rare: pd.DataFrame) -> tuple
 
 @artefact(
     "The groups have the same false negative rate and different shares of positives. The unstudentised test has far "
-    "too many small p-values. The settings are ours, because those of the paper are missing from our copy.",
+    "too many small p-values. We chose the settings, because our copy of the paper lacks them.",
 )
 def figure_1(inputs: Inputs) -> Picture:
     rows = inputs.select(block="p_values", statistic="p_share")
