@@ -233,8 +233,8 @@ def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
 
 
 @artefact(
-    "The smallest difference over all thresholds that each test detects. It decreases with the sample size. As "
-    "published, it is not corrected for the selection over thresholds. One curve is corrected by Holm's method.",
+    "The smallest difference over all thresholds that each test detects, by sample size. As published, it is not "
+    "corrected for the selection over thresholds. One curve is corrected by Holm's method.",
     "figure_3",
     attribute="sex",
 )
