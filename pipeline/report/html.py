@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from fairness_audits.messages import enumerated
 from fairness_audits.results import typeset
+from fairness_audits.results.formats import sentence
 from fairness_audits.results.markup import symbols
 from fairness_audits.results.render import template
 from pipeline.report import comparison_table, regression_check
@@ -79,7 +80,7 @@ def _brief(stamp: Stamp) -> list[dict[str, Any]]:
         names = w.datasets_named(stamp.twins)
         said.append({"text": f"Synthetic twin of {names}: its numbers are not evidence.", "emphatic": True})
     if stamp.reductions:
-        said.append({"text": f"{stamp.scale.capitalize()} scale: {stamp.departing()}.", "emphatic": False})
+        said.append({"text": sentence(f"{stamp.scales}: {stamp.departing()}."), "emphatic": False})
     return said
 
 

@@ -3,11 +3,12 @@ ones.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from fairness_audits.messages import listed
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.table import Column, Row
 from pipeline.report import labels as w
@@ -63,22 +64,23 @@ def table_pretrained(inputs: Inputs) -> StampedTable:
         columns=(
             *labels("Data", "Network", "Initial weights"),
             Column("trainings", decimals=0, name="training runs"),
-            Column("accuracy first", group="accuracy, %", decimals=1, name="first epoch"),
-            Column("accuracy last", group="accuracy, %", decimals=1, name="last epoch"),
-            Column("attack first", group="mean |sigma| by DeepFool", name="first epoch"),
-            Column("attack last", group="mean |sigma| by DeepFool", name="last epoch"),
-            Column("noise first", group="mean |sigma| by smoothing", name="first epoch"),
-            Column("noise last", group="mean |sigma| by smoothing", name="last epoch"),
-            Column("kept attack", group="signs kept", name="DeepFool"),
-            Column("kept optimum", group="signs kept", name="Carlini-Wagner"),
+            Column("accuracy first", "spread", group="accuracy, %", decimals=1, name="first epoch"),
+            Column("accuracy last", "spread", group="accuracy, %", decimals=1, name="last epoch"),
+            Column("attack first", "spread", group="mean |sigma| by DeepFool", name="first epoch"),
+            Column("attack last", "spread", group="mean |sigma| by DeepFool", name="last epoch"),
+            Column("noise first", "spread", group="mean |sigma| by smoothing", name="first epoch"),
+            Column("noise last", "spread", group="mean |sigma| by smoothing", name="last epoch"),
+            Column("kept attack", "spread", group="signs kept", name="DeepFool"),
+            Column("kept optimum", "spread", group="signs kept", name="Carlini-Wagner"),
         ),
         rows=tuple(Row((*kind, len(ones), *_cells(ones))) for kind, ones in kinds.items())
         or (Row((f"not run at {inputs.scale} scale", "", "", *[None] * 9)),),
         stamp=stamps.stamp(inputs, study.PRETRAINED),
         notes=(
-            "Means over training runs, with the standard deviation in brackets. |sigma|: correctly classified points, "
+            "Means over training runs, with the standard deviation. |sigma|: correctly classified points, "
             f"mean over the groups with at least {study.TOO_FEW} of them. Signs kept: share of groups whose sigma has "
-            "the same sign after the first epoch and after the last, all members.",
+            "the same sign after the first epoch and after the last, all members and all training runs.",
+            *_constant(kinds),
             *_pruned(inputs, found),
             *engines(inputs, found),
             *study.not_run(every),
@@ -92,10 +94,26 @@ def _cells(ones: Sequence[Audited]) -> Iterator[Estimate]:
         yield Estimate.mean(np.array([100 * one.curve.get(one.epoch(moment) or 0, math.nan) for one in ones]))
     for attack in (w.DEEPFOOL, w.SMOOTHING):
         for moment in (w.FIRST, w.LAST):
-            tables = (one.table(attack, moment, w.CORRECT, any_checkpoint=True)["sigma"].abs() for one in ones)
+            here = [one for one in ones if one.better_than_constant(moment)]
+            tables = (one.table(attack, moment, w.CORRECT, any_checkpoint=True)["sigma"].abs() for one in here)
             yield Estimate.mean(np.array([table.mean() for table in tables], float))
     for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
         yield Estimate.mean(np.array([kept_signs(one, attack, w.FIRST).value for one in ones]))
+
+
+def _constant(kinds: Mapping[tuple[str, str, str], Sequence[Audited]]) -> Iterator[str]:
+    """Yield a note on the networks that were no better than the largest class after the first epoch."""
+    counts = {kind: sum(not one.better_than_constant(w.FIRST) for one in ones) for kind, ones in kinds.items()}
+    texts = [
+        f"{data} from {weights} weights ({n} of {len(kinds[data, net, weights])})"
+        for (data, net, weights), n in counts.items()
+        if n
+    ]
+    if texts:
+        yield (
+            "|sigma| after the first epoch leaves out networks that were no better than always predicting the largest "
+            f"class: {listed(texts)}."
+        )
 
 
 def _pruned(inputs: Inputs, found: Sequence[Audited]) -> Iterator[str]:

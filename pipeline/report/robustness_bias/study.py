@@ -97,6 +97,11 @@ class Audited:
         linear = math.nan if self.block == LINEAR else self.linear
         return self._beyond_the_largest_class(self.accuracy) and not high < linear - MARGIN
 
+    def better_than_constant(self, moment: str) -> bool:
+        """Return whether a checkpoint is better than always predicting the largest class. True if that is unknown."""
+        known = self.curve.get(self.epoch(moment) or 0)
+        return known is None or not self.images or self._beyond_the_largest_class(known)
+
     def _beyond_the_largest_class(self, accuracy: float) -> bool:
         return wilson(Estimate(accuracy, n=self.images), LEVEL)[0] > self.largest + MARGIN
 

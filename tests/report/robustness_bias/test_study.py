@@ -152,6 +152,7 @@ def test_rows_and_arrays_say_the_same(inputs: Inputs) -> None:
 def test_blocks_and_networks_go_by_the_names_of_the_study(inputs: Inputs) -> None:
     found = study.audited(inputs)
     blocks = {study.LINEAR, study.NETWORKS, study.REGULARIZER, study.TRAININGS, study.FOLDS, study.PENALTIES}
+    blocks |= {study.PRETRAINED}
     assert {one.block for one in found} == blocks
     here = [one.network for one in study.audited(inputs, study.NETWORKS, w.CIFAR10)]
     assert here == ["deep_cnn", "pyramidnet", *(name for name in w.NETWORKS if name in here[2:])], "its own come first"
@@ -507,19 +508,21 @@ def test_a_network_from_imagenet_weights_is_held_against_its_twin_from_random_we
 ) -> None:
     """Two twins. Signs: one of three groups changes from the first epoch to the last, and one has too few points."""
 
-    def network(training: int, begun: bool, first: Sequence[float], last: Sequence[float]) -> Audited:
+    def network(
+        training: int, begun: bool, first: Sequence[float], last: Sequence[float], early: float = 0.2
+    ) -> Audited:
         sides = [audit((epoch,), sigma).result.rows for epoch, sigma in ((1, first), (5, last))]
         rows = pd.concat(sides, ignore_index=True)
         made = audit((1,), method={"training": training}, block=study.PRETRAINED, dataset=w.UTKFACE)
         result = replace(made.result, rows=rows)
-        made = replace(made, result=result, model=f"{training} {begun}", curve={1: 0.12, 5: 0.9})
+        made = replace(made, result=result, model=f"{training} {begun}", curve={1: early, 5: 0.9})
         return replace(made, accuracy=0.9, images=1000, largest=0.1)
 
     # audit() adds 1 to sigma among correct points. The last group is undefined in the first epoch of one network.
     first, last = (0.5, -0.4, 0.3, math.nan), (0.2, -0.1, -0.3, 0.4)
     found = [
         network(1, begun=True, first=first, last=last),
-        network(2, begun=True, first=(0.1, 0.1, 0.1, 0.1), last=last),
+        network(2, begun=True, first=(0.1, 0.1, 0.1, 0.1), last=last, early=0.12),
         network(1, begun=False, first=(0.1, -1.1, 0.0, 9.0), last=last),
     ]
     monkeypatch.setattr(study, "audited", lambda inputs, block: {study.PRETRAINED: found}[block])
@@ -539,3 +542,7 @@ def test_a_network_from_imagenet_weights_is_held_against_its_twin_from_random_we
     assert [trainings[weights]["trainings"] for weights in ("ImageNet", "random")] == [2, 1]
     assert trainings["ImageNet"]["kept attack"].value == pytest.approx((2 / 3 + 2 / 4) / 2)
     assert trainings["random"]["attack first"].value == pytest.approx((1.1 + 0.1 + 1.0 + 10.0) / 4)
+    # The second network was no better than the largest class after the first epoch.
+    shown = trainings["ImageNet"]["attack first"]
+    assert (shown.value, shown.n) == (pytest.approx((1.5 + 0.6 + 1.3) / 3), 1)
+    assert any("UTKFace from ImageNet weights (1 of 2)." in note for note in table.notes)
