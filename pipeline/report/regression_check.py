@@ -6,9 +6,10 @@ Each repetition in both must then give the same number,
 
 .. math:: |x - x'| \le 10^{-9} \max(1, |x'|).
 
-On another processor a training may converge differently because of rounding. The means over the repetitions of unequal
-numbers, and of points with other settings (another scale), are therefore compared by Welch's test, adjusted by Holm's
-method within the point. Differences under other settings are no error; their number shows how much the scale matters.
+On another processor a training may converge differently because of rounding. Unequal numbers are therefore compared by
+their means over the repetitions that both have, and points with other settings (another scale) by their means over all
+repetitions: by Welch's test, adjusted by Holm's method within the point. Differences under other settings are no error;
+their number shows how much the scale matters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -95,7 +96,6 @@ def _moved(run: Inputs, reference: Inputs) -> set[tuple[str, ...]]:
 
 def _line(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], same: bool) -> dict[str, Any]:
     line = {"settings": SAME if same else OTHER, "numbers": 0, "equal": 0, "largest": np.nan, "tested": 0, "differ": 0}
-    unequal = None
     if same:
         columns = [*keys, "repetition"]
         both = ours[[*columns, "value"]].merge(theirs[[*columns, "value"]], on=columns)
@@ -107,8 +107,9 @@ def _line(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], same: b
         line |= {"numbers": len(both), "equal": int(equal.sum()), "largest": largest}
         if equal.all():
             return line
-        unequal = both.loc[~equal, keys].drop_duplicates()
-    p = _welch(_means(ours, keys), _means(theirs, keys), keys, unequal)
+        both = both.merge(both.loc[~equal, keys].drop_duplicates(), on=keys)
+        ours, theirs = (both.rename(columns={f"value_{side}": "value"}) for side in "xy")
+    p = _welch(_means(ours, keys), _means(theirs, keys), keys)
     return line | {"tested": len(p), "differ": int((corrected(p, "holm") < LEVEL).sum())}
 
 
@@ -118,10 +119,8 @@ def _means(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return found[found["count"] > 1].reset_index()
 
 
-def _welch(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], among: pd.DataFrame | None) -> np.ndarray:
+def _welch(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str]) -> np.ndarray:
     both = ours.merge(theirs, on=list(keys))
-    if among is not None:
-        both = both.merge(among, on=list(keys))
     spread = both[(both["std_x"] > 0) | (both["std_y"] > 0)]
     if spread.empty:
         return np.zeros(0)

@@ -428,6 +428,21 @@ def test_a_number_that_moved_is_counted_and_its_mean_is_tested(inputs: Inputs) -
     assert f"; {moved['differ'].sum()} of {moved['tested'].sum()} means over repetitions differ." in text
 
 
+def test_unequal_numbers_are_compared_over_the_repetitions_that_both_have(inputs: Inputs) -> None:
+    """The mean of the first repetitions differs from that of all: by chance of the splits, not by rounding."""
+    every = inputs.rows.reset_index(drop=True).copy()
+    chosen = (every["block"] == "audit") & (every["statistic"] == "T_n") & (every["method"] == "baseline")
+    early = every["repetition"] < 2
+    every.loc[chosen, "value"] = 1000.0 * ~early[chosen] + every.loc[chosen, "repetition"]
+    more = [every, *(every[chosen & ~early].assign(repetition=n) for n in range(100, 140))]
+    reference = replace(inputs, rows=pd.concat(more, ignore_index=True))
+    fewer = every[early].assign(value=every["value"].where(~chosen, every["value"] + 1e-6))
+    lines = regression_check(replace(inputs, rows=fewer), reference)
+    moved = lines[(lines["block"] == "audit") & (lines["method"] == "baseline")]
+    assert (moved["tested"] > 0).all()
+    assert (moved["differ"] == 0).all()
+
+
 def test_other_settings_and_other_data_are_not_expected_to_be_equal(inputs: Inputs) -> None:
     lines = regression_check(studies.configured(inputs, "audit", "alpha", 0.2, block="audit"), inputs)
     other = lines[lines["settings"] == OTHER]
