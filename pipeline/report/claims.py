@@ -10,7 +10,8 @@ part holds if q lies in R. Let [l, u] be the 90 % interval of q; its ends are on
   if R has one end and the two-sided interval if R has two;
 * *not testable here* if no part refutes it and some part has no rows in the run, or has rows of a synthetic twin. A
   twin is fitted to published numbers and so is no evidence. The other parts are still printed;
-* *undecided* otherwise.
+* *undecided* otherwise. The part then says if its 90 % interval lies outside R and only the correction keeps it open,
+  or if no number of further splits with the same mean and standard deviation could decide it.
 
 ``about`` names the population that the claim is about (:data:`ABOUT`), because the interval depends on it. Repetitions
 are mostly overlapping splits of the same rows. For a claim about a ``method``, the mean over J splits has the corrected
@@ -67,6 +68,8 @@ from pipeline.report.selection import by_repetition, select
 LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
 OUTCOMES = (CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE)
+OF_MANY = "outside the region, but not after correction for the number of parts"
+FURTHER_SPLITS = "further splits could not decide it"
 CHANGED = "we changed the rule when we knew the numbers"
 EQUAL = 1e-12
 """Rounding error of equal values, relative to the largest."""
@@ -134,7 +137,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Found:
-    """A measured part: q with its 90 % interval, and whether the part holds (None: undecided)."""
+    """A measured part: q with its 90 % interval, and whether the part holds (None: undecided, and perhaps ``why``)."""
 
     label: str
     value: float
@@ -143,6 +146,7 @@ class Found:
     n: int
     holds: bool | None
     decimals: int = 3
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -217,7 +221,8 @@ def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
 
 
 def _text(part: Found) -> str:
-    held = {True: "", False: " (contradicted)", None: " (undecided)"}[part.holds]
+    undecided = f" (undecided{f': {part.why}' if part.why else ''})"
+    held = {True: "", False: " (contradicted)", None: undecided}[part.holds]
     text = f"{part.label}: {number(part.value, part.decimals)}"
     if part.low < part.high and math.isfinite(part.high - part.low):
         text += f" {interval(Estimate(part.value, low=part.low, high=part.high), part.decimals)}"
@@ -281,16 +286,16 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
         if why := quantity.lacks():
             lacking.append(why)
             continue
-        region = quantity.region
         here = quantity.estimate(1 - 2 * LEVEL)
-        one_sided = math.isfinite(region.low) != math.isfinite(region.high)
-        strictly = quantity.estimate(1 - (2 if one_sided else 1) * LEVEL / len(parts))
-        holds = None
-        if region.holds(here.low, here.high):
-            holds = True
-        elif region.excludes(strictly.low, strictly.high):
-            holds, refuted = False, True
-        found.append(Found(quantity.part["label"], here.value, here.low, here.high, here.n, holds, quantity.decimals))
+        holds = quantity.holds(len(parts))
+        refuted = refuted or holds is False
+        why = ""
+        if holds is None and quantity.region.excludes(here.low, here.high):
+            why = OF_MANY
+        elif holds is None and math.isfinite(here.high - here.low):
+            why = FURTHER_SPLITS * (quantity.overlap > 0 and quantity.holds(len(parts), forever=True) is None)
+        numbers = (here.value, here.low, here.high, here.n)
+        found.append(Found(quantity.part["label"], *numbers, holds, quantity.decimals, why))
     if refuted or not lacking:
         outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
     else:
@@ -337,8 +342,22 @@ class _Quantity:
         """Return the number of decimals of q."""
         return int(self.part.get("decimals", 3))
 
-    def estimate(self, level: float) -> Estimate:
-        """Estimate q with its interval at ``level``. With too few repetitions the interval is the real line."""
+    def holds(self, parts: int, forever: bool = False) -> bool | None:
+        """Return whether q lies in the region, as one of the ``parts`` of a claim; None if that is undecided."""
+        region = self.region
+        here = self.estimate(1 - 2 * LEVEL, forever)
+        if region.holds(here.low, here.high):
+            return True
+        one_sided = math.isfinite(region.low) != math.isfinite(region.high)
+        strictly = self.estimate(1 - (2 if one_sided else 1) * LEVEL / parts, forever)
+        return False if region.excludes(strictly.low, strictly.high) else None
+
+    def estimate(self, level: float, forever: bool = False) -> Estimate:
+        """Estimate q with its interval at ``level``. With too few repetitions the interval is the real line.
+
+        ``forever``: the interval of a corrected mean if any number of further splits had the same mean and standard
+        deviation.
+        """
         sides = [_values(rows, self.part) for rows in self.rows]
         if "freedom" in self.rows[0] and self.rows[0]["freedom"].notna().all():
             return _mean_square(sides[0], self.rows[0]["freedom"], level)
@@ -364,14 +383,17 @@ class _Quantity:
         if len(sides) == 2:
             one, other = sides[0].align(sides[1], join="inner")
             values = one - other
-        limits = map(float, self.part.get("limits", (-math.inf, math.inf)))
+        limits = tuple(map(float, self.part.get("limits", (-math.inf, math.inf))))
         found = Estimate.mean(values.to_numpy(float))
         if found.n < len(values):
             # The mean of the others says nothing about a value that is infinite or undefined.
             return replace(found, low=-math.inf, high=math.inf)
-        correction = math.sqrt(1 + found.n * self.overlap)
         by_chance = math.hypot(*map(_by_chance, self.rows))
-        spread = max(found.std, by_chance) * correction
+        deviation = max(found.std, by_chance)
+        if forever and self.overlap and math.isfinite(deviation):
+            half = float(norm.ppf((1 + level) / 2)) * deviation * math.sqrt(self.overlap)
+            return replace(found, low=max(found.value - half, limits[0]), high=min(found.value + half, limits[1]))
+        spread = deviation * math.sqrt(1 + found.n * self.overlap)
         found = replace(found, std=spread).with_t_interval(level, *limits)
         told = found.n > 1 and (
             found.n >= ENOUGH or by_chance > 0 or np.ptp(values) > EQUAL * max(1.0, np.abs(values).max())

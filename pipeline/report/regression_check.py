@@ -6,10 +6,10 @@ Each repetition in both must then give the same number,
 
 .. math:: |x - x'| \le 10^{-9} \max(1, |x'|).
 
-On another processor a training may converge differently because of rounding. Unequal numbers are therefore compared by
-their means over the repetitions that both have, and points with other settings (another scale) by their means over all
-repetitions: by Welch's test, adjusted by Holm's method within the point. Differences under other settings are no error;
-their number shows how much the scale matters.
+On another processor a training may converge differently because of rounding. We therefore compare means by Welch's
+test: over the repetitions that both have if the settings are the same, and over all repetitions if they are not (at
+another scale). The p-values are adjusted by Holm's method within the point. Differences under other settings are no
+error; their number shows how much the scale matters.
 """
 
 from collections.abc import Mapping, Sequence

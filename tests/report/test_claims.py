@@ -9,7 +9,17 @@ import pandas as pd
 import pytest
 
 from pipeline.io import load_claims
-from pipeline.report.claims import ABOUT, COMPARED, OUTCOMES, Region, check, decide
+from pipeline.report.claims import (
+    ABOUT,
+    COMPARED,
+    FURTHER_SPLITS,
+    OF_MANY,
+    OUTCOMES,
+    Region,
+    check,
+    decide,
+    listed,
+)
 from tests.errors import invalid
 
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = OUTCOMES
@@ -231,6 +241,29 @@ def test_a_part_is_refuted_at_a_level_adjusted_for_the_parts() -> None:
     assert (alone.outcome, beside.outcome) == (NOT_CONFIRMED, UNDECIDED)
 
 
+def test_an_undecided_part_says_what_keeps_it_open() -> None:
+    """The mean of ten splits, 2 standard errors from 0. Further splits shrink the error to sqrt(.25) s at most."""
+    ten = (LOW - LOW.mean()) / LOW.std(ddof=1)
+    measured = pd.concat(
+        [
+            *(rows(ten + mean, method=name) for name, mean in (("near", 0.5), ("far", 0.9))),
+            rows(ten[:1] + 0.5, method="one"),
+            rows(ten + 2 / np.sqrt(10), method="barely"),
+            DATA.assign(value=[160.0, 40.0]),
+        ]
+    )
+
+    def said(part: dict[str, Any], about: str, parts: int = 1) -> str:
+        (decision,) = decide([claim(*[part] * parts, about=about)], measured)
+        assert decision.outcome == UNDECIDED
+        return str(listed([decision])["numbers"].iloc[0]).split("; ")[0].partition("(")[2].rstrip(")")
+
+    assert said({**of("near"), "above": 0}, "method") == f"undecided: {FURTHER_SPLITS}"
+    assert said({**of("far"), "above": 0}, "method") == "undecided"
+    assert said({**of("one"), "above": 0}, "method") == "undecided"
+    assert said({**of("barely"), "below": 0}, "draws", parts=10) == f"undecided: {OF_MANY}"
+
+
 @pytest.mark.parametrize(("repetitions", "outcome"), [(4, UNDECIDED), (5, CONFIRMED)])
 def test_equal_values_of_few_repetitions_show_nothing(repetitions: int, outcome: str) -> None:
     (decision,) = decide([claim({**of("equal"), "below": 1.5})], rows(np.ones(repetitions), method="equal"))
@@ -277,7 +310,7 @@ def test_every_list_of_claims_can_be_read(path: Path) -> None:
 STEP, NOISE = 0.02, np.linspace(-1, 1, 100)
 
 
-def listed() -> Iterator[Any]:
+def every_part() -> Iterator[Any]:
     """Each part as a claim of its own, without preconditions."""
     for path in sorted(FOLDER.glob("*.yaml")):
         for entry in load_claims(path):
@@ -306,7 +339,7 @@ def made_up(part: dict[str, Any], where: dict[str, Any], values: Any) -> pd.Data
     return pd.concat([*found, *(one.assign(origin="official") for one in data)], ignore_index=True)
 
 
-@pytest.mark.parametrize("entry", [*listed()])
+@pytest.mark.parametrize("entry", [*every_part()])
 def test_every_part_of_every_claim_can_be_confirmed_refuted_and_left_open(entry: dict[str, Any]) -> None:
     (part,) = entry["parts"]
     compared = next((side for name, side in COMPARED.items() if name in part), None)

@@ -1,5 +1,6 @@
 """The comparison with the published numbers, and the settings, including those missing from our copy."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from pipeline.report.table import StampedTable
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """Return the rows of the audits and the facts of the study in one frame."""
     facts = configured_facts(inputs.points, implied=_percentile)
-    return with_facts(inputs, facts, [_of_everyone(inputs.rows)])
+    return with_facts(inputs, facts, [_of_everyone(inputs.rows), _in_larger_samples(inputs.rows)])
 
 
 def _of_everyone(rows: pd.DataFrame) -> pd.DataFrame:
@@ -25,6 +26,26 @@ def _of_everyone(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.iloc[:0]
     everyone = rows[(rows["block"] == "auc") & (rows["statistic"] == "auc") & rows["attribute"].isna()]
     return everyone.assign(statistic="auc_everyone")
+
+
+SIZES = (1000, 4000)
+"""Rows of the samples that are compared."""
+
+
+def _in_larger_samples(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return ``detects_smaller``: 1 in a split whose larger samples have a smaller median of the smallest detected
+    difference than its smaller samples, else 0. A sample without a detected difference counts as infinite.
+    """
+    if not {"n", "sample"} <= set(rows.columns):
+        return rows.iloc[:0]
+    found = rows[(rows["statistic"] == "minimum_difference") & rows["n"].isin(SIZES)]
+    keys = ["study", "scale", "origin", "block", "dataset", "method", "attribute", "metric", "test", "repetition"]
+    found = found.assign(value=found["value"].fillna(math.inf))
+    medians = found.groupby([*keys, "n"], observed=True)["value"].median().unstack("n")
+    if not set(SIZES) <= set(medians.columns):
+        return rows.iloc[:0]
+    smaller = (medians[SIZES[1]] < medians[SIZES[0]]).astype(float)
+    return smaller.rename("value").reset_index().assign(statistic="detects_smaller")
 
 
 def _percentile(values: Mapping[str, Any]) -> dict[str, float]:

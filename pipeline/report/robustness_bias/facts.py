@@ -63,7 +63,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
         *_heterogeneity(faces),
         *_kept(inputs, [*shown, *study.run(study.audited(inputs, PRETRAINED))]),
         *_first_bias(inputs),
-        *_certified(inputs, shown),
+        *_agreeing(inputs, shown),
         *_over_folds(inputs),
         *_penalties(inputs, REGULARIZER),
         *_penalties(inputs, PENALTIES),
@@ -88,19 +88,24 @@ def _each(place: Fact, statistic: str, values: Iterable[float]) -> Iterator[Fact
         yield {**place, "statistic": statistic, "repetition": number, "value": float(value)}
 
 
-def _certified(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
-    """Yield ``certified_sign``: the share of groups of each network with the same sign by smoothing and by an attack.
+def _agreeing(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
+    """Yield the share of groups of each network whose sigma has the same sign by two distances: ``certified_sign`` by
+    smoothing and an attack, and ``attacked_sign`` by DeepFool and Carlini-Wagner.
 
     Networks that are poor classifiers under noise are included.
     """
-    for denominator, attack in product(w.DENOMINATORS, sign_agreement.ATTACKS):
-        against = sign_agreement.smoothing_against(attack)
+    compared = [
+        ("certified_sign", attack, sign_agreement.smoothing_against(attack)) for attack in sign_agreement.ATTACKS
+    ]
+    compared.append(("attacked_sign", w.CARLINI_WAGNER, sign_agreement.OF_TWO_ATTACKS))
+    for denominator, (statistic, attack, against) in product(w.DENOMINATORS, compared):
+        both = {f"distance_{name}" for name, _ in (against.one, against.other)}
         for number, one in enumerate(shown):
-            if against.between(one) and {f"distance_{w.SMOOTHING}", f"distance_{attack}"} <= one.result.arrays.keys():
+            if against.between(one) and both <= one.result.arrays.keys():
                 sides = sign_agreement.on_shared_points(inputs, one, against, denominator)
                 share = sign_agreement.agreement(sides[:, sign_agreement.once(one.groups)])
                 place = {**_place([one], NETWORKS, one.dataset), "denominator": denominator, "attack": attack}
-                yield from _share({**place, "repetition": number}, "certified_sign", share, "groups")
+                yield from _share({**place, "repetition": number}, statistic, share, "groups")
 
 
 def _comparisons(inputs: Inputs) -> Iterator[Fact]:
@@ -186,6 +191,10 @@ NAMED = (("age", "15-24"), ("age", "60+"))
 """Groups of UTKFace whose robustness depends on the network, according to the paper."""
 
 
+NOTABLE = 0.1
+"""A difference of sigma that matters, as in the claim about women under logistic regression."""
+
+
 def _heterogeneity(faces: Sequence[Audited]) -> Iterator[Fact]:
     r"""Yield the ``heterogeneity`` between networks of sigma of each named group of UTKFace.
 
@@ -193,6 +202,7 @@ def _heterogeneity(faces: Sequence[Audited]) -> Iterator[Fact]:
 
     with the standard errors s_i over test points and the weighted mean (Cochran 1954). The expectation is 1 if networks
     differ only by the sampling of test points. The networks share these points, so the value tends to be too small.
+    ``variance`` is the sample variance of sigma_i over the squared ``NOTABLE``.
     """
     for number, group in enumerate(NAMED):
         tables = [table.loc[group] for one in faces if group in (table := one.table(w.DEEPFOOL)).index]
@@ -206,6 +216,8 @@ def _heterogeneity(faces: Sequence[Audited]) -> Iterator[Fact]:
             place = {**_place(faces, NETWORKS, w.UTKFACE), "partition": group[0], "level": group[1]}
             place |= {"attack": w.DEEPFOOL, "denominator": w.PAPER, "repetition": number}
             yield {**place, "statistic": "heterogeneity", "value": q / freedom, "freedom": freedom}
+            variance = float(sigma[known].var(ddof=1)) / NOTABLE**2
+            yield {**place, "statistic": "variance", "value": variance, "freedom": freedom}
 
 
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
@@ -359,13 +371,18 @@ def _sigmas(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _first_bias(inputs: Inputs) -> Iterator[Fact]:
-    """Yield ``first_bias``: how much more biased a network from ImageNet weights is after one epoch than its twin."""
-    for attack in (w.DEEPFOOL, w.SMOOTHING):
-        for number, pair in enumerate(initial_weights.twins(inputs)):
+    """Yield ``first_bias``: how much more biased a network from ImageNet weights is after one epoch than its twin, and
+    ``first_learned``: 1 if both were better than always predicting the largest class.
+    """
+    for number, pair in enumerate(initial_weights.twins(inputs)):
+        place = {**_place(pair, PRETRAINED, pair[0].dataset), "repetition": number}
+        learned = all(one.better_than_constant(w.FIRST) for one in pair)
+        yield {**place, "statistic": "first_learned", "value": float(learned)}
+        for attack in (w.DEEPFOOL, w.SMOOTHING):
             value = initial_weights.first_bias(pair, attack)
             if math.isfinite(value):
-                place = {**_place(pair, PRETRAINED, pair[0].dataset), "attack": attack, "denominator": w.CORRECT}
-                yield {**place, "repetition": number, "statistic": "first_bias", "value": value}
+                own = {"attack": attack, "denominator": w.CORRECT, "statistic": "first_bias", "value": value}
+                yield {**place, **own}
 
 
 def _sigmas_of_notebooks(shown: Sequence[Audited]) -> Iterator[Fact]:

@@ -3,12 +3,11 @@ ones.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
-from fairness_audits.messages import listed
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.table import Column, Row
 from pipeline.report import labels as w
@@ -59,28 +58,29 @@ def table_pretrained(inputs: Inputs) -> StampedTable:
     for one in found:
         weights = "ImageNet" if stamps.pretrained(inputs, one) else "random"
         kinds.setdefault((w.dataset_label(one.dataset), w.NETWORKS[one.network], weights), []).append(one)
+    columns = (
+        *labels("Data", "Network", "Initial weights"),
+        Column("trainings", decimals=0, name="training runs"),
+        Column("accuracy first", "spread", group="accuracy, %", decimals=1, name="first epoch"),
+        Column("accuracy last", "spread", group="accuracy, %", decimals=1, name="last epoch"),
+        Column("attack first", "spread", group="mean |sigma| by DeepFool", name="first epoch"),
+        Column("attack last", "spread", group="mean |sigma| by DeepFool", name="last epoch"),
+        Column("noise first", "spread", group="mean |sigma| by smoothing", name="first epoch"),
+        Column("noise last", "spread", group="mean |sigma| by smoothing", name="last epoch"),
+        Column("kept attack", "spread", group="signs kept", name="DeepFool"),
+        Column("kept optimum", "spread", group="signs kept", name="Carlini-Wagner"),
+    )
+    rows = tuple(Row((*kind, len(ones), *_cells(ones))) for kind, ones in kinds.items())
     return StampedTable(
         title="SqueezeNet from ImageNet weights and from random weights.",
-        columns=(
-            *labels("Data", "Network", "Initial weights"),
-            Column("trainings", decimals=0, name="training runs"),
-            Column("accuracy first", "spread", group="accuracy, %", decimals=1, name="first epoch"),
-            Column("accuracy last", "spread", group="accuracy, %", decimals=1, name="last epoch"),
-            Column("attack first", "spread", group="mean |sigma| by DeepFool", name="first epoch"),
-            Column("attack last", "spread", group="mean |sigma| by DeepFool", name="last epoch"),
-            Column("noise first", "spread", group="mean |sigma| by smoothing", name="first epoch"),
-            Column("noise last", "spread", group="mean |sigma| by smoothing", name="last epoch"),
-            Column("kept attack", "spread", group="signs kept", name="DeepFool"),
-            Column("kept optimum", "spread", group="signs kept", name="Carlini-Wagner"),
-        ),
-        rows=tuple(Row((*kind, len(ones), *_cells(ones))) for kind, ones in kinds.items())
-        or (Row((f"not run at {inputs.scale} scale", "", "", *[None] * 9)),),
+        columns=columns,
+        rows=rows or (Row((f"not run at {inputs.scale} scale", "", "", *[None] * 9)),),
         stamp=stamps.stamp(inputs, study.PRETRAINED),
         notes=(
             "Means over training runs, with the standard deviation. |sigma|: correctly classified points, "
             f"mean over the groups with at least {study.TOO_FEW} of them. Signs kept: share of groups whose sigma has "
-            "the same sign after the first epoch and after the last, all members and all training runs.",
-            *_constant(kinds),
+            "the same sign after the first epoch and after the last, all members.",
+            *_fewer(columns, rows, [len(ones) for ones in kinds.values()]),
             *_pruned(inputs, found),
             *engines(inputs, found),
             *study.not_run(every),
@@ -101,18 +101,19 @@ def _cells(ones: Sequence[Audited]) -> Iterator[Estimate]:
         yield Estimate.mean(np.array([kept_signs(one, attack, w.FIRST).value for one in ones]))
 
 
-def _constant(kinds: Mapping[tuple[str, str, str], Sequence[Audited]]) -> Iterator[str]:
-    """Yield a note on the networks that were no better than the largest class after the first epoch."""
-    counts = {kind: sum(not one.better_than_constant(w.FIRST) for one in ones) for kind, ones in kinds.items()}
-    texts = [
-        f"{data} from {weights} weights ({n} of {len(kinds[data, net, weights])})"
-        for (data, net, weights), n in counts.items()
-        if n
+def _fewer(columns: Sequence[Column], rows: Sequence[Row], runs: Sequence[int]) -> Iterator[str]:
+    """Yield a note on the cells with fewer training runs than their row, which has ``runs``."""
+    found = [
+        f"{row.cells[0]} from {row.cells[2]} weights, {column.group}, {column.name} ({cell.n} of {n})"
+        for row, n in zip(rows, runs, strict=True)
+        for column, cell in zip(columns, row.cells, strict=True)
+        if isinstance(cell, Estimate) and 0 < cell.n < n
     ]
-    if texts:
+    if found:
         yield (
-            "|sigma| after the first epoch leaves out networks that were no better than always predicting the largest "
-            f"class: {listed(texts)}."
+            "Fewer training runs (none: a dash), because the others have no group with enough points, no certified "
+            "radius for most images, or an accuracy after the first epoch that is not clearly above the share of the "
+            f"largest class: {'; '.join(found)}."
         )
 
 
@@ -121,4 +122,5 @@ def _pruned(inputs: Inputs, found: Sequence[Audited]) -> Iterator[str]:
     facts = [inputs.classifiers[one.model].facts for one in found if one.model in inputs.classifiers]
     shares = [float(of["pruned"][-1]) for of in facts if "pruned" in of]
     if any(shares):
-        yield f"{max(shares):.0%} of the ImageNet weights are 0 (pruned), because the complete weights were missing."
+        share = f"{100 * max(shares):.0f} %"
+        yield f"{share} of the ImageNet weights are 0 (pruned), because the complete weights were missing."

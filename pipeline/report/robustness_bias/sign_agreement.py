@@ -74,10 +74,11 @@ class Comparison:
         return one.block == self.block and one.network in (own if self.networks is None else self.networks)
 
 
-OF_ATTACKS = ((w.DEEPFOOL, w.CARLINI_WAGNER), (w.FMN, w.DEEPFOOL))
+OF_TWO_ATTACKS = Comparison(study.NETWORKS, (w.DEEPFOOL, w.LAST), (w.CARLINI_WAGNER, w.LAST), w.CONVOLUTIONAL)
 COMPARISONS = (
     *(Comparison(study.LINEAR, (w.EXACT, w.LAST), (name, w.LAST), (w.LOGISTIC,)) for name in w.ESTIMATES),
-    *(Comparison(study.NETWORKS, (one, w.LAST), (other, w.LAST), w.CONVOLUTIONAL) for one, other in OF_ATTACKS),
+    OF_TWO_ATTACKS,
+    Comparison(study.NETWORKS, (w.FMN, w.LAST), (w.DEEPFOOL, w.LAST), w.CONVOLUTIONAL),
     *(
         Comparison(study.NETWORKS, (name, moment), (name, w.LAST), w.CONVOLUTIONAL)
         for moment in (w.FIRST, w.MIDDLE)

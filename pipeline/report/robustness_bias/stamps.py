@@ -16,7 +16,8 @@ from pipeline.report.stamp import Stamp
 def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] = ()) -> Stamp:
     """Return the stamp of an artefact made from blocks and data sets (all by default) that were run.
 
-    If none was run, the stamp has the scale, but no repetitions.
+    If none was run, the stamp has the scale, but no repetitions. It has none either if the blocks have several training
+    runs or folds, because their tables tell the number.
     """
     wanted = [blocks] if isinstance(blocks, str) else list(blocks)
     rows = inputs.rows[inputs.rows["block"].map(study.block_of).isin(wanted)]
@@ -28,7 +29,8 @@ def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] =
         return replace(Stamp.of(rows), repetitions=())
     here = set(present["dataset"].unique())
     reduced = [one for one in reductions(inputs) if one.block in wanted and one.dataset in here]
-    return Stamp.of(present, reduced)
+    made = Stamp.of(present, reduced)
+    return replace(made, repetitions=()) if set(wanted) <= set(study.REPEATED) else made
 
 
 def blocks(inputs: Inputs) -> list[str]:

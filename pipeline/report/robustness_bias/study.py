@@ -9,7 +9,8 @@ A network *has learned* if Wilson's 95 % interval of its test accuracy lies abov
 condition does not apply to the logistic regression itself. A network that has not learned is in no figure, count,
 comparison or claim: :func:`run` excludes it and :func:`not_run` reports it. sigma is undefined
 
-* at an earlier checkpoint that is no better than the largest class, or less than half as accurate as the last;
+* at an earlier checkpoint that is no better than the largest class, or less than half as accurate as the last. The
+  shares of kept signs in claims and the comparison of initial weights also use these checkpoints, as the paper does;
 * for a group with fewer than ``TOO_FEW`` correctly classified points;
 * by randomized smoothing, at a checkpoint whose radii do not distinguish groups (:attr:`Audited.blind`).
 """
@@ -98,7 +99,10 @@ class Audited:
         return self._beyond_the_largest_class(self.accuracy) and not high < linear - MARGIN
 
     def better_than_constant(self, moment: str) -> bool:
-        """Return whether a checkpoint is better than always predicting the largest class. True if that is unknown."""
+        """Return whether a checkpoint's accuracy is above the share of the largest class plus ``MARGIN``.
+
+        True if the accuracy is unknown.
+        """
         known = self.curve.get(self.epoch(moment) or 0)
         return known is None or not self.images or self._beyond_the_largest_class(known)
 
