@@ -5,7 +5,7 @@ The curves I_P(tau) are drawn as step functions of the attacked points.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any
 
 import numpy as np
@@ -114,13 +114,18 @@ def say(axes: Axes, text: str) -> None:
     axes.text(0.5, 0.5, text, color=WARNING, **style)
 
 
+LETTERS, LINE = 100, 0.17
+"""Letters in a line of text across the page, and its height in inches."""
+
+
 def nothing(
     inputs: Inputs, found: Sequence[Audited], title: str, why: str = "", attacks: Sequence[str] = ()
 ) -> Picture:
-    """Return a figure without a drawing, and the reason in one line."""
+    """Return a figure without a drawing that is as high as the reason."""
     why = why or study.why_nothing(inputs, found, attacks)
-    figure = new_figure(1.0)
-    say(figure.subplots(), why)
+    lines = wrap(why, LETTERS)
+    figure = new_figure(max(1.0, LINE * (len(lines) + 1)))
+    say(figure.subplots(), "\n".join(lines))
     blocks, datasets = ({getattr(one, name) for one in found} for name in ("block", "dataset"))
     stamp = stamps.stamp(inputs, sorted(blocks), sorted(datasets))
     return Picture(figure, title, stamp, f"No drawing: {why}", absent=why)

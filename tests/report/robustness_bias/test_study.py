@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from fairness_audits.audits.robustness_bias.measures import Partition, by_level, counted
 from fairness_audits.results.estimate import Estimate
@@ -423,6 +424,15 @@ def test_one_sure_sign_below_zero_is_bias_and_sure_signs_of_either_kind_are_oppo
     assert list(opposed["value"]) == [1, 0, 0], "the third group has one sign alone, and the faces one network"
     same = rows[(rows["statistic"] == "same_sign") & (rows["denominator"] == w.PAPER)]
     assert list(same["value"]) == pytest.approx([1 / 3])
+
+
+def test_a_long_reason_fits_into_its_figure(inputs: Inputs) -> None:
+    every = study.audited(inputs, study.NETWORKS)
+    figure = curves.nothing(inputs, every, "title", "; ".join(["a network (accuracy 4.0 %)"] * 80)).figure
+    (text,) = figure.axes[0].texts
+    place = text.get_window_extent(FigureCanvasAgg(figure).get_renderer())
+    assert figure.bbox.y0 < place.y0 < place.y1 < figure.bbox.y1
+    assert figure.bbox.x0 < place.x0 < place.x1 < figure.bbox.x1
 
 
 def test_signs_are_kept_from_the_first_and_from_the_middle_epoch(
