@@ -17,9 +17,10 @@ part holds if q lies in R. Let [l, u] be the 90 % interval of q; its ends are on
 are mostly overlapping splits of the same rows. For a claim about a ``method``, the mean over J splits has the corrected
 variance of Nadeau and Bengio, (1 / J + test rows / train rows) s^2 (Machine Learning 52, 2003). A share of splits is
 always about further splits of the same rows. ``settings`` names the settings that are ours because the paper does not
-state them or our copy lacks them. The claim is then decided with our settings and says so. ``changed`` says how the
-rule was changed when its numbers were already known, and what the outcome was before. ``check`` (true) marks a
-statement that could hardly be false: it is decided in the same way and counted apart from the findings.
+state them, our copy lacks them, or they are too expensive. The claim is then decided with our settings and says so.
+``changed`` says how the rule was changed when its numbers were already known, and what the outcome was before.
+``check`` (true) marks a statement that could hardly be false: it is decided in the same way and counted apart from the
+findings.
 
 ``where`` (of the claim) and ``of`` (of the part) select rows. The quantity of the part is
 
