@@ -80,7 +80,7 @@ def _brief(stamp: Stamp) -> list[dict[str, Any]]:
         names = w.datasets_named(stamp.twins)
         said.append({"text": f"Synthetic twin of {names}: its numbers are not evidence.", "emphatic": True})
     if stamp.reductions:
-        said.append({"text": sentence(f"{stamp.scales}: {stamp.departing()}."), "emphatic": False})
+        said.append({"text": sentence(f"{w.scales(stamp.scale)}: {stamp.departing()}."), "emphatic": False})
     return said
 
 

@@ -211,6 +211,11 @@ maps_in, tests_in, metrics_in, attributes_in = (partial(ordered, order=of) for o
 datasets_in, networks_in, distances_in = (partial(ordered, order=of) for of in (IMAGES, NETWORKS, DISTANCES))
 
 
+def scales(names: str) -> str:
+    """Return the printed names of scales: ``gpu and paper`` -> ``GPU and paper scales``."""
+    return f"{names.replace('gpu', 'GPU')} scale{'s' * (' and ' in names)}"
+
+
 def dataset_label(name: str) -> str:
     """Return the printed name of a data set: ``ssl`` -> ``Strategic Subject List``."""
     return DATASETS.get(name, plainly(name).capitalize())

@@ -53,17 +53,12 @@ class Stamp:
         """Return whether data or settings of the artefact differ from the published ones."""
         return bool(self.twins) or bool(self.reductions)
 
-    @property
-    def scales(self) -> str:
-        """Return the printed names of the scales: ``GPU and workstation scales``."""
-        return f"{self.scale.replace('gpu', 'GPU')} scale{'s' * (' and ' in self.scale)}"
-
     def lines(self) -> tuple[str, ...]:
         """Return the printed lines: scale, repetitions, origin and number of reductions; then the twins, if any.
 
         Artefacts that were not run have the scale only.
         """
-        parts = (self.scales, self._repetitions(), self._origin(), self.departing())
+        parts = (w.scales(self.scale), self._repetitions(), self._origin(), self.departing())
         lines = [sentence(" \u00b7 ".join(filter(None, parts)))]
         if self.twins:
             names = w.datasets_named(self.twins)

@@ -96,4 +96,4 @@ def left_out(inputs: Inputs) -> tuple[str, ...]:
         network = f"{w.NETWORKS[str(place.get('method.model', place['method']))]}{penalised}"
         omitted.setdefault(str(place["dataset"]), []).append(network)
     texts = (f"{w.dataset_label(name)}: {', '.join(dict.fromkeys(omitted[name]))}" for name in w.datasets_in(omitted))
-    return (f"Not run at {inputs.scale} scale. {'; '.join(texts)}.",) if omitted else ()
+    return (f"Not run at the {w.scales(inputs.scale)}. {'; '.join(texts)}.",) if omitted else ()

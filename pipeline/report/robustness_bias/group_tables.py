@@ -185,7 +185,7 @@ def table_folds(inputs: Inputs) -> StampedTable:
             Column("least", decimals=2, name="smallest of a fold"),
             Column("largest", decimals=2, name="largest of a fold"),
         ),
-        rows=tuple(body) or (Row((f"not run at {inputs.scale} scale", "", *[None] * 4)),),
+        rows=tuple(body) or (Row((f"not run at the {w.scales(inputs.scale)}", "", *[None] * 4)),),
         stamp=stamps.stamp(inputs, study.FOLDS),
         notes=(
             "sigma by the exact distance, shares of all members, mean over the folds. Interval: 95 %, from the "

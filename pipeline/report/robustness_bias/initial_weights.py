@@ -74,7 +74,7 @@ def table_pretrained(inputs: Inputs) -> StampedTable:
     return StampedTable(
         title="SqueezeNet from ImageNet weights and from random weights.",
         columns=columns,
-        rows=rows or (Row((f"not run at {inputs.scale} scale", "", "", *[None] * 9)),),
+        rows=rows or (Row((f"not run at the {w.scales(inputs.scale)}", "", "", *[None] * 9)),),
         stamp=stamps.stamp(inputs, study.PRETRAINED),
         notes=(
             "Means over training runs, with the standard deviation. |sigma|: correctly classified points, "

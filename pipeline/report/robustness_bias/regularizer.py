@@ -138,7 +138,7 @@ def table_penalties(inputs: Inputs) -> StampedTable:
             Column("accuracy before", group="accuracy, %", decimals=1, name="without"),
             Column("accuracy after", group="accuracy, %", decimals=1, name="with"),
         ),
-        rows=tuple(body) or (Row((f"not run at {inputs.scale} scale", "", "", *[None] * 8)),),
+        rows=tuple(body) or (Row((f"not run at the {w.scales(inputs.scale)}", "", "", *[None] * 8)),),
         stamp=stamps.stamp(inputs, study.PENALTIES),
         notes=(
             f"By {study.upper_bounds(found) or 'the tightest attack'}, last epoch, correctly classified points. Means "

@@ -445,8 +445,8 @@ def penalty(one: Audited) -> str:
 def why_nothing(inputs: Inputs, found: Sequence[Audited], attacks: Sequence[str] = ()) -> str:
     """Return in one line why there is nothing to show for these networks, or for them by these distances."""
     if not found:
-        return f"Not run at the {inputs.scale} scale{'s' * (' and ' in inputs.scale)}."
+        return f"Not run at the {w.scales(inputs.scale)}."
     if attacks and (here := run(found)) and not any(name in one.attacks for one in here for name in attacks):
-        several = "s" * (" and " in inputs.scale)
-        return f"Not run at the {inputs.scale} scale{several}: {listed([w.DISTANCES[name].label for name in attacks])}."
+        names = listed([w.DISTANCES[name].label for name in attacks])
+        return f"Not run at the {w.scales(inputs.scale)}: {names}."
     return " ".join(not_run(found)) or f"Fewer than {TOO_FEW} correctly classified points in every group."

@@ -382,7 +382,7 @@ def test_what_the_scale_leaves_out_is_named_once(alone: Inputs) -> None:
     assert comparison.left_out(replace(alone, config={**alone.config, "left_out": []})) == ()
     alone = replace(alone, scale="laptop", config={**alone.config, "left_out": omitted})
     (note,) = comparison.left_out(alone)
-    assert note == "Not run at laptop scale. CIFAR-10: VGG19, VGG19 with a penalty; Adience: Adience Classifier."
+    assert note == "Not run at the laptop scale. CIFAR-10: VGG19, VGG19 with a penalty; Adience: Adience Classifier."
     assert study.why_nothing(alone, []) == "Not run at the laptop scale."
     attacked = [audit((1,))]
     assert study.why_nothing(alone, attacked, [w.SMOOTHING]) == "Not run at the laptop scale: randomized smoothing."
