@@ -170,7 +170,7 @@ test-cluster-short: $(DEVELOPMENT)
 
 .PHONY: test-gpu
 test-gpu: $(DEVELOPMENT)
-	@$(ACTIVE) pytest -q -m gpu -rs tests/methods/test_gpu.py
+	@$(ACTIVE) pytest -q -m gpu -rs tests
 
 lint: $(DEVELOPMENT)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

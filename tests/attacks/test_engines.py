@@ -149,6 +149,7 @@ def test_a_module_is_audited_in_evaluation_mode_and_left_as_it_was() -> None:
     assert all(parameter.grad is None for parameter in module.parameters())
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_computes_the_flow() -> None:
     parameters, (x, y) = network(1), points(2)
