@@ -468,7 +468,7 @@ def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> 
 
 def check_kind(output: torch.Tensor | Array, kind: Kind) -> None:
     """Raise InvalidInput if the values cannot be of the kind that the user gave."""
-    low, high = float(output.min()), float(output.max())
+    low, high = output.min().item(), output.max().item()
     fits = high <= ROUNDING if kind == "log-probabilities" else kind == "logits" or 0 <= low <= high <= 1
     if not fits:
         wanted = "in [0, 1]" if kind == "probability" else "of at most 0"
