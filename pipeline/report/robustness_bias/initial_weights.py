@@ -54,27 +54,27 @@ def first_bias(pair: Sequence[Audited], attack: str) -> float:
 def table_pretrained(inputs: Inputs) -> StampedTable:
     every = study.audited(inputs, study.PRETRAINED)
     found = study.run(every)
-    kinds: dict[tuple[str, str, str], list[Audited]] = {}
+    kinds: dict[tuple[str, str], list[Audited]] = {}
     for one in found:
         weights = "ImageNet" if stamps.pretrained(inputs, one) else "random"
-        kinds.setdefault((w.dataset_label(one.dataset), w.NETWORKS[one.network], weights), []).append(one)
+        kinds.setdefault((w.dataset_label(one.dataset), weights), []).append(one)
     columns = (
-        *labels("Data", "Network", "Initial weights"),
+        *labels("Data", "Initial weights"),
         Column("trainings", decimals=0, name="training runs"),
         Column("accuracy first", "spread", group="accuracy, %", decimals=1, name="first epoch"),
         Column("accuracy last", "spread", group="accuracy, %", decimals=1, name="last epoch"),
-        Column("attack first", "spread", group="mean |sigma| by DeepFool", name="first epoch"),
-        Column("attack last", "spread", group="mean |sigma| by DeepFool", name="last epoch"),
-        Column("noise first", "spread", group="mean |sigma| by smoothing", name="first epoch"),
-        Column("noise last", "spread", group="mean |sigma| by smoothing", name="last epoch"),
-        Column("kept attack", "spread", group="signs kept", name="DeepFool"),
-        Column("kept optimum", "spread", group="signs kept", name="Carlini-Wagner"),
+        Column("attack first", "spread", group="mean |sigma| by DeepFool", decimals=2, name="first epoch"),
+        Column("attack last", "spread", group="mean |sigma| by DeepFool", decimals=2, name="last epoch"),
+        Column("noise first", "spread", group="mean |sigma| by smoothing", decimals=2, name="first epoch"),
+        Column("noise last", "spread", group="mean |sigma| by smoothing", decimals=2, name="last epoch"),
+        Column("kept attack", "spread", group="signs kept", decimals=2, name="DeepFool"),
+        Column("kept optimum", "spread", group="signs kept", decimals=2, name="Carlini-Wagner"),
     )
     rows = tuple(Row((*kind, len(ones), *_cells(ones))) for kind, ones in kinds.items())
     return StampedTable(
         title="SqueezeNet from ImageNet weights and from random weights.",
         columns=columns,
-        rows=rows or (Row((f"not run at the {w.scales(inputs.scale)}", "", "", *[None] * 9)),),
+        rows=rows or (Row((f"not run at the {w.scales(inputs.scale)}", "", *[None] * 9)),),
         stamp=stamps.stamp(inputs, study.PRETRAINED),
         notes=(
             "Means over training runs, with the standard deviation. |sigma|: correctly classified points, "
@@ -104,7 +104,7 @@ def _cells(ones: Sequence[Audited]) -> Iterator[Estimate]:
 def _fewer(columns: Sequence[Column], rows: Sequence[Row], runs: Sequence[int]) -> Iterator[str]:
     """Yield a note on the cells with fewer training runs than their row, which has ``runs``."""
     found = [
-        f"{row.cells[0]} from {row.cells[2]} weights, {column.group}, {column.name} ({cell.n} of {n})"
+        f"{row.cells[0]} from {row.cells[1]} weights, {column.group}, {column.name} ({cell.n} of {n})"
         for row, n in zip(rows, runs, strict=True)
         for column, cell in zip(columns, row.cells, strict=True)
         if isinstance(cell, Estimate) and 0 < cell.n < n

@@ -554,7 +554,7 @@ def test_a_network_from_imagenet_weights_is_held_against_its_twin_from_random_we
     assert learned == 0.0, "the second network was no better than the largest class"
     table = initial_weights.table_pretrained(inputs)
     keys = [column.key for column in table.columns]
-    trainings: dict[Any, dict[str, Any]] = {row.cells[2]: dict(zip(keys, row.cells, strict=True)) for row in table.rows}
+    trainings: dict[Any, dict[str, Any]] = {row.cells[1]: dict(zip(keys, row.cells, strict=True)) for row in table.rows}
     assert [trainings[weights]["trainings"] for weights in ("ImageNet", "random")] == [2, 1]
     assert trainings["ImageNet"]["kept attack"].value == pytest.approx((2 / 3 + 2 / 4) / 2)
     assert trainings["random"]["attack first"].value == pytest.approx((1.1 + 0.1 + 1.0 + 10.0) / 4)
