@@ -26,7 +26,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import nearest, reason
-from fairness_audits.validation import Checked, Share, Size, described, finite, fits, hints_of
+from fairness_audits.validation import Checked, Count, Share, Size, described, finite, fits, hints_of
 
 Number = Annotated[float, finite]
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -183,6 +183,11 @@ class Inputs(Options, title="data"):
     drop: Sequence[str] = source(
         "columns that are not inputs of the model", (), "A,B", python=("X", "X.drop(columns={value})")
     )
+    categorical: Sequence[str] = option(
+        "numeric columns whose values are codes of categories, besides those that the model treats as categories",
+        (),
+        "A,B",
+    )
 
 
 class RowOptions(TableOptions, Inputs, title="data"):
@@ -192,7 +197,7 @@ class RowOptions(TableOptions, Inputs, title="data"):
 OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]
 TAKES = (
     "model.pt (TorchScript), model.pt2 (torch.export), model.joblib, model.pkl, model.skops (scikit-learn), "
-    "model.onnx, package.module:name or path/to/file.py:name"
+    "model.onnx (model.onnx:OUTPUT if it has several outputs of scores), package.module:name or path/to/file.py:name"
 )
 
 
@@ -204,6 +209,9 @@ class Computed(Options, title="model"):
         python="the opened model in place of its path",
     )
     device: str = option("cpu, cuda, cuda:1, ... (default: a GPU if one is available)", "auto")
+    batch_rows: Count | None = option(
+        "largest number of rows or images that the model takes in one call (default: no limit of its own)", None, "N"
+    )
 
 
 class Precise(Computed, title="model"):

@@ -55,18 +55,18 @@ class Move:
         return np.where(length > 0, along / np.where(length > 0, length, 1.0), 0.0)
 
 
-def column_shares(reference: Array, columns: Sequence[Column], metric: FairMetric) -> Array:
+def column_shares(reference: Array, columns: Sequence[Column], metric: FairMetric, least: int = LEAST_COUNT) -> Array:
     r"""Return the largest share of a move of each column alone along the sensitive subspace, |U'v|^2 / |v|^2.
 
-    A number moves along its axis. A category moves between two levels that are frequent enough in the ``reference``
-    (m, d). All values are in the units of the metric.
+    A number moves along its axis. A category moves between two levels that occur in at least ``least`` rows of the
+    ``reference`` (m, d). All values are in the units of the metric.
     """
     shares = np.zeros(len(columns))
     for place, column in enumerate(columns):
         if len(column) == 1:
             shares[place] = (metric.basis[column[0]] ** 2).sum()
             continue
-        levels = [metric.basis[j] for j in _frequent(reference, column)]
+        levels = [metric.basis[j] for j in _frequent(reference, column, least)]
         shares[place] = max((((a - b) ** 2).sum() / 2 for a, b in combinations(levels, 2)), default=0.0)
     return shares
 
@@ -213,9 +213,9 @@ def cells(x: Array, label: Array, moves: Sequence[Move], columns: Sequence[Colum
     return np.unique(np.column_stack(keys), axis=0, return_inverse=True)[1].ravel()
 
 
-def _frequent(reference: Array, column: Column) -> list[int]:
+def _frequent(reference: Array, column: Column, least: int = LEAST_COUNT) -> list[int]:
     """Return the positions of a category's frequent levels."""
-    return [j for j in column if (reference[:, j] == 1).sum() >= LEAST_COUNT]
+    return [j for j in column if (reference[:, j] == 1).sum() >= least]
 
 
 def _values(reference: Array, column: Column) -> Iterator[tuple[float, ...]]:

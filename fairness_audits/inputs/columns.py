@@ -12,7 +12,8 @@ import pandas as pd
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.arrays import Argument, read_argument
-from fairness_audits.inputs.model import Computing, Model, load_model
+from fairness_audits.inputs.model import Computing, load_model
+from fairness_audits.inputs.native import Handed
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
 from fairness_audits.options import UNNAMED
@@ -28,6 +29,8 @@ TABLE, SEVERAL, SINGLE = (
     "to have one value per row",
 )
 """Descriptions of the expected arguments."""
+IN_MEMORY = (("numpy", "ndarray"), ("torch", "Tensor"), ("polars", "DataFrame"), ("pyarrow", "Table"))
+"""Tables that a model may take as they are, besides data frames of pandas: root of the module and name of the type."""
 LABELS = 3
 """Number of index labels in a message."""
 
@@ -55,6 +58,7 @@ class Columns:
             _check_shape(one, forms[one.argument])
         rows = {one.argument: one for one in aligned(read, outside)}
         self._header = rows[INPUTS].header if inputs else None
+        self._handed = handed_over(X, rows[INPUTS]) if inputs else None
         self._columns: dict[str, pd.Series] = {}
         self._names: dict[str, tuple[str, ...]] = {}
         for argument in (*inputs, *several, *single):
@@ -118,9 +122,8 @@ class Columns:
         """Audit a model on these columns, called ``source`` in messages; ``others`` are passed to the audit."""
         home = import_module(f"fairness_audits.audits.{audit}.result")
         settings = home.Settings(**options)
-        computing = Computing(settings.device, getattr(settings, "dtype", "float32"))
-        with load_model(model, False, computing, wanted=home.WANTED) as loaded:
-            return home.audited(settings, Source(source, self.frame()), self._named_as_given(loaded), **others)
+        with load_model(model, False, Computing.of(settings), wanted=home.WANTED) as loaded:
+            return home.audited(settings, Source(source, self.frame(), handed=self._handed), loaded, **others)
 
     def compared(self, audit: str, options: Mapping[str, Any]) -> Result:
         """Audit the predictions in these columns."""
@@ -128,19 +131,15 @@ class Columns:
         with opened(self.frame(), "duckdb") as table:
             return home.audited(home.Settings(predictions=UNNAMED, **options), table)
 
-    def _named_as_given(self, model: Model) -> Model:
-        """Return the model; if it is a function of a frame, its frame has the caller's own column names of any type."""
-        header = self._header
-        if header is None or model.kind != "function" or all(isinstance(name, str) for name in header):
-            return model
-        place = {str(name): place for place, name in enumerate(header)}
 
-        def evaluate(frame: Any) -> Any:
-            if not isinstance(frame, pd.DataFrame):
-                return model.evaluate(frame)
-            return model.evaluate(frame.set_axis(header.take([place[name] for name in frame]), axis="columns"))
-
-        return replace(model, evaluate=evaluate)
+def handed_over(X: Any, read: Argument) -> Handed:
+    """Return the caller's own table if it is in memory, otherwise its rows as a data frame or an array of NumPy."""
+    if isinstance(X, pd.DataFrame) or (type(X).__module__.partition(".")[0], type(X).__name__) in IN_MEMORY:
+        table = X
+    else:
+        frame = pd.DataFrame({place: column.to_numpy() for place, column in enumerate(read.columns)})
+        table = frame.to_numpy() if read.header is None else frame.set_axis(read.header, axis="columns")
+    return Handed(table, None if read.header is None else read.header.tolist())
 
 
 def aligned(arguments: Sequence[Argument], outside: Sequence[str] = ()) -> list[Argument]:

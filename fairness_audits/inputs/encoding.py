@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import FILL, Source, check_complete
 from fairness_audits.messages import advised, apart
-from fairness_audits.tables.levels import place_of
+from fairness_audits.tables.levels import level_name, place_of
 from fairness_audits.tables.rows import Values
 from fairness_audits.values import Array
 
@@ -83,19 +83,21 @@ class Encoding:
         return pd.DataFrame(found)
 
 
-def encoding_of(source: Source, columns: Sequence[str], categories: bool) -> Encoding:
-    """Return the encoding of the model's ``columns``; with ``categories``, text columns are categories.
+def encoding_of(source: Source, columns: Sequence[str], texts: bool, codes: Collection[str] = ()) -> Encoding:
+    """Return the encoding of the model's ``columns``; numeric ``codes``, and with ``texts`` also text, are categories.
 
     Raises InvalidInput for a category with more than 100 levels.
     """
-    levels = {name: _levels(source, name) for name in columns if categories and is_category(source.table[name])}
+    levels = {
+        name: _levels(source, name) for name in columns if name in codes or (texts and is_category(source.table[name]))
+    }
     names: list[str] = []
     groups = []
     for column in columns:
         labels = [column]
         if column in levels:
             own = levels[column].tolist()
-            labels = [f"{column}={level}" for level in (own if len(own) > 2 else own[-1:])]
+            labels = [f"{column}={level_name(level)}" for level in (own if len(own) > 2 else own[-1:])]
             labels = apart(labels, {*source.table.columns, *names}, "level")
         groups.append(tuple(range(len(names), len(names) + len(labels))))
         names += labels

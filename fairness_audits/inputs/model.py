@@ -15,20 +15,24 @@ import re
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.known import categories, input_names, pandas_categories
+from fairness_audits.inputs.native import taken
 from fairness_audits.inputs.state import lent, networks_in, plain_torch
-from fairness_audits.messages import check_columns, listed, not_installed, option_in, reason
+from fairness_audits.messages import check_columns, listed, nearest, not_installed, option_in, reason
 from fairness_audits.options import TAKES
+from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -40,7 +44,9 @@ MODULE_NAME = "user_code"
 """Name of a user's Python file among the imported modules."""
 NETWORKS = (".pt", ".pth", ".pt2")
 PICKLES = (".joblib", ".pkl", ".pickle")
-ARCHIVES = (*NETWORKS, *PICKLES, ".skops", ".onnx")
+ARCHIVES = (*NETWORKS, *PICKLES, ".skops")
+ARCHIVE = re.compile(rf"(?P<file>.+({'|'.join(map(re.escape, ARCHIVES))}))|(?P<onnx>.+\.onnx)(:(?P<output>.+))?")
+"""A model's file, and the output of an ONNX program after a colon."""
 QUANTISED = re.compile(r"torch\.ao\.nn\.(intrinsic\.)?quantized\b")
 WHAT = {
     "network": "a torch network",
@@ -53,10 +59,19 @@ WHAT = {
 
 @dataclass(frozen=True)
 class Computing:
-    """Device and precision of torch, by the names that users give; torch is imported only when needed."""
+    """Device and precision of torch, by the names that users give; torch is imported only when needed.
+
+    ``batch_rows`` is the largest number of rows that the model takes in one call, None for no limit of its own.
+    """
 
     device_name: str = "auto"
     dtype_name: str = "float64"
+    batch_rows: int | None = None
+
+    @classmethod
+    def of(cls, settings: Any) -> Computing:
+        """Return the device, the precision and the largest batch of an audit's settings."""
+        return cls(settings.device, getattr(settings, "dtype", "float32"), settings.batch_rows)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -90,7 +105,9 @@ class Model:
     label's values in the order of its outputs. Its ``columns`` are the names of its inputs. Both are empty if unknown.
     ``cut`` is the threshold on its scores, 0 for decision values, None if it has none or its scores need none.
     ``predict`` maps the same inputs to the model's own class decisions, None if it has only scores. An estimator has
-    itself as ``fitted`` and its decision function as ``margins``, None if it has none.
+    itself as ``fitted`` and its decision function as ``margins``, None if it has none; a network is its own ``fitted``.
+    ``categories`` are the inputs that it treats as categories, by name, or by position if it was fitted on an array,
+    with the values that it knows, None if it does not tell them. A ``regression`` predicts the label itself.
     """
 
     evaluate: Callable[[Any], Any]
@@ -104,6 +121,45 @@ class Model:
     predict: Callable[[Any], Any] | None = None
     fitted: Any = None
     margins: Callable[[Any], Any] | None = None
+    categories: Mapping[Any, tuple[Any, ...] | None] = field(default_factory=dict)
+    regression: bool = False
+
+    def of_labels(self, levels: Collection[Any]) -> Model:
+        """Return the model; a regression on labels 0 and 1 decides at 1/2."""
+        return replace(self, cut=HALF) if self.regression and levels and set(levels) <= {0, 1} else self
+
+
+HALF = 0.5
+"""Threshold on probabilities, and on a regression's predictions of labels 0 and 1."""
+BLOCK_ROWS = 8192
+"""Largest number of rows in one call of a model, unless the user states a smaller one."""
+GPU_BLOCK_ROWS = 1 << 20
+
+
+def in_calls(function: Callable[[Any], Any], most: int, rows: Any) -> Any:
+    """Return a function's outputs for rows, from calls with at most ``most`` rows and never with one if ``most`` > 1.
+
+    Blocks are of equal size as far as possible. A single row is passed twice, because a model may squeeze the axis of a
+    batch of one. Outputs that cannot be joined are returned as the first call gave them.
+    """
+    n = len(rows)
+    if n == 1 and most > 1:
+        output = function(taken(rows, np.zeros(2, dtype=np.int64)))
+        return output[:1] if getattr(output, "shape", None) or isinstance(output, list) else output
+    if n <= most:
+        output = function(rows)
+        squeezed = n == 1 and hasattr(output, "shape") and tuple(output.shape[:1]) != (1,)
+        return output.reshape(1, *output.shape) if squeezed else output
+    blocks = np.array_split(np.arange(n), -(-n // most))
+    outputs = []
+    for block in blocks:
+        outputs.append(in_calls(function, most, taken(rows, block)))
+        if isinstance(outputs[-1], tuple | Mapping):
+            return outputs[-1]
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(outputs[0], torch.Tensor):
+        return torch.cat(outputs)
+    return np.concatenate([np.asarray(one) for one in outputs])
 
 
 @contextmanager
@@ -121,12 +177,12 @@ def load_model(
         if inspect.isclass(model):
             problem = f"expected {wanted}, found the class {model.__name__} instead of an object"
             raise InvalidInput(problem, option=option_in(option), remedy="Pass a fitted object of this class")
-    elif model.endswith(ARCHIVES):
-        name, file = model, Path(model)
+    elif found := ARCHIVE.fullmatch(model):
+        name, file = model, Path(found["file"] or found["onnx"])
         if not file.is_file():
             problem = f"there is no file {file}"
             raise InvalidInput(problem, source=file, option=option_in(option), remedy=f"{option} takes {TAKES}")
-        loaded, origin = _opened(file, trust_pickle, computing)
+        loaded, origin = _opened(file, found["output"], trust_pickle, computing)
     elif ":" in model:
         loaded, origin, file = _imported(model, option)
         name = model
@@ -138,7 +194,14 @@ def load_model(
             place = f"{option} {model}: " if file else ""
             problem = f"{place}expected {wanted}, found an object of type {type(loaded).__name__}"
             raise InvalidInput(problem, source=file, option=option_in(option))
-        yield made
+        on_gpu = made.kind == "network" and computing.device.type == "cuda"
+        most = computing.batch_rows or (GPU_BLOCK_ROWS if on_gpu else BLOCK_ROWS)
+        yield replace(
+            made,
+            evaluate=partial(in_calls, made.evaluate, most),
+            predict=made.predict and partial(in_calls, made.predict, most),
+            margins=made.margins and partial(in_calls, made.margins, most),
+        )
 
 
 def _model(loaded: Any, origin: str, file: Path | None, name: str, computing: Computing) -> Model:
@@ -153,7 +216,7 @@ def _model(loaded: Any, origin: str, file: Path | None, name: str, computing: Co
         network = loaded.to(device=computing.device, dtype=computing.dtype)
         for values in network.parameters():
             values.requires_grad_(False)
-        return Model(network, origin, file, "network", name)
+        return Model(network, origin, file, "network", name, fitted=network)
     if isinstance(loaded, Onnx):
         return Model(loaded, origin, file, "onnx", name, predict=loaded.predict if loaded.decides else None)
     if hasattr(loaded, "predict") and not inspect.isroutine(loaded):
@@ -178,32 +241,37 @@ SCORES = ("predict_proba", "decision_function")
 
 
 def _of_estimator(model: Model, fitted: Any) -> Model:
-    """Return the estimator as functions of a data frame; it gets its own columns, or an array if fitted on one."""
-    columns, known = _columns(fitted), getattr(fitted, "classes_", None)
+    """Return the estimator as functions of a table; it gets its own columns, or an array if fitted on one."""
+    columns, known = input_names(fitted), getattr(fitted, "classes_", None)
     known = () if known is None else known
     if any(np.ndim(one) for one in known):
         problem = f"{model.name} predicts {len(known)} outputs per row, but an audit needs one decision"
         raise InvalidInput(problem, source=model.name, option="model", remedy="Pass a model with one output")
     classes = tuple(np.asarray(known).tolist())
-    # LightGBM stores the category levels of its training frame and recodes other frames with them.
-    categories = getattr(getattr(fitted, "_Booster", fitted), "pandas_categorical", None)
     scores = [name for name in SCORES if hasattr(fitted, name)]
+    recodes = pandas_categories(fitted)
+    levels = categories(fitted, columns or range(getattr(fitted, "n_features_in_", 0)))
 
-    def called(method: str, frame: Any) -> Array:
-        own = named_as(columns, frame.columns)
-        check_columns(frame, own, "the model", "its input")
-        if coded := [name for name in own if is_text(frame[name])] if categories else []:
-            frame = frame.astype(dict.fromkeys(coded, "category"))
+    def called(method: str, rows: Any) -> Array:
+        if not isinstance(rows, pd.DataFrame):  # the caller's own table of another kind
+            names = getattr(rows, "column_names", getattr(rows, "columns", ()))
+            own = named_as(columns, names) if columns and len(names) else ()
+            return np.asarray(getattr(fitted, method)(rows.select(own) if own else rows))
+        own = named_as(columns, rows.columns)
+        check_columns(rows, own, "the model", "its input")
+        rows = rows[own] if columns else rows
+        if recodes:
+            rows = rows.assign(**{name: recoded(rows[name], levels.get(name)) for name in rows})
         array = not columns and hasattr(fitted, "n_features_in_")
-        return np.asarray(getattr(fitted, method)(frame.to_numpy() if array else frame[own] if columns else frame))
+        return np.asarray(getattr(fitted, method)(rows.to_numpy() if array else rows))
 
-    def evaluate(frame: Any) -> Array:
+    def evaluate(rows: Any) -> Array:
         for method in scores:
-            output = called(method, frame)
+            output = called(method, rows)
             # Decision values for pairs of classes do not determine a class.
             if not classes or output.ndim == 1 or output.shape[1] == len(classes):
                 return output
-        predicted = called("predict", frame)
+        predicted = called("predict", rows)
         if not set(predicted.ravel().tolist()) <= set(classes):
             return predicted
         codes = np.array([classes.index(one) for one in predicted.ravel().tolist()])
@@ -219,21 +287,30 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
         predict=partial(called, "predict") if classes or scores else None,
         fitted=fitted,
         margins=partial(called, "decision_function") if "decision_function" in scores else None,
+        categories=levels,
+        regression=not classes and is_regression(fitted),
     )
 
 
-def _columns(fitted: Any) -> tuple[str, ...]:
-    """Return the columns that an estimator was fitted on; empty if it was fitted on an array."""
-    numbers = [str(place) for place in range(getattr(fitted, "n_features_in_", 0))]
-    names: Any = getattr(fitted, "feature_names_in_", None)
-    if names is None:
-        names = getattr(fitted, "feature_names_", ())  # CatBoost; for an array, the names are numbers
-    return () if list(names) == numbers else tuple(map(str, names))
+def recoded(column: pd.Series, known: Sequence[Any] | None) -> pd.Series:
+    """Return a column of text, or one of ``known`` categories, as a pandas category; keep any other column."""
+    text = str(column.dtype) in ("object", "str", "string")
+    if isinstance(column.dtype, pd.CategoricalDtype) or not (text or known):
+        return column
+    if known is None:
+        return column.astype("category")
+    named = {level_name(value): value for value in known}
+    own = column.map(lambda value: named.get(level_name(value), value), na_action="ignore")
+    return pd.Series(pd.Categorical(own, categories=list(known)), index=column.index)
 
 
-def is_text(column: Any) -> bool:
-    """Return whether a column of a frame holds text and is not a pandas category."""
-    return str(column.dtype) in ("object", "str", "string")
+def is_regression(fitted: Any) -> bool:
+    """Return whether scikit-learn, or a library with its conventions, calls a model a regressor."""
+    sklearn = sys.modules.get("sklearn.base")
+    try:
+        return bool(sklearn and sklearn.is_regressor(fitted))
+    except (AttributeError, TypeError):  # a model without scikit-learn's tags
+        return False
 
 
 def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:
@@ -255,50 +332,77 @@ def taken_columns(features: Sequence[str], label: str | None, source: Source, mo
     return tuple(name for name in features if not fewer or name in named)
 
 
-class Onnx:
-    """An onnxruntime function of rows or images. Its last output is the scores, as in scikit-learn's exports.
+ONNX_TYPES = {
+    **{"tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bool)": "bool"},
+    **{f"tensor({name})": name for name in ("int8", "int16", "int32", "int64", "uint8")},
+}
+"""NumPy types of an ONNX program's input; any other input is float32."""
 
-    ``decides`` tells whether its first output is classes; :meth:`predict` then returns one for each row.
+
+class Onnx:
+    """An onnxruntime function of rows or images: its scores and, if it decides itself, its classes.
+
+    A program of several outputs may have a class of each row, and must have one output of scores for each row, as in
+    scikit-learn's exports. If it has more, ``output`` names the scores. An output that is not per row, the names of the
+    classes, is not one of these.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, output: str | None = None) -> None:
         onnxruntime = _extra("onnxruntime", path)
         try:
             self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         except Exception as error:
             raise _unopened(path, "cannot be opened as an ONNX program", error, "Export it again") from error
-        (self.name, *others) = (one.name for one in self.session.get_inputs())
+        (first, *others) = self.session.get_inputs()
         if others:
-            problem = f"{path}: expected an ONNX program with one input, found {listed([self.name, *others])}"
+            names = listed([one.name for one in (first, *others)])
+            problem = f"{path}: expected an ONNX program with one input, found {names}"
             raise InvalidInput(problem, source=path, option="model")
-        (count, *_) = self.session.get_inputs()[0].shape or [None]
+        (count, *_) = first.shape or [None]
         if isinstance(count, int):
             problem = (
                 f"{path}: this ONNX program only takes batches of {count} rows, but an audit needs batches of any size"
             )
             remedy = "In torch.onnx.export, mark the first axis of the input as dynamic"
             raise InvalidInput(problem, source=path, option="model", remedy=remedy)
-        first, *more = self.session.get_outputs()
-        self.decides = bool(more) and first.type in ("tensor(int64)", "tensor(int32)", "tensor(bool)", "tensor(string)")
+        self.input, self.dtype = first.name, ONNX_TYPES.get(first.type, "float32")
+        every = [one.name for one in self.session.get_outputs()]
+        by_row = [one for one in self.session.get_outputs() if not (one.shape and isinstance(one.shape[0], int))]
+        decisions = [one.name for one in by_row if one.type in DECISIONS]
+        scores = [one.name for one in by_row if one.type not in DECISIONS] or decisions
+        if output is not None and output not in every:
+            problem = f"{path} has no output {output!r}{nearest(output, every)}"
+            raise InvalidInput(problem, source=path, option="model", remedy=f"It has: {listed(every)}")
+        if output is None and (len(scores) != 1 or len(decisions) > 1):
+            problem = f"{path} has the outputs {listed(every)}, but an audit needs one output of scores"
+            raise InvalidInput(problem, source=path, option="model", remedy=f"Name it: {path}:{(scores or every)[0]}")
+        self.scores = output or scores[0]
+        self.decides = bool(decisions) and output is None and self.scores != decisions[0]
+        self.classes = decisions[0] if decisions else None
 
     def __call__(self, inputs: Any) -> Any:
         tensor = hasattr(inputs, "detach")
-        found = self._outputs(inputs.detach().cpu().numpy() if tensor else np.asarray(inputs))[-1]
+        found = self._output(self.scores, inputs.detach().cpu().numpy() if tensor else inputs)
         if _named(found):
             found = np.array([list(one.values()) for one in found])
         return sys.modules["torch"].from_numpy(np.asarray(found)) if tensor else np.asarray(found)
 
     def predict(self, inputs: Any) -> Array:
         """Return the class of each row, (n,), or its index if the scores name the classes."""
-        classes, *_, scores = self._outputs(np.asarray(inputs))
+        assert self.classes is not None
+        found, scores = self._output(self.classes, inputs), self._output(self.scores, inputs[:1])
         if not _named(scores):
-            return np.asarray(classes)
+            return np.asarray(found)
         place = {name: number for number, name in enumerate(scores[0])}
-        return np.array([place[name] for name in classes.ravel().tolist()])
+        return np.array([place[name] for name in found.ravel().tolist()])
 
-    def _outputs(self, values: Array) -> list[Any]:
-        wide = self.session.get_inputs()[0].type == "tensor(double)"
-        return list(self.session.run(None, {self.name: values.astype(np.float64 if wide else np.float32)}))
+    def _output(self, name: str, inputs: Any) -> Any:
+        (found,) = self.session.run([name], {self.input: np.asarray(inputs).astype(self.dtype)})
+        return found
+
+
+DECISIONS = ("tensor(int64)", "tensor(int32)", "tensor(bool)", "tensor(string)")
+"""Types of an ONNX program's outputs that hold classes."""
 
 
 def _named(scores: Any) -> bool:
@@ -322,9 +426,9 @@ def _extra(name: str, path: Path) -> Any:
         raise InvalidInput(not_installed(str(path), name.partition(".")[0]), source=path, option="model") from error
 
 
-def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:
+def _opened(path: Path, output: str | None, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:
     if path.suffix == ".onnx":
-        return Onnx(path), "ONNX program"
+        return Onnx(path, output), "ONNX program"
     if path.suffix in PICKLES:
         _check_trusted(path, trust_pickle, "a pickled model", "save it with skops.io.dump")
         import joblib

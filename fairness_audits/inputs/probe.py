@@ -1,63 +1,28 @@
-"""Trial of a user's model on the audited inputs, with one message for each reason why it cannot be audited.
-
-The trial is the same for networks of rows, networks of images and functions of a data frame; :class:`Form` has the
-differences.
-"""
+"""Trial of a user's model on the audited inputs: scores of a network, or answers of any model of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from fairness_audits.errors import InvalidInput, ModelFailed
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.answers import Form, check_alone, check_finite, row_form, tensor_of, unusable
 from fairness_audits.inputs.encoding import Encoding
-from fairness_audits.inputs.model import Computing, Model
+from fairness_audits.inputs.model import BLOCK_ROWS, Model
+from fairness_audits.inputs.predictor import Predictor, check_as_handed_over, kind_of
 from fairness_audits.inputs.table import sha256
-from fairness_audits.messages import SHOWN, listed, reason
-from fairness_audits.models.outputs import ROUNDING, Kind, class_scores, detected_kind, resolution
+from fairness_audits.messages import reason
+from fairness_audits.models.outputs import ROUNDING, Kind, class_scores, detected_kind
 from fairness_audits.options import OutputKind
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
     import torch
-
-Inputs = TypeVar("Inputs")
-BLOCK_ROWS = 8192
-CHANGE = 1e-3
-"""Largest relative change of an output due to rounding, even in float32."""
-ROUNDED = 4
-"""Largest change of an output in half precision, in units in the last place."""
-REMEDIES = (
-    ("dtype", ("same dtype", "Double"), "The model uses another precision: {precision}"),
-    ("device", ("on the same device",), "The model has tensors on another device: use --device=cpu"),
-)
-"""Option to change and remedy, by words in torch's message."""
-
-
-unusable = partial(InvalidInput, option="model")
-"""Return the error for a model that cannot be audited."""
-
-
-@dataclass(frozen=True)
-class Form:
-    """Words of the messages for the inputs and outputs of a model.
-
-    ``unit`` is one input (row, image). ``inputs`` describes n of them. ``remedy`` is for a model that takes other
-    inputs, ``precision`` for a model that computes in another precision. ``without_gradient`` names an alternative that
-    needs no gradient.
-    """
-
-    unit: str
-    inputs: str
-    remedy: str
-    precision: str = "use --dtype=float32"
-    without_gradient: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,76 +116,82 @@ def log_scores(output: Array, kind: Kind) -> Array:
         return np.stack((np.log(-np.expm1(one)), one), axis=1)
 
 
-def given_as(
-    model: Model, encoding: Encoding, some: Array, computing: Computing, tensors: bool
-) -> Callable[[Array], Any]:
-    """Return the function that converts points (n, d) to inputs of the model.
+def answered(made: Predictor, encoding: Encoding, features: Array, numbers: Array, kind: OutputKind) -> Answers:
+    """Return the model as a function from points to answers, after a trial on the rows ``features`` (n, d).
 
-    Networks get tensors, ONNX programs arrays, and other models a data frame. A function that fails on a data frame of
-    ``some`` points gets an array and then, if ``tensors`` is true, a tensor.
+    ``numbers`` (n,) are the positions of the rows in the table. Raises InvalidInput if the model fails, returns another
+    shape or values that are not finite, if its outputs are random or depend on other rows, or if it answers otherwise
+    to the caller's own rows.
     """
+    model, form = made.model, row_form(encoding.names)
 
-    def tensor(x: Array) -> Any:
-        import torch
+    def raw(x: Array) -> Array:
+        return made.outputs(encoding.decoded(x))
 
-        return torch.tensor(x, dtype=computing.dtype, device=computing.device)
-
-    if model.kind in ("network", "quantised"):
-        return tensor
-    if model.kind == "onnx":
-        return np.array
-    forms: list[Callable[[Array], Any]] = [encoding.decoded, np.array, *([tensor] if tensors else [])]
-    for made in forms if model.kind == "function" else ():
-        try:
-            array_of(lambda x: model.evaluate(made(x)), some, row_form(encoding.names))  # noqa: B023
-        except ValueError:
-            continue
-        return made
-    return encoding.decoded
-
-
-def answered(
-    model: Model, encoding: Encoding, features: Array, kind: OutputKind, computing: Computing, tensors: bool = False
-) -> Answers:
-    """Return the model as a function from points to answers, after a trial on all rows ``features`` (n, d).
-
-    The inputs are those of :func:`given_as`. Raises InvalidInput if the model fails, returns another shape or values
-    that are not finite, or if its outputs are random or depend on other rows.
-    """
-    form, inputs = row_form(encoding.names), given_as(model, encoding, features[:2], computing, tensors)
-
-    def outputs(x: Array) -> Array:
-        blocks = [x[at : at + BLOCK_ROWS] for at in range(0, len(x), BLOCK_ROWS)]
-        return np.concatenate([array_of(lambda x: model.evaluate(inputs(x)), one, form) for one in blocks])
-
-    output = outputs(features)
+    output = raw(features)
     check_finite(output, range(len(output)), form)
-    check_alone(outputs, features, output, form)
-    read_as = detected_kind(output) if kind == "auto" else kind
-    check_kind(output, read_as)
-    trial = log_scores(output, read_as)
-    places = {level_name(value): place for place, value in enumerate(model.classes)}
+    check_alone(raw, features, output, form)
+    rows = encoding.decoded(features).set_axis(numbers)
+    predicted = None if model.predict is None else made.classes(rows)
+    check_as_handed_over(made, rows, output, predicted)
+    count = max(2, output.shape[1] if output.ndim == 2 else 2)
+    places = _places(model, predicted, count)
 
-    def itself(x: Array) -> Array:
-        assert model.predict is not None
-        found = classes_by(lambda x: model.predict(inputs(x)), x, form)  # type: ignore[misc]
+    def coded(found: Array) -> Array:
         return np.array([places[level_name(value)] for value in found.tolist()])
 
-    own = model.predict is not None and len(places) == trial.shape[1]
+    def itself(x: Array) -> Array:
+        return coded(made.classes(encoding.decoded(x)))
+
+    own = coded(predicted) if predicted is not None and places else None
+    read_as, cut = kind_of(model, output, kind)
+    check_kind(output, read_as)
+
+    def outputs(x: Array) -> Array:
+        return raw(x) - cut if cut else raw(x)
+
+    trial = log_scores(output - cut if cut else output, read_as)
+    if own is not None:
+        _check_agreement(model, own, trial)
     second = np.sort(trial, axis=1)[:, -2]
     return Answers(
         outputs=outputs,
-        itself=itself if own else None,
+        itself=None if own is None else itself,
         kind=read_as,
         # A method that scores classes determines the kind.
         detected=kind == "auto" and not (model.kind == "estimator" and model.classes),
         columns=output.shape[1] if output.ndim == 2 else 1,
         trial=trial,
-        prediction=itself(features) if own else trial.argmax(axis=1),
+        prediction=trial.argmax(axis=1) if own is None else own,
         saturated=int(np.isneginf(second).sum()),
         single=bool((output == output.astype(np.float32)).all()),
         decision_values=model.cut is not None,
     )
+
+
+def _places(model: Model, predicted: Array | None, count: int) -> dict[str, int]:
+    """Return the positions of the model's ``count`` classes by their names; empty if it does not tell them.
+
+    An ONNX program decides by names alone. Its scores have the order of scikit-learn: that of the sorted names.
+    """
+    classes = model.classes
+    if model.kind == "onnx" and predicted is not None:
+        found = sorted(set(predicted.tolist()))
+        classes = tuple(range(count)) if set(found) <= set(range(count)) else tuple(found)
+    return {level_name(value): place for place, value in enumerate(classes)} if len(classes) == count else {}
+
+
+def _check_agreement(model: Model, own: Array, trial: Array) -> None:
+    """Raise InvalidInput if the scores (n, K) fall where the model's own decisions (n,) rise."""
+    for place in np.unique(own).tolist():
+        margin = trial[:, place] - np.delete(trial, place, axis=1).max(axis=1)
+        chosen = own == place
+        if chosen.all() or np.median(margin[chosen]) >= np.median(margin[~chosen]):
+            continue
+        raise unusable(
+            f"the scores of {model.name} contradict its decisions: they are lower where it decides for class {place}",
+            remedy="Export a model with probabilities. The audit fliptest needs only the decisions",
+        )
 
 
 def jumps(probabilities: Callable[[Array], Array], points: Array, directions: Array) -> float:
@@ -259,16 +230,6 @@ def jumps(probabilities: Callable[[Array], Array], points: Array, directions: Ar
     return 1.0
 
 
-def row_form(names: Sequence[str], unit: str = "row") -> Form:
-    """Return the form of rows with these columns."""
-    columns = listed(list(names))
-    remedy = (
-        f"Its input has the columns {columns}. If the model takes others, or in another order, pass its columns "
-        "(--features)"
-    )
-    return Form(unit, f"{unit}s of {len(names)} features", remedy)
-
-
 def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: OutputKind) -> Scores:
     """Return the network as a function from rows to class scores, after a trial on all rows ``features`` (n, d).
 
@@ -279,100 +240,13 @@ def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: Out
 
     form = replace(row_form(names), without_gradient="; --search=people needs no gradient")
     with torch.no_grad():
-        outputs = [tensor_of(model.evaluate, block, form) for block in features.split(BLOCK_ROWS)]
-        output = torch.cat(outputs).detach().cpu()
+        output = tensor_of(model.evaluate, features, form).detach().cpu()
         check_finite(output.numpy(), range(len(output)), form)
         first = features[:BLOCK_ROWS]
         check_alone(lambda x: tensor_of(model.evaluate, x, form).detach().cpu().numpy(), first, output.numpy(), form)
     scores = read(output, lambda x: tensor_of(model.evaluate, x, form), kind)
     check_gradient(scores.evaluate, features.split(BLOCK_ROWS), form)
     return scores
-
-
-def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Form) -> torch.Tensor:
-    """Evaluate a network once; return floating-point scores of this form. Raises InvalidInput for anything else."""
-    import torch
-
-    output = _output(evaluate, x.clone(), form)  # the model may change its input
-    if not isinstance(output, torch.Tensor):
-        raise unusable(
-            f"the model must return a torch tensor, but returns an object of type {type(output).__name__}: return "
-            "the tensor of scores itself, not a NumPy array (which has no gradient), a tuple or a dictionary"
-        )
-    _check_shape(tuple(output.shape), len(x), form)
-    if not output.is_floating_point():
-        problem = f"the model must return floating-point scores, but returns {output.dtype}: return scores, not classes"
-        raise unusable(problem)
-    return _wide(output)
-
-
-def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
-    """Evaluate a function or a network once; return outputs in the model's own precision, or in float64.
-
-    Raises InvalidInput if the output is not numbers of this form.
-    """
-    output = _output(lambda x: np.asarray(_plain(evaluate(x))), inputs, form)
-    _check_shape(output.shape, len(inputs), form)  # type: ignore[arg-type]
-    try:
-        return np.asarray(output, dtype=output.dtype if output.dtype.kind == "f" else np.float64)
-    except (TypeError, ValueError) as error:
-        raise unusable(
-            f"the model must return numbers, but returns values such as {output.ravel()[:1].tolist()[0]!r}: return 1 "
-            "for the positive decision and 0 for the other"
-        ) from error
-
-
-def classes_by(predict: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
-    """Return the model's own class decisions (n,), under its own names, or numbers (n, K) that are not classes.
-
-    Raises InvalidInput if the model fails or decides several classes for each input.
-    """
-    predicted: Array = _output(lambda x: np.asarray(_plain(predict(x))), inputs, form)
-    _check_shape(predicted.shape, len(inputs), form)  # type: ignore[arg-type]
-    several = predicted.shape[1:] not in ((), (1,))
-    if several and not fractional(predicted):
-        raise unusable(
-            f"the model predicts {predicted.shape[1]} outputs per {form.unit}, but an audit needs one decision: pass "
-            "a model with one output"
-        )
-    return predicted if several else predicted.reshape(len(predicted))
-
-
-def fractional(values: Array) -> bool:
-    """Return whether some values are numbers that are not whole, and therefore not classes."""
-    return values.dtype.kind == "f" and bool((values != np.round(values)).any())
-
-
-def check_finite(output: Array, names: Sequence[Any], form: Form) -> None:
-    """Raise InvalidInput for outputs (n, ...) that are not finite, with the first of their ``names`` (n,)."""
-    bad = np.flatnonzero(~np.isfinite(output.reshape(len(output), -1)).all(axis=1)).tolist()
-    if bad:
-        text = isinstance(names[0], str)
-        # An audit may have its own order of rows; the reader has that of the file.
-        first = [names[place] for place in bad] if text else sorted(int(names[place]) for place in bad)
-        counted = "" if text else " (counted from 0)"
-        problem = (
-            f"the model returns NaN or infinite values for {len(bad)} of {len(output)} {form.unit}s, such as "
-            f"{listed(first, SHOWN)}{counted}: correct the model, or remove these {form.unit}s"
-        )
-        raise unusable(problem, row=bad[0] if text else first[0])
-
-
-def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, form: Form) -> None:
-    """Raise InvalidInput unless an input's output depends on this input only and is the same in each call.
-
-    A third of the ``inputs`` are evaluated again without the others; all inputs gave ``together``.
-    """
-    some = -(-len(inputs) // 3)
-    alone, before = evaluate(inputs[:some]), together[:some]
-    change = max(CHANGE, ROUNDED * resolution(together))
-    if bool((np.abs(alone - before) > change * (1 + np.abs(before))).any()):
-        article = "an" if form.unit[0] in "aeiou" else "a"
-        raise unusable(
-            f"the model's output for {article} {form.unit} depends on the other {form.unit}s of the batch, or "
-            "changes from call to call: switch a network to evaluation mode with .eval() (no dropout, fixed batch "
-            "normalisation), and remove other sources of randomness"
-        )
 
 
 def read(
@@ -476,33 +350,3 @@ def check_kind(output: torch.Tensor | Array, kind: Kind) -> None:
             f"--output-kind={kind}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits",
             option="output_kind",
         )
-
-
-def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
-    try:
-        return evaluate(inputs)
-    except Exception as error:
-        message = str(error)
-        known = ((name, text) for name, words, text in REMEDIES if any(word in message for word in words))
-        option, remedy = next(known, (None, form.remedy))
-        problem = f"the model failed on {len(inputs)} {form.inputs}: {reason(error)}"
-        remedy = remedy.format(precision=form.precision) if option else remedy
-        raise ModelFailed(problem, option=option, remedy=remedy) from error
-
-
-def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
-    if not (len(shape) in (1, 2) and shape[0] == n and shape[1:] != (0,)):
-        raise unusable(
-            f"the model must return scores of shape ({n}, K) for K classes, or ({n},) or ({n}, 1) for class 1, but "
-            f"returns shape {shape} for {n} {form.unit}s"
-        )
-
-
-def _plain(output: Any) -> Any:
-    """Convert a torch tensor to an array; return anything else unchanged."""
-    return _wide(output).detach().cpu().numpy() if hasattr(output, "detach") else output
-
-
-def _wide(output: torch.Tensor) -> torch.Tensor:
-    """Convert half precision, for example from autocast, to float32, so that later results are not rounded again."""
-    return output.float() if output.is_floating_point() and output.itemsize < 4 else output

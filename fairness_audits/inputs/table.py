@@ -14,6 +14,7 @@ import pandas as pd
 
 from fairness_audits import options
 from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.native import Handed, Native
 from fairness_audits.messages import SHOWN, advised, check_columns, listed, option_in
 from fairness_audits.seeds import generators
 from fairness_audits.tables.duckdb_engine import DuckTable, opened
@@ -42,7 +43,8 @@ class Source:
     """Rows, counted from 0, with the ``name`` that messages use and the checksum of their file.
 
     Numbers are numeric whatever the type of their column. ``notes`` on how rows were read become caveats,
-    :data:`fairness_audits.results.sentences.READING`.
+    :data:`fairness_audits.results.sentences.READING`. ``given`` reads the rows with the types of :attr:`native`;
+    ``handed`` is the caller's own table of the model's inputs.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Source:
     sha256: str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
     given: Callable[[], pd.DataFrame] | None = field(default=None, repr=False)
+    handed: Handed | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         given = self.table
@@ -87,6 +90,14 @@ class Source:
         """
         assert self.given is not None
         return self.given()
+
+    def inputs(self, names: Sequence[str]) -> Native:
+        """Return the named columns, in the audit's form and in that of the model."""
+        return Native(self.table[list(names)], self.native[list(names)], self.handed)
+
+    def noting(self, **notes: Any) -> Source:
+        """Return the table with further notes; empty ones are left out."""
+        return replace(self, notes={**self.notes, **{name: note for name, note in notes.items() if note}})
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["logits", "log-probabilities", "probability"]
 ROUNDING = 1e-4
 """Tolerance for the sum of probabilities in float32 arithmetic."""
+DECIMALS = 4
+"""Largest number of decimal places that counts as rounding."""
 
 
 def detected_kind(output: np.ndarray) -> Kind:
@@ -23,11 +25,13 @@ def detected_kind(output: np.ndarray) -> Kind:
     1: ``log-probabilities``. Otherwise: ``logits``.
     """
     output = np.asarray(output, dtype=np.float64)
-    rounding = max(ROUNDING, resolution(output))
+    places = next((count for count in range(1, DECIMALS + 1) if np.array_equal(np.round(output, count), output)), None)
+    rounding = max(ROUNDING, resolution(output), 0.0 if places is None else 10.0**-places)
     unit = bool(((output >= 0) & (output <= 1)).all())
     if output.ndim == 1 or output.shape[1] == 1:
         return "probability" if unit else "logits"
-    if unit and bool((np.abs(output.sum(axis=1) - 1) < rounding).all()):
+    # Each column may be off by half a rounding unit.
+    if unit and bool((np.abs(output.sum(axis=1) - 1) < max(rounding, rounding * output.shape[1] / 2)).all()):
         return "probability"
     return "log-probabilities" if bool((np.abs(logsumexp(output, axis=1)) < ROUNDING).all()) else "logits"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,26 +10,16 @@ from scipy.special import softmax
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.permutation.outcomes import decided
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.model import Computing, Model
-from fairness_audits.inputs.probe import (
-    BLOCK_ROWS,
-    array_of,
-    check_alone,
-    check_finite,
-    classes_by,
-    fractional,
-    row_form,
-)
+from fairness_audits.inputs.answers import check_alone, check_finite, fractional, row_form
+from fairness_audits.inputs.model import HALF, Model
+from fairness_audits.inputs.predictor import TORCH, Predictor, check_as_handed_over
 from fairness_audits.inputs.table import FILL, Source, check_complete, numeric
 from fairness_audits.messages import SHOWN, listed
-from fairness_audits.models.outputs import ROUNDING
+from fairness_audits.models.outputs import detected_kind
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"
-HALF = 0.5
-"""Default threshold on probabilities."""
-TORCH = ("network", "quantised")
 DECISION, PROBABILITY, SCORE = "decision", "probability", "score"
 TWO_CLASSES: Mapping[str, int] = {"0": 0, "1": 1, "-1": 0, "False": 0, "True": 1}
 """Indices of two classes that the model does not name, keyed by the output of its predict."""
@@ -47,7 +36,7 @@ class Decider:
     None if the threshold decides. Scores and threshold are compared in the ``precision`` of the model's outputs.
     """
 
-    raw: Model
+    raw: Predictor
     kind: str
     threshold: float | None
     columns: int = 0
@@ -94,7 +83,7 @@ class Decider:
         """
         if self.classes is None:
             return self.cut(self.scores(frame) if scores is None else scores)
-        found = predicted(self.raw, frame, "counterpart")
+        found = self.raw.classes(frame, "counterpart")
         if strange := [name for name in names_in(found) if name not in self.classes]:
             raise InvalidInput(
                 f"the model's predict returns {listed(strange, SHOWN)} for counterparts, but "
@@ -124,34 +113,7 @@ class Trial:
     otherwise: int | None
 
 
-def of_frames(model: Model, computing: Computing, path: str) -> Model:
-    """Return the model as a function of a data frame that it cannot change; a network runs in blocks of rows."""
-
-    def of_network(frame: pd.DataFrame) -> Any:
-        import torch
-
-        x = torch.tensor(numeric(Source(path, frame), list(frame)), dtype=computing.dtype, device=computing.device)
-        with torch.no_grad():
-            return torch.cat([model.evaluate(block) for block in x.split(BLOCK_ROWS)])
-
-    def of_another(frame: pd.DataFrame) -> Any:
-        return model.evaluate(inputs_of(frame))
-
-    def of_its_own(frame: pd.DataFrame) -> Any:
-        assert model.predict is not None
-        return model.predict(inputs_of(frame))
-
-    def inputs_of(frame: pd.DataFrame) -> Any:
-        return numeric(Source(path, frame), list(frame), gaps=True) if model.kind == "onnx" else frame.copy()
-
-    return replace(
-        model,
-        evaluate=of_network if model.kind in TORCH else of_another,
-        predict=model.predict and of_its_own,
-    )
-
-
-def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Trial:
+def probed(raw: Predictor, frame: pd.DataFrame, options: Settings, path: str) -> Trial:
     """Return the model after a trial on all audited rows.
 
     Raises InvalidInput if the model fails, returns another shape or values that are not finite, names a single class,
@@ -159,8 +121,8 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
     probabilities and there is neither a predict nor a threshold.
     """
     source = Source(path, frame)
-    if raw.kind in TORCH:
-        numeric(source, list(frame))  # reports text columns; any other failure comes from the network
+    if raw.model.kind in (*TORCH, "onnx"):
+        numeric(source, list(frame), gaps=raw.model.kind == "onnx")  # reports text; other failures are the model's
     try:
         found = answered(raw, frame, "row")
         output = found.astype(np.float64)
@@ -169,19 +131,21 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
         raise
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
     threshold, columns = options.threshold, output.shape[1] if output.ndim == 2 else 0
-    positive, named = _positive(raw, options, columns)
+    positive, named = _positive(raw.model, options, columns)
     classes = own = None
-    if raw.predict is not None:
-        itself = predicted(raw, frame, "row")
-        classes = _classes(raw, options, columns, itself)
+    itself = None
+    if raw.model.predict is not None:
+        itself = raw.classes(frame)
+        classes = _classes(raw.model, options, columns, itself)
         if classes is not None:
             own = placed(itself, classes)
-            check_alone(lambda some: placed(predicted(raw, some, "row"), classes), frame, own, row_form(frame.columns))
+            check_alone(lambda some: placed(raw.classes(some), classes), frame, own, row_form(frame.columns))
+    check_as_handed_over(raw, frame, found, itself)
     if not columns:
         unit = bool((output >= 0).all() and (output <= 1).all())
         kind = DECISION if set(np.unique(output)) <= {0.0, 1.0} else PROBABILITY if unit else SCORE
-        if raw.cut is not None:
-            kind, threshold = SCORE, raw.cut if threshold is None else threshold
+        if (cut := raw.model.cut) is not None:
+            kind, threshold = SCORE, cut if threshold is None else threshold
         if kind == SCORE and threshold is None and own is None:
             raise InvalidInput(
                 f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, which are neither "
@@ -192,7 +156,7 @@ def probed(raw: Model, frame: pd.DataFrame, options: Settings, path: str) -> Tri
         cut = HALF if threshold is None and kind != SCORE else threshold
         made = Decider(raw, kind, cut, 0, positive, named)
     else:
-        logits = not ((output >= 0).all() and (np.abs(output.sum(axis=1) - 1) < ROUNDING).all())
+        logits = detected_kind(found) != "probability"
         likeliest = columns > 2 and threshold is None
         cut = 0.0 if likeliest else HALF if threshold is None else threshold
         made = Decider(raw, PROBABILITY, cut, columns, positive, named or str(positive), logits, likeliest)
@@ -234,12 +198,6 @@ def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mappi
         option="predict" if itself else "classes",
         remedy=f"{remedy}, or use a threshold on its scores, --threshold=T",
     )
-
-
-def predicted(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
-    """Return the classes (n,) that the model's own predict returns."""
-    assert raw.predict is not None
-    return classes_by(raw.predict, frame, row_form(frame.columns, unit))
 
 
 def names_in(found: Array) -> list[str]:
@@ -287,14 +245,13 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
     return 1, names[1] if len(names) == 2 else None
 
 
-def checked(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
+def checked(raw: Predictor, frame: pd.DataFrame, unit: str) -> Array:
     """Evaluate the model on the rows; return finite float64 numbers (n,) or (n, K)."""
     return answered(raw, frame, unit).astype(np.float64)
 
 
-def answered(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
+def answered(raw: Predictor, frame: pd.DataFrame, unit: str) -> Array:
     """Evaluate the model on the rows; return finite numbers (n,) or (n, K) in their own precision."""
-    form = row_form(frame.columns, unit)
-    output = array_of(raw.evaluate, frame, form)
-    check_finite(output, frame.index, form)
+    output = raw.outputs(frame, unit)
+    check_finite(output, frame.index, row_form(frame.columns, unit))
     return output[:, 0] if output.shape[1:] == (1,) else output

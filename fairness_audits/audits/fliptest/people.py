@@ -1,6 +1,6 @@
 """The two groups of a map, and the space in which their counterparts are found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -175,20 +175,19 @@ def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[
     return label, levels
 
 
-def space_of(groups: Groups, options: Settings, path: str) -> Space:
-    """Return the space of the two groups' rows.
+def space_of(groups: Groups, options: Settings, codes: Collection[str], path: str) -> Space:
+    """Return the space of the two groups' rows, in which numeric ``codes`` are categories.
 
     Raises InvalidInput for infinite values, for columns that are neither numbers nor categories, and if nothing is left
     to map.
     """
     ordered = pd.concat([groups.source.features, groups.target.features])
     frame = ordered.sort_index()  # messages refer to rows in this order
-    check_columns(frame, options.categorical, "--categorical", "the model's input")
     texts = ("O", "U", "S", "b")  # NumPy kinds of objects, text and booleans
     categories = [
         name
         for name, kind in frame.dtypes.items()
-        if name in options.categorical
+        if name in codes
         or kind == "category"
         or getattr(kind, "kind", "O") in texts
         or (frame[name].isna().any() and frame[name].nunique() <= 2)

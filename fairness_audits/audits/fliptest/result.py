@@ -13,11 +13,12 @@ from fairness_audits.audits.fliptest.compute import DirectionResult, gather_soun
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS
 from fairness_audits.audits.fliptest.maps import candidates, fewest_draws, null_draws, refits
 from fairness_audits.audits.fliptest.measured import everybody, flipsets, result, scaled, transparency
-from fairness_audits.audits.fliptest.model import PROBABILITY, TORCH, WANTED, Trial, of_frames, probed
+from fairness_audits.audits.fliptest.model import PROBABILITY, WANTED, Trial, probed
 from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.transparency import NOISE
 from fairness_audits.inputs.model import Computing, Model, load_model, taken_columns
+from fairness_audits.inputs.predictor import TORCH, coded, noted, predictor
 from fairness_audits.inputs.probe import model_facts
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import SHOWN, listed
@@ -109,8 +110,7 @@ read_as_probabilities: All outputs lie between 0 and 1, so they were read as pro
 def from_files(settings: Settings) -> Result:
     """Run the audit from its settings. Raises InvalidInput for everything that the user can correct."""
     source = Source.read(settings.data, **settings.some("text", "missing", "separator"))
-    computing = Computing(settings.device, settings.dtype)
-    with load_model(settings.predict, settings.trust_pickle, computing, "--predict", WANTED) as model:
+    with load_model(settings.predict, settings.trust_pickle, Computing.of(settings), "--predict", WANTED) as model:
         return audited(settings, source, model)
 
 
@@ -121,13 +121,17 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
     if settings.positive is None and settings.label in source.table and len(classes) == 2 and classes != ["0", "1"]:
         own = set(map(level_name, source.table[settings.label].dropna().unique()))
         settings = replace(settings, positive=classes[1]) if own == set(classes) else settings
+    if settings.label in source.table:
+        model = model.of_labels(source.table[settings.label].dropna().unique().tolist())
     groups = read_groups(source, settings)
-    space = space_of(groups, settings, source.name)
+    raw = predictor(model, source.inputs(list(groups.source.features)), Computing.of(settings))
+    codes = coded(raw, settings.categorical)
+    source = noted(source, raw, settings.categorical, codes)
+    space = space_of(groups, settings, codes, source.name)
     first, second = (replace(one, features=space.prepared(one.features)) for one in (groups.source, groups.target))
     groups = replace(groups, source=first, target=second)
     sizes = (len(first.rows), len(second.rows))
     kinds = [(kind, null_draws(settings, kind), refits(settings, kind)) for kind in candidates(settings, sizes)]
-    raw = of_frames(model, Computing(settings.device, settings.dtype), source.name)
     trial = probed(raw, pd.concat([first.features, second.features]), settings, source.name)
     sides, used, tried = gather_sound(groups, space, trial, kinds, settings)
     kind = kinds[used][0]
@@ -151,7 +155,7 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
             "unmoved": list(space.unmoved),
             "label_levels": None if groups.label_levels is None else list(groups.label_levels),
         },
-        "model": {**model_facts(raw), **read_as(trial)},
+        "model": {**model_facts(model), **read_as(trial)},
         "map": {
             "name": kind.name,
             "poor": [name for name in tried if name != kind.name],

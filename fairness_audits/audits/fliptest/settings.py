@@ -56,7 +56,6 @@ class Data(RowOptions, title="data"):
     id: str | None = source(
         "a column that identifies the rows in results; it is not an input of the model", None, "COLUMN", python="ids"
     )
-    categorical: Sequence[str] = option("numeric columns whose values are codes of categories", (), "A,B")
     standardize: Standardize = option(
         "columns that the map measures in standard deviations of both groups together: continuous (all with more "
         "than two values) or none. The model sees the original values",

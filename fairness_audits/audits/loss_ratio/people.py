@@ -8,6 +8,7 @@ import numpy as np
 
 from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.attacks.whole_people import (
+    LEAST_COUNT,
     ROUNDING,
     Column,
     Move,
@@ -63,6 +64,9 @@ def by_people(
     unbounded = candidates(known, groups, permitted)
     moves = within(unbounded, box)
     if not unbounded:
+        possible = column_shares(known, groups, metric, least=1)
+        if rare := [name for name, share in zip(names, possible, strict=True) if share >= settings.least_share]:
+            raise _too_rare(rare, len(known), settings)
         raise _nothing_permitted(
             [f"{names[place]} {shares[place]:.2f}" for place in order], shares, settings, unfounded
         )
@@ -101,6 +105,18 @@ def by_people(
         "least_share": settings.least_share,
     }
     return Found(evidence, facts, loss_ratio_test(evidence.original_loss, loss_of(found.at(choice)), *limits))
+
+
+def _too_rare(columns: Sequence[str], rows: int, settings: Settings) -> InvalidInput:
+    """Return the error for permitted ``columns`` whose values are too rare among the reference ``rows``."""
+    shown = listed([repr(name) for name in columns], SHOWN)
+    return InvalidInput(
+        f"the fair metric permits {shown} to change, but no two values occur in at least {LEAST_COUNT} of the {rows:,} "
+        "reference rows each",
+        option="reference",
+        column=columns[0],
+        remedy="Pass more rows or reference rows (--reference), or merge rare values",
+    )
 
 
 def _nothing_permitted(most: Sequence[str], shares: Array, settings: Settings, unfounded: str) -> InvalidInput:

@@ -145,9 +145,7 @@ def from_files(settings: Settings) -> Result:
     read = settings.some("text", "missing", "separator")
     source = Source.read(settings.data, **read)
     reference = None if settings.reference is None else Source.read(settings.reference, **read)
-    with load_model(
-        settings.model, settings.trust_pickle, Computing(settings.device, settings.dtype), wanted=WANTED
-    ) as model:
+    with load_model(settings.model, settings.trust_pickle, Computing.of(settings), wanted=WANTED) as model:
         return audited(settings, source, model, reference=reference)
 
 
@@ -157,7 +155,7 @@ def audited(
     """Get the metric, from the ``directions`` or by learning it, and try the model, search and test."""
     if settings.search == "gradient" and model.kind in ("estimator", "onnx", "quantised"):
         raise no_gradient(model, "drop --search: the audit then chooses a search without gradients")
-    settings = as_the_model_says(settings, source, model)
+    settings, model = as_the_model_says(settings, source, model)
     tables = tables_of(settings, source, model, reference)
     source, everyone = tables.source, tables.everyone
     scale = units(everyone.features, everyone.names, settings.standardize)

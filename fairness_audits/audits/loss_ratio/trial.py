@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from fairness_audits.audits.robustness_bias.settings import Settings as Robustne
 from fairness_audits.errors import InvalidInput, ModelFailed
 from fairness_audits.inputs.encoding import Encoding, encoding_of
 from fairness_audits.inputs.model import Computing, Model, taken_columns
+from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import JUMPING, TRIED_ROWS, Answers, Scores, answered, jumps, probed
 from fairness_audits.inputs.table import Attribute, Rows, Source, Units, attribute, drawn, feature_names, rows
 from fairness_audits.messages import SHOWN, advised, check_columns, listed
@@ -33,16 +34,17 @@ HELD_OUT, MOST_HELD_OUT = 5, 5000
 Asked = TypeVar("Asked", Settings, RobustnessSettings)
 
 
-def as_the_model_says(settings: Asked, source: Source, model: Model) -> Asked:
-    """Return the settings, completed with what a fitted model knows: its input columns and its class 1."""
+def as_the_model_says(settings: Asked, source: Source, model: Model) -> tuple[Asked, Model]:
+    """Return the settings, completed with the model's input columns and its class 1, and the model of these labels."""
     settings = replace(settings, features=taken_columns(settings.features, settings.label, source, model))
     classes = [level_name(value) for value in model.classes]
     order = [level_name(name) for name in settings.classes or ()]
     if sorted(order) == sorted(classes) and order != classes:
         raise _contradiction("classes", classes)
-    held = set[str]()
+    values: list[Any] = []
     if settings.label is not None and settings.label in source.table:
-        held = {level_name(value) for value in source.table[settings.label].dropna().unique()}
+        values = source.table[settings.label].dropna().unique().tolist()
+    held = {level_name(value) for value in values}
     unnamed = settings.positive is None and settings.classes is None
     if unnamed and held & set(classes) and (strange := in_order(held - set(classes))):
         problem = f"{source.name}: column {settings.label!r} (label) holds {listed(strange, SHOWN)}"
@@ -52,7 +54,7 @@ def as_the_model_says(settings: Asked, source: Source, model: Model) -> Asked:
         raise _contradiction("positive", classes)
     if unnamed and len(classes) == 2 and held == set(classes) and held != {"0", "1"}:
         settings = replace(settings, positive=classes[1])
-    return settings
+    return settings, model.of_labels(values)
 
 
 def _contradiction(option: str, classes: Sequence[str]) -> InvalidInput:
@@ -82,6 +84,7 @@ class Tables:
     everyone: Rows
     reference: Source
     known: Rows
+    predictor: Predictor
 
     @property
     def without_reference(self) -> bool:
@@ -94,11 +97,18 @@ def tables_of(settings: Settings, source: Source, model: Model, reference: Sourc
     sensitive = [attribute(text, tuple(source.table.columns)) for text in settings.sensitive]
     apart = [one.column for one in sensitive]
     columns = feature_names(source, settings, settings.label, apart, "--sensitive", settings.include_sensitive)
-    encoding = encoding_of(source, columns, settings.search != "gradient" and model.kind in ("estimator", "function"))
-    coded = encoding.encoded(source)
-    everyone = coded_rows(coded, encoding, sensitive)
+    made = predictor(model, source.inputs(columns), Computing.of(settings), settings.search != "auto")
+    codes = () if settings.search == "gradient" else coded(made, settings.categorical)
+    if settings.search == "gradient" and settings.categorical:
+        problem = "a search along the gradient moves every column continuously, so it cannot take --categorical"
+        raise InvalidInput(problem, option="categorical", remedy="Use --search=people, or leave out --categorical")
+    texts = settings.search != "gradient" and model.kind in ("estimator", "function")
+    encoding = encoding_of(source, columns, texts, codes)
+    source = noted(source, made, settings.categorical, codes)
+    every = encoding.encoded(source)
+    everyone = coded_rows(every, encoding, sensitive)
     if reference is None:
-        return Tables(encoding, coded, everyone, coded, everyone)
+        return Tables(encoding, every, everyone, every, everyone, made)
     check_columns(reference.table, [*columns, *apart], "--reference", reference.name)
     reference = encoding.encoded(reference)
     known = coded_rows(reference, encoding, sensitive)
@@ -109,7 +119,7 @@ def tables_of(settings: Settings, source: Source, model: Model, reference: Sourc
             option="reference",
             remedy="Give reference rows that have the same levels",
         )
-    return Tables(encoding, coded, everyone, reference, known)
+    return Tables(encoding, every, everyone, reference, known, made)
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,7 @@ def trial_of(model: Model, tables: Tables, settings: Settings, directions: Array
     A plain function without a gradient must return numbers. If neither is possible, raises InvalidInput or the error of
     the first trial.
     """
-    computing, everyone, encoding = Computing(settings.device, settings.dtype), tables.everyone, tables.encoding
+    computing, everyone, encoding = Computing.of(settings), tables.everyone, tables.encoding
 
     def of(numbers: Array) -> Scores:
         import torch
@@ -141,8 +151,8 @@ def trial_of(model: Model, tables: Tables, settings: Settings, directions: Array
         return probed(model, features, everyone.names, settings.output_kind)
 
     def answers_for(numbers: Array) -> Answers:
-        explicit = settings.search != "auto"
-        return answered(model, encoding, everyone.features[numbers], settings.output_kind, computing, explicit)
+        made = tables.predictor
+        return answered(made, encoding, everyone.features[numbers], numbers, settings.output_kind)
 
     tensors = settings.search in ("auto", "gradient") and model.kind in ("network", "function") and not encoding.levels
     failed = None

@@ -25,6 +25,7 @@ from fairness_audits.audits.robustness_bias.settings import Attacks, Images, Inp
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding, encoding_of
 from fairness_audits.inputs.model import Computing, Model, named_as
+from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import Answers, answered, model_facts, probed
 from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, drawn, feature_names
 from fairness_audits.messages import SHOWN, listed
@@ -59,7 +60,7 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
         problem = "the audit compares groups of rows"
         raise InvalidInput(problem, option="group", remedy="Name their columns with --group")
     own = OfRows(**settings.some(*(one.name for _, one, _ in option_fields(OfRows))))
-    settings = as_the_model_says(settings, source, model)
+    settings, model = as_the_model_says(settings, source, model)
     groups = compared(source, settings, None)
     trial = tried(settings, source, model, directions, groups)
     answers, changes = trial.answers, trial.changes
@@ -90,7 +91,7 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
             **{"label_levels": levels, **trial.facts},
         },
         model={**model_facts(model, some), "classes": count, "evaluations": evaluations},
-        conditions={**conditions(trial, result), "no_change": subjects.failures(result.failed)},
+        conditions={**conditions(trial, result), **trial.source.notes, "no_change": subjects.failures(result.failed)},
         libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
         settings=own,
     )
@@ -104,7 +105,8 @@ class Trial:
     describes the fair metric, None without one.
     """
 
-    model: Model
+    predictor: Predictor
+    source: Source
     encoding: Encoding
     everyone: Rows
     units: Units
@@ -112,6 +114,11 @@ class Trial:
     answers: Answers
     columns: Mapping[tuple[int, ...], str]
     metric: Mapping[str, Any] | None
+
+    @property
+    def model(self) -> Model:
+        """Return the model itself."""
+        return self.predictor.model
 
     @property
     def z(self) -> Array:
@@ -140,7 +147,7 @@ class Trial:
         """Return the scores (m, K) of points in the units of the audit: the decision function, if there is one."""
         if self.model.margins is None:
             return self.answers.scores(self.units.outward(z))
-        found = np.asarray(self.model.margins(self.encoding.decoded(self.units.outward(z))))
+        found = self.predictor.margins(self.encoding.decoded(self.units.outward(z)))
         return np.stack([np.zeros(len(found)), found], axis=1) if found.ndim == 1 else found
 
 
@@ -152,18 +159,20 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
     columns = feature_names(source, settings, settings.label, roles, "--group", False)
     known = named_as(model.columns, source.table)
     columns = tuple(known) if known and set(known) <= set(columns) else columns
-    encoding = encoding_of(source, columns, model.kind in ("estimator", "function"))
-    coded = encoding.encoded(source)
-    everyone = coded_rows(coded, encoding, sensitive)
+    made = predictor(model, source.inputs(columns), Computing.of(settings), True)
+    codes = coded(made, settings.categorical)
+    encoding = encoding_of(source, columns, model.kind in ("estimator", "function"), codes)
+    source = noted(source, made, settings.categorical, codes)
+    every = encoding.encoded(source)
+    everyone = coded_rows(every, encoding, sensitive)
     people = people_of(everyone, settings.one_hot, encoding.categories)
     units, changes = what_changes(everyone.features, people.categories)
     alike: Mapping[str, Any] | None = None
     if sensitive or settings.directions is not None or directions is not None:
-        metric, alike = fair_metric(settings.directions, everyone, coded, directions, units, settings.seed)
+        metric, alike = fair_metric(settings.directions, everyone, every, directions, units, settings.seed)
         cost = COST if settings.sensitive_cost is None else settings.sensitive_cost
         changes = replace(changes, basis=metric.basis, cost=cost)
-    computing = Computing(settings.device, settings.dtype)
-    answers = answered(model, encoding, everyone.features, settings.output_kind, computing, True)
+    answers = answered(made, encoding, everyone.features, np.arange(len(everyone.features)), settings.output_kind)
     if len(np.unique(answers.prediction)) < 2:
         raise InvalidInput(
             f"{model.name} makes the same decision for all {len(everyone.features):,} rows, so there is no decision "
@@ -172,7 +181,7 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
             remedy="Check the order of its inputs, or audit rows with both decisions",
         )
     whole = {places: name for name, places in columns_of(everyone.names, encoding, people, settings.one_hot).items()}
-    return Trial(model, encoding, everyone, units, changes, answers, whole, alike)
+    return Trial(made, source, encoding, everyone, units, changes, answers, whole, alike)
 
 
 def conditions(trial: Trial, result: Measured) -> dict[str, Any]:
@@ -232,7 +241,8 @@ def distances(trial: Trial, numbers: Array, settings: Settings) -> tuple[Chosen,
     starts = nearest_rows(trial.z[some], trial.answers.prediction[some], z, own, changes)
     if (
         trial.model.kind == "network"
-        and (attacked := along_gradients(trial, z, own, Computing(settings.device, settings.dtype))) is not None
+        and not trial.encoding.levels
+        and (attacked := along_gradients(trial, z, own, Computing.of(settings))) is not None
     ):
         starts = np.concatenate([attacked[:, None], starts], axis=1)
     (rng,) = generators("audit", "robustness", SEARCH, str(settings.seed), repetitions=1)
@@ -343,7 +353,7 @@ def layers_of(model: Model) -> list[Array] | None:
     if model.kind == "network":
         import torch
 
-        linear = [one for one in model.evaluate.modules() if isinstance(one, torch.nn.Linear)]  # type: ignore[attr-defined]
+        linear = [one for one in model.fitted.modules() if isinstance(one, torch.nn.Linear)]
         if len(linear) != 2 or any(one.bias is None for one in linear):
             return None
         return [values.double().cpu().numpy() for one in linear for values in (one.weight, one.bias)]

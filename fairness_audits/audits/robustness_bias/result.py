@@ -107,8 +107,7 @@ def from_files(settings: Settings) -> Result:
             remedy="Pass one of the two",
         )
     source = Source.read(table, **settings.some("text", "missing", "separator"))
-    computing = Computing(settings.device, settings.dtype)
-    with load_model(settings.model, settings.trust_pickle, computing, wanted=WANTED) as model:
+    with load_model(settings.model, settings.trust_pickle, Computing.of(settings), wanted=WANTED) as model:
         return audited(settings, source, model)
 
 
@@ -149,7 +148,7 @@ def audited(
         brief=brief(attacks[0], found.place, settings.alpha, concluded),
         caveats=(
             *words.caveats(CAVEATS, {**conditions(subjects, found.unit), **found.conditions}),
-            *words.caveats(words.READING, source.notes),
+            *words.caveats(words.READING, {**source.notes, **found.conditions}),
         ),
         sections=tuple(_sections(found, settings, facts)),
         facts=facts,
