@@ -133,7 +133,7 @@ def check_as_handed_over(made: Predictor, rows: pd.DataFrame, outputs: Array, cl
     except ValueError:
         return  # the model does not take the caller's own table
     own = own.reshape(compared.shape) if own.size == compared.size else own
-    if own.shape == compared.shape and own.dtype.kind in "fiub" and compared.dtype.kind in "fiub":
+    if own.shape == compared.shape and {own.dtype.kind, compared.dtype.kind} <= set("fiu"):
         with np.errstate(invalid="ignore"):
             apart = np.abs(own - compared) > tolerance(compared) * (1 + np.abs(compared))
         apart |= np.isnan(own) != np.isnan(compared)

@@ -21,7 +21,8 @@ from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.people import Group, Groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
-from fairness_audits.inputs.model import Model
+from fairness_audits.inputs.model import Computing, Model
+from fairness_audits.inputs.predictor import predictor
 from tests.cli.places import CANDIDATES, json_of, undrawn
 from tests.errors import invalid
 
@@ -388,7 +389,8 @@ def frame(seed: int, shift: float = 0.0, sex: str = "f") -> pd.DataFrame:
 def space(source: pd.DataFrame, target: pd.DataFrame, **given: Any) -> tuple[Space, Groups]:
     target = target.set_axis(range(len(source), len(source) + len(target)))
     groups = Groups(Group("f", source, None), Group("m", target, None), {}, None)
-    return space_of(groups, asked(**given), "t.csv"), groups
+    codes = given.pop("categorical", ())
+    return space_of(groups, asked(**given), codes, "t.csv"), groups
 
 
 def test_numbers_are_measured_in_standard_deviations_of_both_groups_together() -> None:
@@ -500,8 +502,8 @@ def test_dealt_people_flip_by_what_a_map_moves_alone() -> None:
     rows = pd.DataFrame({"x": np.arange(20) + 0.25, "sex": ["f"] * 10 + ["m"] * 10})
     women, men = rows.iloc[:10], rows.iloc[10:]
     made, _ = space(women, men, standardize="none")
-    raw = Model(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
-    model = Decider(raw, "decision", 0.5)
+    rule = Model(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
+    model = Decider(predictor(rule, Source("t.csv", rows).inputs(list(rows)), Computing("cpu")), "decision", 0.5)
     everyone = as_source(made, women, men)
     np.testing.assert_array_equal(model.scores(everyone), np.arange(20) >= 5)  # men asked about as women
     split = RandomSplit(np.array([3, 4, 6, 12]), np.array([0, 7, 15, 16]))

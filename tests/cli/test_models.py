@@ -15,10 +15,11 @@ from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits import options
-from fairness_audits.audits.fliptest.model import Decider, of_frames
+from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.model import probed as tried
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.inputs.model import MODULE_NAME, Computing, Model, load_model, named_object
+from fairness_audits.inputs.predictor import predictor
 from fairness_audits.inputs.probe import check_kind, probed, read
 from fairness_audits.inputs.table import Attribute, Source, attribute, classes_of, feature_names, numeric, rows, units
 from fairness_audits.messages import listed, reason
@@ -170,7 +171,8 @@ def load(folder: Path) -> Iterator[Callable[..., Decider]]:
 
     def made(name: str, threshold: float | None = None, frame: pd.DataFrame = FRAME) -> Decider:
         text = name if "." in name else f"models.py:{name}"
-        raw = of_frames(lent.enter_context(load_model(text, False, CPU, "--predict")), CPU, "t.csv")
+        loaded = lent.enter_context(load_model(text, False, CPU, "--predict"))
+        raw = predictor(loaded, Source("t.csv", frame).inputs(list(frame)), CPU)
         asked = Settings(data=Path(), predict="", group="g", source="a", target="b", threshold=threshold)
         trial = tried(raw, frame, asked, "t.csv")
         model, scores = trial.model, trial.scores
