@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,11 @@ from fairness_audits import options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, advised, check_columns, listed, option_in
 from fairness_audits.seeds import generators
-from fairness_audits.tables.duckdb_engine import opened
+from fairness_audits.tables.duckdb_engine import DuckTable, opened
 from fairness_audits.tables.levels import first_row, in_order, level_name, unfit, where
 from fairness_audits.tables.rows import Values, doubles, grouped, labelled
 from fairness_audits.tables.rows import numeric as numbers_in
-from fairness_audits.tables.table import FAULTS, Faulty, Place, Score
+from fairness_audits.tables.table import FAULTS, Faulty, Place, Score, missing_texts
 from fairness_audits.tables.typed import typed
 from fairness_audits.values import Array
 
@@ -49,9 +49,13 @@ class Source:
     table: pd.DataFrame
     sha256: str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    given: Callable[[], pd.DataFrame] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", typed(self.table, self.name))
+        given = self.table
+        object.__setattr__(self, "table", typed(given, self.name))
+        if self.given is None:
+            object.__setattr__(self, "given", lambda: given)
 
     @classmethod
     def read(
@@ -71,7 +75,18 @@ class Source:
             table = found.frame(text)
         if table.empty:
             raise InvalidInput(f"{path} has no rows. An audit needs rows of data", source=path)
-        return cls(str(path), table, sha256(path), found.notes)
+        given = partial(_read_by_pandas, path, found, table, text, missing) if found.is_csv else None
+        return cls(str(path), table, sha256(path), found.notes, given)
+
+    @cached_property
+    def native(self) -> pd.DataFrame:
+        """Return the rows of ``table`` with the types that a model was trained on.
+
+        A CSV file is read by ``pandas.read_csv``, on first use: a code 01 is the number 1 here and the text "01" in
+        ``table``. A Parquet file is read by ``pandas.read_parquet``. A data frame is the caller's own.
+        """
+        assert self.given is not None
+        return self.given()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -89,6 +104,26 @@ class Source:
             bounds = Score(faulty.column, faulty.low, faulty.high)
             wrong = doubles(column, bounds)[1] == FAULTS.index(faulty.fault)
         return [Place(int(row), None, value) for row, value in column[wrong][:SHOWN].items()]
+
+
+def _read_by_pandas(
+    path: Path, found: DuckTable, table: pd.DataFrame, text: Sequence[str], missing: Sequence[str] | None
+) -> pd.DataFrame:
+    """Return a CSV file as ``pandas.read_csv`` does, except that numbers with decimal commas are numbers."""
+    native = pd.read_csv(
+        path,
+        sep=found.separator,
+        header=0,
+        names=list(table.columns),
+        dtype=dict.fromkeys(text, str),
+        skipinitialspace=True,
+        # The engine reads an empty line of a single column as a missing value.
+        skip_blank_lines=len(table.columns) > 1,
+        keep_default_na=missing is None,
+        na_values=None if missing is None else list(missing_texts(missing)),
+        low_memory=False,
+    )
+    return native.assign(**{name: table[name] for name in found.decimal_commas})
 
 
 def sha256(path: Path) -> str:

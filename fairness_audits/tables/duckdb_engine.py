@@ -151,14 +151,14 @@ class DuckTable:
         self._connection, self._missing = connection, ", ".join(map(text, missing_texts(missing)))
         self._files: Files | None = None
         self._half: frozenset[str] = frozenset()
-        self._separator, self._commas = ",", frozenset[str]()
+        self.separator, self._commas = ",", frozenset[str]()
         self.notes: dict[str, Any] = {}
         if isinstance(source, str | Path | Sequence):
             self._files = local_files(source)
             self.name = self._files.name
             if self._files.kind == "csv":
                 found = layout(self._files, separator)
-                named, self._separator = found.names, found.separator
+                named, self.separator = found.names, found.separator
             else:
                 named = parquet_header(self._files)
             self._header = unique_names(named)
@@ -183,10 +183,20 @@ class DuckTable:
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
         self._derived = dict[str, str]()
         self._dialect = Dialect(lambda column: self._derived.get(column) or quoted(self._known[column]), text)
-        if self._files is not None and self._files.kind == "csv" and self._separator != ",":
+        if self.is_csv and self.separator != ",":
             self._commas = self._with_decimal_commas(text_columns)
-            if commas := [name for name in self.columns if self._known[name] in self._commas]:
-                self.notes["decimal_commas"] = {"columns": listed(commas, SHOWN)}
+            if self.decimal_commas:
+                self.notes["decimal_commas"] = {"columns": listed(self.decimal_commas, SHOWN)}
+
+    @property
+    def is_csv(self) -> bool:
+        """Return whether the source is CSV files."""
+        return self._files is not None and self._files.kind == "csv"
+
+    @property
+    def decimal_commas(self) -> list[str]:
+        """Return the columns in which a comma in a number is a decimal comma."""
+        return [name for name in self.columns if self._known[name] in self._commas]
 
     def size(self) -> int:
         return int(self._query(f"SELECT count(*) FROM {self._rows()}")[0][0])
@@ -308,7 +318,7 @@ class DuckTable:
             return f"read_parquet({paths}, union_by_name = true)"
         columns = ", ".join(f"{column}: 'VARCHAR'" for column in numbered(self._header))
         read = (
-            f"read_csv({paths}, auto_detect = false, header = true, delim = {text(self._separator)}, quote = '\"', "
+            f"read_csv({paths}, auto_detect = false, header = true, delim = {text(self.separator)}, quote = '\"', "
             f"escape = '\"', columns = {{{columns}}}, nullstr = [{self._missing}])"
         )
         if not self._commas:

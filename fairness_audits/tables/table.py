@@ -96,8 +96,11 @@ def reading(
     return Bins(score, low, high, bins)
 
 
-MISSING_TEXTS = ("", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
-"""Texts of missing values in CSV files. Every engine reads the columns of a CSV file as text."""
+MISSING_TEXTS = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
+    *("NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+"""Texts of missing values in CSV files, as in ``pandas.read_csv``. Every engine reads CSV columns as text."""
 
 
 def missing_texts(texts: Sequence[str] | None) -> Sequence[str]:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pandas._libs.parsers import STR_NA_VALUES
 
 from fairness_audits.inputs.table import Source
 from fairness_audits.tables import Engine, contingency, opened
 from fairness_audits.tables.source import unique_names
+from fairness_audits.tables.table import MISSING_TEXTS
 from pipeline.datasets.compas import FILE
 from pipeline.workflow import availability
 from tests.cli.places import json_of
@@ -117,6 +119,42 @@ def test_what_stands_in_a_csv_is_read_as_it_stands(tmp_path: Path) -> None:
             Source.read(written(tmp_path / "rows.csv", head))
     path = written(tmp_path / "groups.csv", "y,g,d\n0,1,0\n1,01,1\n0,1,1\n1,01,1\n")
     assert contingency(path, label="y", group="g", prediction="d").groups == ("01", "1")
+
+
+PANDAS_READS = (
+    (",", "code,flag,n,p,t\n01,True,1,0.1,a\n02,,,NA,\n10,False,3,1e5,N/A\n"),
+    (";", "code;p\n001;0.5\n\n002;0.25\n"),
+    ("\t", 'long\ttext\n123456789012345678\t"a\tb"\n2\t1.#IND\n'),
+    (",", "a,a,b\r\n1,2,None\r\n3,4,x\r\n"),
+    (",", "a\n1\n2\n"),
+)
+
+
+@pytest.mark.parametrize(("mark", "content"), PANDAS_READS)
+def test_a_model_is_given_the_rows_that_pandas_reads(mark: str, content: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.csv", content)
+    expected = pd.read_csv(path, sep=mark)
+    source = Source.read(path)
+    pd.testing.assert_frame_equal(source.native, expected, check_column_type=False)
+    expected.to_parquet(tmp_path / "rows.parquet")
+    read = pd.read_parquet(tmp_path / "rows.parquet")
+    pd.testing.assert_frame_equal(Source.read(tmp_path / "rows.parquet").native, read)
+    assert Source("the rows", expected).native is expected
+
+
+def test_the_rows_of_pandas_are_the_rows_of_the_table(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"text": ("code",), "missing": ("-",)}
+    source = Source.read(written(tmp_path / "rows.csv", "code;p;n\n01;0,75;NA\n02;-;\n"), **options)
+    assert source.native["code"].tolist() == ["01", "02"]
+    assert source.native["p"].tolist()[0] == 0.75
+    assert source.native.isna().to_numpy().tolist() == [[False, False, False], [False, True, True]]
+    for content in ("a\n1\n\n2\n\n", "a,b\n1,2\n\n,\n3,4\n\n"):
+        source = Source.read(written(tmp_path / "rows.csv", content))
+        np.testing.assert_array_equal(source.native.isna(), source.table.isna())
+
+
+def test_texts_of_a_missing_value_are_those_of_pandas() -> None:
+    assert set(MISSING_TEXTS) == STR_NA_VALUES
 
 
 def test_what_stands_for_a_missing_value_is_said(tmp_path: Path, engine: Engine) -> None:
