@@ -20,6 +20,7 @@ INCONCLUSIVE = "INCONCLUSIVE"
 READING = """
 repeated_names: More than one column is called {name}: the later one is read as {own}.
 decimal_commas: In {columns}, a comma in a number is read as a decimal comma.
+spaces: The file has spaces after its separators. They do not count as part of a name or a value.
 no_weight: Rows with weight 0 are left out: {count:,}.
 """
 """Caveats about reading files, shared by all audits."""

@@ -35,7 +35,7 @@ from fairness_audits.tables.table import (
     missing_texts,
     precision_of,
 )
-from fairness_audits.tables.typed import typed
+from fairness_audits.tables.typed import EXACT, typed
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ FRAME, UNTYPED = "rows_in_memory", "untyped_rows"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
 TEXTS = ("VARCHAR", "ENUM")
 TYPES = {
-    "BIGINT": "coalesce(regexp_full_match({0}, '[+-]?(0|[1-9][0-9]*)') AND TRY_CAST({0} AS BIGINT) IS NOT NULL, false)",
-    "DOUBLE": "{0} IS NULL OR (TRY_CAST({0} AS DOUBLE) IS NOT NULL "
-    "AND NOT regexp_matches({0}, '^[+-]?0[0-9]|_|^[+-]?[0-9]{{17,}}$'))",
+    "BIGINT": "coalesce(regexp_full_match({0}, '\\s*[+-]?(0|[1-9][0-9]*)\\s*') "
+    "AND TRY_CAST({0} AS BIGINT) IS NOT NULL, false)",
+    "DOUBLE": "{0} IS NULL OR (TRY_CAST({0} AS DOUBLE) IS NOT NULL AND NOT regexp_matches({0}, '^\\s*[+-]?0[0-9]|_') "
+    "AND NOT (regexp_full_match({0}, '\\s*[+-]?[0-9]{{16,}}\\s*') "
+    f"AND coalesce(abs(TRY_CAST({{0}} AS HUGEINT)) > {EXACT}, true)))",
     "BOOLEAN": "coalesce(regexp_full_match({0}, '(?i)true|false'), true)",
 }
 """Types of CSV columns, with a condition on each value. A column has the first type that fits all its values; BIGINT
@@ -151,14 +153,16 @@ class DuckTable:
         self._connection, self._missing = connection, ", ".join(map(text, missing_texts(missing)))
         self._files: Files | None = None
         self._half: frozenset[str] = frozenset()
-        self.separator, self._commas = ",", frozenset[str]()
+        self.separator, self.spaced, self._commas = ",", False, frozenset[str]()
         self.notes: dict[str, Any] = {}
         if isinstance(source, str | Path | Sequence):
             self._files = local_files(source)
             self.name = self._files.name
             if self._files.kind == "csv":
                 found = layout(self._files, separator)
-                named, self.separator = found.names, found.separator
+                named, self.separator, self.spaced = found.names, found.separator, found.spaced
+                if self.spaced:
+                    self.notes["spaces"] = True
             else:
                 named = parquet_header(self._files)
             self._header = unique_names(named)
@@ -321,10 +325,14 @@ class DuckTable:
             f"read_csv({paths}, auto_detect = false, header = true, delim = {text(self.separator)}, quote = '\"', "
             f"escape = '\"', columns = {{{columns}}}, nullstr = [{self._missing}])"
         )
-        if not self._commas:
-            return read
-        replaced = ", ".join(f"replace({quoted(name)}, ',', '.') AS {quoted(name)}" for name in sorted(self._commas))
-        return f"(SELECT * REPLACE ({replaced}) FROM {read})"
+        cells = {name: quoted(name) for name in numbered(self._header)}
+        if self.spaced:
+            trimmed = {name: f"ltrim({cell}, ' ')" for name, cell in cells.items()}
+            known = f"NOT IN ({self._missing})"
+            cells = {name: f"CASE WHEN {cell} {known} THEN {cell} END" for name, cell in trimmed.items()}
+        cells |= {name: f"replace({cells[name]}, ',', '.')" for name in self._commas}
+        changed = ", ".join(f"{cell} AS {name}" for name, cell in cells.items() if cell != quoted(name))
+        return f"(SELECT * REPLACE ({changed}) FROM {read})" if changed else read
 
     def _query(self, statement: str) -> list[tuple[Any, ...]]:
         return self._executed(statement).fetchall()

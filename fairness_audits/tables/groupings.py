@@ -71,7 +71,7 @@ def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
     """
     if text in columns:
         return None
-    parts = [_part(one.strip(), columns) for one in text.split(CROSS)]
+    parts = [_part(one if one in columns else one.strip(), columns) for one in text.split(CROSS)]
     return None if len(parts) == 1 and not parts[0].relation else Grouping(text, tuple(parts))
 
 

@@ -231,6 +231,8 @@ class SparkTable:
         repeated = renamed(found.names, own)
         # Spark renames repeated columns to x0, x1, ... and then cannot check the header.
         strict = reader.options(mode="FAILFAST", escape='"', enforceSchema=bool(repeated), sep=found.separator)
+        if found.spaced:
+            strict, self.notes["spaces"] = strict.options(ignoreLeadingWhiteSpace=True), True
         plain = self._done(lambda: strict.csv(paths, header=True))
         if repeated:
             if len(plain.inputFiles()) > 1:
