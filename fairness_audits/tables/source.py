@@ -101,20 +101,20 @@ def renamed(names: Iterable[str], apart: Iterable[str]) -> list[dict[str, str]]:
     return [{"name": name, "own": own} for name, own in zip(names, apart, strict=True) if name != own]
 
 
-def parquet_header(files: Files) -> tuple[str, ...]:
-    """Return the column names of the first Parquet file.
+def parquet_headers(files: Files) -> dict[str, tuple[str, ...]]:
+    """Return the column names of each Parquet file.
 
     Raises InvalidInput for a file that is not Parquet, and for several files with names that differ only in case,
     which DuckDB would confuse.
     """
-    headers = [_schema(path) for path in files.paths]
-    for path, names in zip(files.paths, headers, strict=True):
+    headers = {path: _parquet_names(path) for path in files.paths}
+    for path, names in headers.items():
         lowered = [name.lower() for name in names]
         if len(headers) > 1 and len(set(lowered)) < len(names):
             alike = [name for name in names if lowered.count(name.lower()) > 1]
             problem = f"{path}: the names of the columns {listed(alike)} differ only in case"
             raise InvalidInput(problem, source=path, column=alike[0], remedy="Rename them")
-    return headers[0]
+    return headers
 
 
 def half_in_parquet(files: Files) -> frozenset[str]:
@@ -126,7 +126,7 @@ def half_in_parquet(files: Files) -> frozenset[str]:
     return frozenset.intersection(*each)
 
 
-def _schema(path: str) -> tuple[str, ...]:
+def _parquet_names(path: str) -> tuple[str, ...]:
     from pyarrow import ArrowException
     from pyarrow.parquet import read_schema
 
